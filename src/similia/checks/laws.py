@@ -31,7 +31,7 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     X : sequence of n objects
         At least two.
     tolerance : float, default=1e-6
-        Largest disagreement allowed, relative to the largest absolute value (eigenvalue).
+        Largest disagreement allowed, relative to the largest absolute value or eigenvalue.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Raise unless `distance` behaves as a distance on `X`.
 
-    Laws: those of `check_kernel` on shape, repeated calls, symmetry and blocks; no value is negative; the distance of
-    each object to itself is 0. The triangle inequality is not checked, because dynamic time warping violates it.
+    Laws: those of `check_kernel` about shape, repeated calls, symmetry and blocks; no value is negative; the distance
+    of each object to itself is 0. The triangle inequality is not checked, because dynamic time warping violates it.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        Clones of it are fitted; ``random_state``, if it is None, is 0 in them.
+        Clones of it are fitted; if ``random_state`` is None, clones get 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -119,7 +119,7 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     Parameters
     ----------
     encoder : scikit-learn transformer
-        Clones of it are fitted; ``random_state``, if it is None, is 0 in them.
+        Clones of it are fitted; if ``random_state`` is None, clones get 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -143,7 +143,7 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
 
 def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDArray[np.float64]:
-    """Return f(X) after checking the laws that kernels and distances share."""
+    """Return `function(X)` after checking the laws that kernels and distances have in common."""
     n = _n_at_least_two(X)
     values = _real_array(function(X), (n, n), f"{name}(X)")
     again = _real_array(function(X), (n, n), f"{name}(X)")
@@ -157,7 +157,7 @@ def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDA
 
 
 def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.NDArray:
-    """Return the transformed objects after checking the laws that embeddings and encoders share."""
+    """Return `transform(X)` after checking the laws that embeddings and encoders have in common."""
     n = _n_at_least_two(X)
     fitted = _fitted_clone(estimator, X, y)
     values = _real_array(fitted.transform(X), (n, None), "transform(X)")
@@ -188,7 +188,7 @@ def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def _require(holds: Any, sentence: str) -> None:
-    """Raise `AssertionError` unless a law holds."""
+    """Raise `AssertionError` with this sentence unless the law holds."""
     if not holds:
         raise AssertionError(sentence)
 
@@ -201,16 +201,16 @@ def _n_at_least_two(X: Any) -> int:
 
 
 def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return pairs of disjoint index sets, one of them out of order.
+    """Return two pairs of disjoint index arrays; the second pair is out of order.
 
-    They are disjoint because the similarity of an object to itself may be set by definition, as for an empty string
-    under a normalised kernel.
+    The arrays of a pair are disjoint because the similarity of an object to itself may be set by definition, as for an
+    empty string under a normalised kernel.
     """
     return [(np.arange(0, n, 2), np.arange(1, n, 2)), (np.arange(1, n)[::-1], np.arange(1))]
 
 
 def _real_array(values: Any, shape: tuple[int | None, ...], name: str) -> npt.NDArray:
-    """Return `values`, or raise if they are not a finite real array of that shape (None: any length)."""
+    """Return `values`; raise unless they are a finite real array of this shape, where None is any length."""
     kind = f"{type(values).__name__} of dtype {getattr(values, 'dtype', None)}"
     real = isinstance(values, np.ndarray) and values.dtype.kind in "buif"
     _require(real, f"array: {name} is {kind}, expected a numpy array of real numbers")

@@ -1,7 +1,8 @@
 """The laws of `similia.checks.check_structured_estimator`, one function each.
 
-Every law is a function of a `Case`: an estimator, objects and targets. It raises `AssertionError` with one sentence
-that begins with the name of the law. Errors that scikit-learn raises inside a law become such sentences, too.
+Every law is a function of a `Case`: an estimator, objects and targets. If the law fails, the function raises
+`AssertionError` with one sentence that begins with the name of the law. Other errors inside a law become such
+sentences, too.
 
 Cost: about twenty calls of ``fit`` and one call of each method for each object.
 """
@@ -51,33 +52,35 @@ def check_structured_estimator(
 ) -> None:
     """Raise unless `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` does this for vectors. Here objects are strings, graphs, series, sets, or
+    scikit-learn's own ``check_estimator`` does this for vectors. Here, objects are strings, graphs, series, sets, or
     whatever `X` holds. Each error message begins with the name of the law that fails:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
-    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; `fit` raises ``ValueError`` for no
-      objects (the message says so) and for a different number of targets;
-    - *rows, repeatable, permutation, batches, one by one*: each object has a row, which depends on that object alone;
+    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the
+      message says so); `fit` raises ``ValueError`` if the number of targets is not that of objects;
+    - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends on that object alone;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
     - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results; classes of
       your own use ``pickle``;
     - *containers*: the same objects in other collections give the same results;
-    - *Pipeline, cross_val_score, GridSearchCV*: they work, the last one on the parameters of the most nested part;
+    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the parameters
+      of its most nested part, such as a kernel;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; output can be a pandas or polars
-      frame; one column of a data frame works beside a column of numbers. Sparse output may refuse ``set_output``.
+      frame, unless it is sparse; the estimator can transform one column of a data frame in a `ColumnTransformer`.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
-        Clones of it are fitted; random states that are None are 0 in them.
+        Clones of it are fitted; random states that are None become 0 in the clones.
     X : list, tuple or batch of n objects
-        At least six; use few, for about twenty fits. For tables, the laws of containers and columns are skipped.
+        At least six; use few, because about twenty fits are made. For tables, the laws *containers* and
+        *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. A learner needs them.
     methods : sequence of str, optional
-        Methods that return an array with one row for each object, or a tuple of such arrays. By default, those that
-        the estimator has of ``transform``, ``predict``, ``predict_proba`` and ``decision_function``.
+        Methods that return an array with one row for each object, or a tuple of such arrays. By default, those of
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections that the estimator takes, by default all: lists, tuples, object arrays, Series and Arrow arrays.
         ``"polars"`` and ``"arrow"`` are tried with strings and 1-D float arrays only, if they are installed.
@@ -99,7 +102,7 @@ def check_structured_estimator(
 
 
 def check_clone(case: Case) -> None:
-    """Parameters are stored as given, clones have equal ones, and all can be set."""
+    """Require that parameters are stored as given and can be set, and that clones have the same parameters."""
     with within("clone"):
         copy, tags = clone(case.estimator), get_tags(case.estimator)
         learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]
@@ -115,14 +118,14 @@ def check_clone(case: Case) -> None:
 
 
 def check_unfitted(case: Case) -> None:
-    """Before `fit`, methods raise NotFittedError."""
+    """Require that methods raise NotFittedError before `fit`."""
     for method in case.methods if get_tags(case.estimator).requires_fit else ():
         with _refused("unfitted", method, "before fit", NotFittedError):
             getattr(case.fresh(), method)(case.X)
 
 
 def check_fit(case: Case) -> None:
-    """`fit` returns the estimator and leaves parameters, objects and global random states as they were."""
+    """Require that `fit` returns the estimator and changes no parameters, objects or global random states."""
     estimator = case.fresh()
     before = estimator.get_params()
     digests = {name: _digest(value) for name, value in before.items()}
@@ -146,7 +149,7 @@ def check_fit(case: Case) -> None:
 
 
 def _digest(value: Any) -> str | None:
-    """Return a digest of a value, or None if it has none (such as a nested function)."""
+    """Return a hash of a value, or None if the value cannot be hashed (such as a nested function)."""
     try:
         return str(joblib.hash(value))
     except Exception:
@@ -158,7 +161,7 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """An empty collection raises a ValueError that says so; a table may also give an empty result."""
+    """Require a ValueError that says so for an empty collection; for an empty table, accept an empty result, too."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         said = ("empty", "at least", "0 sample", "minimum of")
@@ -169,7 +172,7 @@ def check_empty(case: Case) -> None:
 
 
 def check_labels(case: Case) -> None:
-    """A predictor refuses a number of targets other than that of the objects."""
+    """Require that `fit` of a predictor raises ValueError for one target fewer than there are objects."""
     if case.supervised:
         with _refused("labels", "fit", "with a label fewer than there are objects", ValueError):
             case.fresh().fit(case.X, case.y[:-1])
@@ -177,7 +180,7 @@ def check_labels(case: Case) -> None:
 
 @contextmanager
 def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequence[str] = ("",)) -> Iterator[None]:
-    """Require that the block raises an exception of a kind, with one of some words in its message."""
+    """Require that the block raises an exception of type `kind` whose message contains one of the words `said`."""
     try:
         yield
     except kind as error:
@@ -193,7 +196,7 @@ def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequen
 
 
 def check_rows(case: Case) -> None:
-    """Each object has one row: the same in a second call, in another order, in parts and alone."""
+    """Require one row for each object, the same in a second call, in another order, in a part and alone."""
     with within("rows"):
         for name, values in case.expected.items():
             _require(len(values) == case.n, f"rows: {name} has {len(values)} rows for {case.n} objects")
@@ -207,7 +210,7 @@ def check_rows(case: Case) -> None:
 
 
 def check_fits(case: Case) -> None:
-    """A second fit, of a clone or of the same estimator, gives the same under any global random state."""
+    """Require that a second fit, of a clone or the same estimator, changes no result, whatever the global seed."""
     with within("idempotence"):
         states = np.random.get_state(), random.getstate()
         try:
@@ -226,7 +229,7 @@ def check_fits(case: Case) -> None:
 
 
 def check_persistence(case: Case) -> None:
-    """A saved and loaded estimator computes the same."""
+    """Require that a saved and loaded estimator gives the same results."""
     from similia.storage.models import load, refused_types, save
 
     with within("persistence"):
@@ -241,7 +244,7 @@ def check_persistence(case: Case) -> None:
 
 
 def check_containers(case: Case) -> None:
-    """Lists, tuples, object arrays, Series and Arrow arrays of the same objects give the same."""
+    """Require the same results for lists, tuples, object arrays, Series and Arrow arrays of the same objects."""
     if case.objects is None:
         return
     for name, collection in containers(case.objects, case.containers):
@@ -254,7 +257,7 @@ def check_containers(case: Case) -> None:
 
 
 def check_searches(case: Case) -> None:
-    """Pipeline, cross_val_score and GridSearchCV work, the last one down to the deepest parameters."""
+    """Require that Pipeline, cross_val_score and GridSearchCV (over the most nested parameters) work."""
     if not case.supervised and not case.makes_columns:
         return
     model = make_pipeline(case.fresh(), *([] if case.supervised else [RidgeClassifier()]))
@@ -280,7 +283,7 @@ def check_searches(case: Case) -> None:
 
 
 def deepest_parameters(model: Any) -> dict[str, list[Any]]:
-    """Return the parameters of the most nested part of an estimator (its kernel, say), each with its one value."""
+    """Return a grid of the most nested parameters (a kernel's, say), each with its present value alone."""
     plain = {
         key: value
         for key, value in model.get_params().items()
@@ -291,7 +294,7 @@ def deepest_parameters(model: Any) -> dict[str, list[Any]]:
 
 
 def check_names(case: Case) -> None:
-    """`get_feature_names_out` names each column, and `set_output` makes data frames of them."""
+    """Require that `get_feature_names_out` names each column and that `set_output` gives data frames."""
     if not case.makes_columns:
         return
     (values,) = (values for name, values in case.expected.items() if name.startswith("transform"))
@@ -326,7 +329,7 @@ def _check_frame(case: Case, library: str, values: npt.NDArray[Any], names: list
 
 
 def check_columns(case: Case) -> None:
-    """ColumnTransformer gives the estimator one column of a data frame."""
+    """Require that the estimator works on one column of a data frame in a ColumnTransformer."""
     pandas = installed("pandas")
     if case.objects is None or pandas is None or not case.makes_columns:
         return
@@ -365,7 +368,7 @@ N_FOLDS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator and what it is tried on."""
+    """An estimator, and the objects, targets and options with which it is checked."""
 
     estimator: Any
     X: Any
@@ -380,12 +383,12 @@ class Case:
 
     @cached_property
     def targets(self) -> Any:
-        """Labels for the learner behind a transformer, where none are given."""
+        """Return `y` or, if it is None, labels for the learner that follows a transformer in a pipeline."""
         return np.arange(self.n) % 2 if self.y is None else self.y
 
     @cached_property
     def objects(self) -> list[Any] | None:
-        """The objects one by one, or None where the collection is a table."""
+        """Return the objects as a list, or None if the collection is a table."""
         return list(self.X) if isinstance(self.X, list | tuple | Batch) else None
 
     @property
@@ -397,7 +400,7 @@ class Case:
         return "transform" in self.methods and all(values.ndim == 2 for values in self.expected.values())
 
     def fresh(self) -> Any:
-        """Return a clone whose random states that are None are 0."""
+        """Return a clone in which every random state of None is set to 0."""
         copy = clone(self.estimator)
         unset = [key for key, value in copy.get_params().items() if key.endswith("random_state") and value is None]
         return copy.set_params(**dict.fromkeys(unset, 0))
@@ -414,7 +417,7 @@ class Case:
         return self.outputs(self.fitted, self.X)
 
     def outputs(self, fitted: Any, X: Any) -> Arrays:
-        """Return what each method returns for `X`, as arrays of one row for each object."""
+        """Return {method: what it returns for `X`} as arrays with one row for each object."""
         found: Arrays = {}
         for method in self.methods:
             values = getattr(fitted, method)(X)
@@ -424,7 +427,7 @@ class Case:
         return found
 
     def check_equal(self, law: str, found: Arrays, what: str, rows: Any = slice(None)) -> None:
-        """Raise if outputs differ from those of the fitted estimator for `rows`."""
+        """Raise if the outputs `found` are not those expected at `rows`; `what` names them in the error message."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
             same = got.shape == wanted.shape
@@ -437,7 +440,7 @@ class Case:
 
 
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return an output as an array; objects become fingerprints, which can be compared."""
+    """Return an output as an array, or raise; structured objects are replaced by hashes to compare."""
     if isinstance(values, Batch):
         return np.array([int(joblib.hash(value)[:12], 16) for value in values])
     if sp.issparse(values):
@@ -465,7 +468,7 @@ def within(law: str) -> Iterator[None]:
 def _case_of(
     estimator: Any, X: Any, y: Any, methods: Sequence[str] | None, kinds: Sequence[str] | None, tolerance: float
 ) -> Case:
-    """Return a case, or raise ValueError if it cannot be tried."""
+    """Return a case with defaults filled in, or raise ValueError if it cannot be checked."""
     kinds = CONTAINERS if kinds is None else tuple(kinds)
     if unknown := set(kinds) - set(CONTAINERS):
         raise ValueError(f"containers names {sorted(unknown)}, expected some of {', '.join(CONTAINERS)}")
@@ -482,7 +485,7 @@ def _case_of(
 
 
 def containers(objects: Sequence[Any], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the objects in each kind of collection that can hold them and whose library is installed."""
+    """Yield (name, collection) for each kind of collection that can hold the objects and is installed."""
     for kind in (list, tuple):
         if kind.__name__ in kinds:
             yield f"a {kind.__name__}", kind(objects)

@@ -1,4 +1,4 @@
-"""Score candidates on folds; the learners of an embedding share its fit to the training folds."""
+"""Score candidates on folds; an embedding is fitted to the training folds once for all its learners."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _SPARSE = 0.3  # above this share of nonzero weights a dense array is smaller or
 _SHARE = 0.5  # of the working memory, for cached matrices
 # liblinear's dual solver draws from one generator per process, so fits at the same time would disturb each other.
 _LIBLINEAR = Lock()
-Left = tuple[int, frozenset[int]]  # a partition into folds, and the folds left out of training
-Key = tuple[int, int, int, Left]  # group, learner, number of objects
+Left = tuple[int, frozenset[int]]  # number of a partition into folds, and the folds left out of training
+Key = tuple[int, int, int, Left]  # group, learner, number of objects, folds left out
 Score = Callable[[Any, Any, npt.NDArray], float]
 
 
 @dataclass
 class Evaluator:
-    """Fits candidates to the first n objects without some folds, and keeps their scores on these folds.
+    """Fits candidates to the first n objects without some folds, and keeps their scores on the folds left out.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Evaluator:
     score : callable
         ``score(estimator, V, y)``: a scorer of scikit-learn.
     kept, answers : dict
-        (group, learner, n, (partition, folds left out)) to {fold: score}, and to {fold: predictions} if the score
-        needs only predictions.
-    failed : dict of (group, learner or -1 for all) to str
-        Message of the error raised.
+        Map (group, learner, n, (partition, folds left out)) to {fold: score} and, if the score needs only predictions,
+        to {fold: predictions}.
+    failed : dict
+        Maps (group, learner) to the message of the error raised; learner -1 stands for the whole group.
     seconds : dict
-        (group, learner, n) to the seconds of each fit of this learner alone, without work that folds share.
+        Maps (group, learner, n) to the seconds of each fit of this learner alone, without work that folds share.
     """
 
     X: Any
@@ -79,9 +79,9 @@ class Evaluator:
         self.scores_answers = scores_answers(self.score, self.y)
 
     def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> tuple[float, float, int]:
-        """Fit and score learners of a group unless already done; record failures.
+        """Fit and score learners of a group, except where the score is known; record failures.
 
-        Return the seconds of shared work, the seconds of all fits, and the number of fits.
+        Return (seconds of the work that folds share, seconds of all fits, number of fits).
         """
         begin = budget.clock()
         wanted = {left: [i for i in learners if (group, i, n, left) not in self.kept] for left in left_out}
@@ -104,22 +104,22 @@ class Evaluator:
         return start - begin, budget.clock() - start, len(wanted)
 
     def holds(self, group: int, n: int) -> bool:
-        """Return whether the shared values of a group for n objects are cached, or there are none."""
+        """Return whether the values that folds share are cached for `n` objects; True if they share none."""
         return self.shared(group) is None or self._cache.holds(self.groups[group], n)
 
     def shared(self, group: int) -> Hashable:
-        """Return a key of the values that folds of a group share, None if they share nothing."""
+        """Return the cache key of the matrix that all folds of a group share, or None if they share none."""
         return self._cache.name(self.groups[group])
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
-        """Return the scores of a candidate on held-out folds, or None if one is missing."""
+        """Return the score of a candidate on the fold of each cell, or None if a score is missing."""
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
     def probe(
         self, group: int, learner: int, most: int, note: Callable[[int, float], Any], enough: float, allowed: float
     ) -> None:
-        """Time a group on more and more objects, and report the seconds to `note`, until the cost is clear.
+        """Time a group on more and more objects until its cost is clear; call ``note(n, seconds)`` each time.
 
         This times the work that all folds share or, if there is none, one fit. It stops once `most` objects would
         clearly take less than `enough` seconds, or the probe itself has taken more than `allowed` seconds.
@@ -157,7 +157,9 @@ class Evaluator:
     ) -> None:
         """Fit one embedding and its learners to the training folds, and score them on the folds left out.
 
-        Steps get one of `at_once` threads here and all in the final fit; most learners never use more than one.
+        `steps` make the embedding, and `tails` has the steps of each learner. If `positions`, they take positions of
+        objects, not objects. Each fit has one thread here, and `at_once` fits run side by side; the final fit has all
+        threads. So 1 / at_once of the seconds of the embedding are recorded.
         """
         with limited_to(1):
             fold = self.partitions[left[0]][:n]
@@ -202,7 +204,7 @@ class Answers(BaseEstimator):
 
 
 def scores_answers(score: Score, y: npt.NDArray) -> bool:
-    """Return whether a scorer uses only predictions, so that those of several models can be joined."""
+    """Return whether a scorer needs only predictions, so that a vote of several models can be scored."""
     try:
         return bool(np.isfinite(score(Answers(y), None, y)))
     except Exception:  # it asks for probabilities, or for the model
@@ -210,7 +212,7 @@ def scores_answers(score: Score, y: npt.NDArray) -> bool:
 
 
 def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a fitted copy of a candidate's pipeline."""
+    """Return a copy of a candidate's pipeline, or of a vote, fitted to `X` and `y`."""
     model = sized(pipeline, len(y)).fit(X, y)
     for voter in getattr(model, "estimators_", [model]):
         # Keep only the nonzero weights of hashed features if they are few, to make files smaller.
@@ -220,7 +222,7 @@ def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def sized(pipeline: Any, n: int) -> Any:
-    """Return a copy of a candidate's pipeline, or of a vote, that can be fitted to n objects."""
+    """Return a copy of a candidate's pipeline, or of a vote, with at most `n` landmarks in each step."""
     model = clone(pipeline)
     for voter in getattr(model, "estimators", [model]):
         fit_to_size([step for _, step in voter.steps], n)
@@ -228,14 +230,14 @@ def sized(pipeline: Any, n: int) -> Any:
 
 
 def fit_to_size(steps: Sequence[Any], n: int) -> None:
-    """Limit the landmarks of each step to the number of training objects."""
+    """Limit the number of landmarks of each step to `n`, the number of training objects."""
     for step in steps:
         if isinstance(step, Nystroem):
             step.n_components = min(step.n_components, n)
 
 
 class Rows(TransformerMixin, BaseEstimator):
-    """A transformer of positions that reads the rows of a matrix."""
+    """A transformer that maps positions to the rows of a matrix at these positions."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -249,7 +251,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Matrices of the first objects, keyed by what computes them, each for the largest n requested so far."""
+    """Cache of matrices for the first n objects, n the largest requested so far; the key says what computes one."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -257,7 +259,7 @@ class Cache:
         self._names: dict[int, Hashable] = {}
 
     def pipelines(self, group: Group, learners: Sequence[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
-        """Return fresh steps, fresh learners, and whether they take positions among the first n objects."""
+        """Return new embedding steps, new steps of each learner, and whether they take positions, not objects."""
         steps = [clone(step) for _, step in group.steps]
         tails = [[clone(step) for _, step in group.learners[i][1]] for i in learners]
         name = self.name(group)
@@ -268,15 +270,15 @@ class Cache:
         return steps, tails, True
 
     def holds(self, group: Group, n: int) -> bool:
-        """Return whether the matrix of a group for n objects is cached."""
+        """Return whether the matrix of a group is cached for at least `n` objects."""
         return self._kept.get(self.name(group) or "", (0, None))[0] >= n
 
     def compute(self, group: Group, X: Any) -> Any:
-        """Compute the matrix of a group for objects."""
+        """Compute the matrix of a group for the objects `X`."""
         return _shared(clone(group.pipeline(0)[0]))(X)
 
     def name(self, group: Group) -> Hashable:
-        """Return the key of a group's matrix; None for values learnt from objects, which folds do not share."""
+        """Return the key of the matrix of a group, or None if its embedding is learnt and so differs by fold."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
             what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
@@ -284,7 +286,7 @@ class Cache:
         return self._names[id(group)]
 
     def _looked_up(self, step: Any, name: Hashable, n: int) -> Any:
-        """Return a step that reads from a matrix instead of computing."""
+        """Return a step that takes positions and looks values up in the matrix with the key `name`."""
         values = self._get(name, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
@@ -292,7 +294,7 @@ class Cache:
         return step.set_params(**{"distance" if hasattr(step, "distance") else "kernel": pairs})
 
     def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
-        """Return the matrix of a key for n objects; if it is computed, the oldest ones make room for it."""
+        """Return the matrix with the key `name` for `n` objects; a new matrix displaces the least recently used."""
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
             self._kept[name] = n, compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
@@ -305,7 +307,7 @@ class Cache:
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
-    """Return the function whose values all folds look up in place of a step."""
+    """Return the function that computes, from objects, the matrix that all folds look up."""
     if isinstance(step, KernelFeatures):
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):
@@ -324,7 +326,7 @@ def _compare(step: Any) -> Any:
 
 
 def _is_shared(step: Any) -> bool:
-    """Return whether a step treats each object or pair separately, so that its output is the same for all folds."""
+    """Return whether a step treats each object or pair separately, so that all folds can share its values."""
     if isinstance(step, GraphletSampling):  # an exact map with seeded samples learns nothing
         return step.features == "optical" and step.n_components is None
     if isinstance(step, D2KE):
@@ -333,12 +335,12 @@ def _is_shared(step: Any) -> bool:
 
 
 def _compact(features: sp.csr_array) -> sp.csr_array:
-    """Drop the columns that no object has: linear models give them no weight."""
+    """Return the features without all-zero columns, to which linear models give no weight."""
     met, columns = np.unique(features.indices, return_inverse=True)
     shape = (features.shape[0], max(1, len(met)))
     return sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)
 
 
 def _n_bytes(values: Any) -> int:
-    """Return the size of a dense or sparse array."""
+    """Return the number of bytes of a dense or sparse array."""
     return int(values.data.nbytes + values.indices.nbytes) if sp.issparse(values) else int(values.nbytes)

@@ -1,6 +1,6 @@
-"""Candidates for each kind of objects: embeddings with the learners that share them, simple and cheap ones first.
+"""The list of candidates for each kind of objects: embeddings with their learners, simple and cheap ones first.
 
-A rung of this ladder is a `Group`: the steps from objects to vectors, computed once for all its learners. Parameters
+An entry of the list is a `Group`: the steps from objects to vectors, computed once for all its learners. Parameters
 are constants or depend on the form of the objects (kind, equal lengths or not, labels or none), never on values of the
 data: all learning happens in ``fit``, on training folds.
 """
@@ -44,7 +44,7 @@ _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
 _CS, _RBF_CS, _SCALED_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0), (0.001, 0.01, 0.1)
 _NEIGHBOURS = (1, 3, 5, 9, 15)
-_OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks of cost; 0 for explicit features and vectors
+_OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks by cost, DEAR the highest; 0 for explicit features and vectors
 _TOLERANCE = 0.1  # of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
 _ALPHAS = (1.0, 30.0, 1000.0)
 _LONGEST = 48  # maximum characters of a name; a sum lists several
@@ -60,20 +60,21 @@ class Group:
     steps : tuple of (name, estimator)
         Steps from objects to the learners' input; may be empty for vectors.
     learners : tuple of (name, steps)
+        Steps of each learner after those of the embedding.
     floor : bool
-        Whether these are nearest neighbours, which are never dropped.
+        Whether the learners are nearest neighbours, a baseline that is never dropped.
     pairs : bool
-        Whether fitting to n objects holds n x n numbers.
+        Whether a fit to n objects holds an n x n matrix.
     slow : bool
-        Whether the cost of a fit, without comparing objects, grows with the square of their number.
+        Whether the time of a fit, not counting comparisons of objects, grows with the square of their number.
     partners : int or None
         Maximum number of training objects with which the final fit compares each object; None for all.
     family : str
-        The cheapest embedding of each family is tried before all others.
+        Kind of embedding, such as "landmarks". The cheapest group of each family is tried before all others.
     cost : int
-        Rank by cost, as far as known without measuring; cheap groups are tried first.
+        Rank by the cost expected before any measurement; cheap groups are tried first.
     turns : tuple of int
-        Order in which learners are tried one by one; empty if all are tried at once.
+        Indices of the learners in the order in which they are tried one by one; empty if all are tried at once.
     """
 
     name: str
@@ -89,22 +90,22 @@ class Group:
 
     @property
     def pairwise(self) -> bool:
-        """Return whether the work that folds share compares all pairs of objects."""
+        """Return whether the time of the work that folds share is taken to grow with the number of pairs."""
         return self.slow or self.partners is not None
 
     def named(self, learner: int) -> str:
-        """Return the name of a candidate."""
+        """Return the name of the candidate with this learner."""
         return " · ".join(filter(None, (self.name, self.learners[learner][0])))
 
     def pipeline(self, learner: int) -> Pipeline:
-        """Return a candidate as an unfitted pipeline (its parts are not copied)."""
+        """Return the unfitted pipeline of the candidate with this learner; its steps are not copied."""
         return Pipeline([*self.steps, *self.learners[learner][1]])
 
 
 def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = ()) -> list[Group]:
     """Return the candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
 
-    The user's own kernels and distances come first; objects of kind "objects" have no others.
+    Candidates with the user's `own` kernels and distances come first; the kind "objects" has no others.
     """
     groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
     parts = _Parts(task == "classification", seed)
@@ -118,7 +119,7 @@ def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Dista
 
 
 def each_once(groups: Iterable[Group]) -> list[Group]:
-    """Drop groups that compute the same as an earlier one."""
+    """Return the groups without those that compute the same as an earlier group."""
     found: dict[Hashable, Group] = {}
     for group in groups:
         found.setdefault(identity(group.pipeline(0)), group)
@@ -127,13 +128,13 @@ def each_once(groups: Iterable[Group]) -> list[Group]:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Makes groups, each an embedding with the learners of the task, and those learners."""
+    """Makes groups (embeddings with learners) and learners for one task and one seed."""
 
     classify: bool
     seed: int
 
     def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return explicit features with linear models; for regression, landmarks, where ridge regression is fast."""
+        """Return explicit features with linear models; for regression, `landmarks`, where ridge is faster."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
@@ -142,7 +143,7 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return Nystroem vectors with RBF machines, and with `HDClassifier` on their bits or ridge regression."""
+        """Return Nystroem vectors with RBF machines, and with `HDClassifier` (classes) or ridge (regression)."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
@@ -156,7 +157,7 @@ class _Parts:
             yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
 
     def random(self, distance: Any, objects: Any, gamma: str) -> Group:
-        """Return D2KE: standardised distances to random objects, with linear models."""
+        """Return D2KE (features of the distances to random objects), standardised, with linear models."""
         n = 256 if isinstance(objects, Representatives) else _RANDOM
         d2ke = D2KE(distance, n, objects, gamma, self.seed)
         drawn = "auto" if isinstance(objects, str) else type(objects).__name__
@@ -166,13 +167,13 @@ class _Parts:
         return Group(name, steps, self.scaled_linear(), slow=False, partners=n, family="D2KE", cost=cost)
 
     def around(self, distance: Any) -> Iterator[Group]:
-        """Yield nearest neighbours, and D2KE with training objects, which share a matrix."""
+        """Yield nearest neighbours and D2KE on training objects; both read one matrix of distances."""
         yield self.nearest(distance)
         for gamma in ("median", "4*median"):
             yield self.random(distance, Representatives(), gamma)
 
     def own(self, compare: Kernel | Distance) -> Iterator[Group]:
-        """Yield the candidates for a user's kernel or distance, of which nothing else is known."""
+        """Yield the groups for a kernel or distance of the user, about which nothing else is known."""
         if isinstance(compare, Distance):
             yield from self.around(compare)
             return
@@ -182,7 +183,7 @@ class _Parts:
         yield self.landmarks(compare)
 
     def nearest(self, compare: Any) -> Group:
-        """Return nearest neighbours under a distance, or the distance in a kernel's feature space."""
+        """Return nearest neighbours under a distance, or under the distance in the feature space of a kernel."""
         machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
         learners = _alone({f"{n} nearest": machine(compare, n) for n in _NEIGHBOURS})
         family = f"nearest {'distance' if isinstance(compare, Distance) else 'kernel'}"
@@ -204,7 +205,7 @@ class _Parts:
         return _alone({f"LinearSVC(C={C:g})": LinearSVC(C=C, **options) for C in _SCALED_CS})
 
     def ridge(self) -> Learners:
-        """Return ridge regression, also for classes: it takes a fraction of a support vector machine's time."""
+        """Return ridge models, for classes, too: they take a fraction of the time of a support vector machine."""
         machine = RidgeClassifier if self.classify else Ridge
         return _alone({f"{machine.__name__}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
 
@@ -222,18 +223,18 @@ class _Parts:
         return (("HDClassifier", steps),)
 
     def neighbours(self) -> Learners:
-        """Return nearest neighbours of vectors, by brute force: trees cannot be saved."""
+        """Return nearest neighbours of vectors, by brute force because search trees cannot be saved."""
         machine = neighbors.KNeighborsClassifier if self.classify else neighbors.KNeighborsRegressor
         return _alone({f"{n} nearest": machine(n, algorithm="brute") for n in _NEIGHBOURS})
 
 
 def _alone(learners: Mapping[str, Any]) -> Learners:
-    """Return named learners that need no steps of their own before them."""
+    """Return {name: learner} as (name, steps) pairs whose only step is the learner."""
     return tuple((name, (("learner", learner),)) for name, learner in learners.items())
 
 
 def _ridges(Cs: tuple[float, ...]) -> Learners:
-    """Return ridge regressions with the penalties that correspond to support vector machines with these C."""
+    """Return ridge regressions with the penalties alpha = 1 / (2 C), given the C of support vector machines."""
     return _alone({f"Ridge(alpha={1 / (2 * C):g})": Ridge(alpha=1 / (2 * C)) for C in Cs})
 
 
@@ -292,7 +293,7 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _attributes(width: float) -> Any:
-    """Return a kernel that bins each attribute separately."""
+    """Return a kernel on node attributes that bins each attribute separately."""
     return k.Propagation(n_iter=0, bin_width=width, metric="l1", use="attributes", per_dimension=True, normalize=True)
 
 
@@ -340,15 +341,15 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _name(compare: Any, before: Steps) -> str:
-    """Return the name of a kernel, after a scaler of attributes if there is a step before."""
+    """Return the name of a kernel, with "on scaled attributes" if a step comes before it."""
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
 
 
 def short_name(compare: Any) -> str:
     """Describe a kernel or distance in a few words.
 
-    The first parameter appears by its value, others as name=value if they differ from the default. ``normalize`` is
-    left out.
+    The first parameter, if a number, appears as its value; others appear as name=value if they differ from the default.
+    ``normalize`` is left out.
 
     Examples
     --------
@@ -369,7 +370,7 @@ def short_name(compare: Any) -> str:
 
 
 def _given(compare: Any) -> list[str]:
-    """Return the parameters to show."""
+    """Return the parameters that `short_name` shows, as texts."""
     values = compare.get_params(deep=False)
     texts = []
     for i, (name, parameter) in enumerate(signature(type(compare)).parameters.items()):
@@ -402,7 +403,7 @@ def _sum(kernels: Sequence[Any]) -> str:
 
 
 def identity(what: Any) -> Hashable:
-    """Return a key that kernels, distances, estimators or parameters share only if they compute the same."""
+    """Return a key; kernels, distances, estimators or parameters compute the same if their keys are equal."""
     if isinstance(what, BaseEstimator):
         params = what.get_params(deep=False)
         return (type(what), *((name, identity(params[name])) for name in sorted(params)))

@@ -1,21 +1,22 @@
 """Successive halving on nested folds.
 
-Rungs are growing prefixes of one stratified order of the objects; the last ones are repeated partitions of all objects
-into folds. Each rung cross-validates the surviving candidates on the same folds. It drops candidates that are worse
-than the best by more than the noise of the *paired* difference, and at least half of the embeddings. Nearest
-neighbours stay.
+A candidate is a learner on an embedding; a group is an embedding with all its learners. A rung is one round of
+halving: it cross-validates the surviving candidates, all on the same folds, on the first n objects of one stratified
+order. From rung to rung n grows; with few objects, the last rung uses several partitions of all of them into folds.
+A rung drops the candidates that are worse than the best by more than the noise of the *paired* difference, and at
+least half of the embeddings if there are many. The best nearest neighbours always stay.
 
-The order of work depends only on the ladder, the seed and the scores; measured time only determines what to leave out.
-The first rung tries the cheapest embedding of each family, then the others, cheap ones first. Later rungs try the best
-embedding, then the others, each with its first surviving learner, then with the second ones. Candidates that a rung
-had no time for wait until the end. A rung decides if it had time for the best candidate of the rung before, or for one
-within a standard error of it; a candidate that could not make its rung decide waits, too.
+The order of work depends only on the candidates, the seed and the scores; measured time only decides what is left out.
+The first rung tries the cheapest embedding of each family, then the others, cheap ones first. Later rungs try each
+surviving embedding with its first surviving learner, the best embedding first, then with its second one. Candidates
+that a rung had no time for wait until the end. A rung is decisive if it scored the best candidate of the rung before,
+or one within a standard error of that best. A candidate that would not make its rung decisive waits, too.
 
-The nested estimate repeats all of this without fold i, for each i, and scores the choice on fold i. A fit without the
-folds {i, j} serves the choice without i (scored on j) and the choice without j (scored on i), so k folds take only
-k (k - 1) / 2 extra fits. No model is scored on a fold that its choice or its fit has seen. If there is no time for a
-fold, a quick estimate needs no fit: it repeats the choice on the scores of the other folds, and the chosen candidate
-already has a score on fold i.
+The nested estimate repeats all of this without fold i, for each i, and scores the choice on fold i. A model fitted
+without folds i and j is used twice: its score on j informs the choice made without i, its score on i the choice made
+without j. So k folds take only k (k - 1) / 2 extra fits. No model is scored on a fold that its choice or its fit has
+seen. If there is no time for a fold, a quick estimate needs no fit: it repeats the choice on the scores of the other
+folds, and the chosen candidate already has a score on fold i.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ from similia.selection._ladder import DEAR, Group
 from similia.selection.budget import REFIT, SEARCH, Budget, Costs
 
 FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, growth per rung, objects of the last rung
-_ENOUGH_HELD_OUT = 2000  # objects that each candidate has scored, over all partitions, at the end
+_ENOUGH_HELD_OUT = 2000  # minimum of held-out predictions per candidate on the last rung, over its partitions
 _QUORUM = 3  # minimum number of voters
-_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # powers of n: for a fast fit, and the limit for any while only one n was timed
-_PROBES = 0.05  # share of a unit's time to spend on estimating its cost
+_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # exponents of n: of fast fits, and the largest while only one n is timed
+_PROBES = 0.05  # share of the seconds left that measuring the cost of a unit may take
 _FINAL = "final"  # prefix of the keys for the cost of one learner fitted alone
 _FITTED = -1  # replaces the learner if all learners of a group are tried at once
-_SLACK = 0.02  # share of the best score: extra tolerance on a prefix of the objects
+_SLACK = 0.02  # additional tolerance of scores on a prefix of the objects
 _FEW = 4  # up to this many embeddings are not halved
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
 Candidate = tuple[int, int]  # group and learner
-Table = dict[Candidate, npt.NDArray]  # candidate to its scores on folds
+Table = dict[Candidate, npt.NDArray]  # scores of each candidate, one for each held-out fold
 
 
 class Rung(NamedTuple):
-    """A comparison of candidates on the first n objects, cross-validated in some number of partitions into folds."""
+    """One round of halving: cross-validation on the first `n` objects, in `partitions` partitions into folds."""
 
     n: int
     partitions: int
 
 
 class Unit(NamedTuple):
-    """Learners of a group that are fitted together."""
+    """Learners of one group (embedding) that are tried together."""
 
     group: int
     learners: tuple[int, ...]
@@ -68,7 +69,7 @@ class Unit(NamedTuple):
 
 
 def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
-    """Return the rungs for n objects."""
+    """Return the rungs for `n` objects; their sizes grow from `first` to `last` (or to `n`, if smaller)."""
     sizes, last = [], min(n, max(first, last))
     size = float(first)
     while size * 1.5 < last:
@@ -81,10 +82,10 @@ def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
 
 @dataclass
 class View:
-    """The scores that a choice may use: all folds, or all but the outer fold `hidden`.
+    """The scores that a choice may use: on all folds, or on all folds but the outer fold `hidden`.
 
-    If `refits`, models were fitted without the outer fold; otherwise only its scores are hidden. `tables` has the
-    scores of each rung.
+    If `refits`, models are fitted without the hidden fold; otherwise only the scores on it are left out. `tables` holds
+    a table for each rung: the scores of its candidates.
     """
 
     hidden: int | None = None
@@ -92,7 +93,7 @@ class View:
     tables: list[Table] = field(default_factory=list)
 
     def cells(self, rung: Rung, folds: int) -> list[tuple[Left, int]]:
-        """Return (folds left out of training, fold scored) for each score of a candidate."""
+        """Return ((partition, folds left out of training), fold to score) for each score of a candidate."""
         partitions = range(rung.partitions if self.hidden is None else 1)
         apart = frozenset({self.hidden}) if self.hidden is not None and self.refits else frozenset()
         scored = [fold for fold in range(folds) if fold != self.hidden]
@@ -101,10 +102,10 @@ class View:
 
 @dataclass
 class Search:
-    """Chooses among candidates, on all folds and without each of them.
+    """Chooses a candidate by successive halving, on all folds and, for the estimate, without each fold.
 
-    `n_full` is the number of objects of the final fit, `voters` the maximum number of candidates that vote, and
-    ``report(view, rung)`` is called after each group.
+    `steps` are the rungs, `n_full` is the number of objects of the final fit, and `voters` the maximum number of
+    candidates that vote. ``report(view, rung)`` is called after each group.
     """
 
     evaluator: Evaluator
@@ -117,18 +118,18 @@ class Search:
     report: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
-    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) without time
+    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) that there was no time for
     main: View = field(default_factory=View)
-    fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # of (group, learner, n)
+    fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by (group, learner, n)
 
     @property
     def stopped_early(self) -> bool:
-        """Return whether lack of time excluded a candidate from comparison or choice."""
+        """Return whether a candidate was not compared, or not chosen, for lack of time."""
         return bool({OUT_OF_TIME, TOO_SLOW} & {*self.out.values()})
 
     def search(self) -> None:
-        """Run the main search; ``main.tables`` has a table of each rung, even after an interruption."""
-        early = len({group.family or group.name for group in self._groups})  # the first of each family
+        """Run the search on all folds and fill ``main.tables``, a table for each rung, even if interrupted."""
+        early = len({group.family or group.name for group in self._groups})  # as many units: the first of each family
 
         def share(r: int, i: int) -> float:
             first = r == 0 and i < early
@@ -148,7 +149,7 @@ class Search:
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rungs and return the units without time; `left(r, i)` gives the seconds for unit i of rung r."""
+        """Run all rungs; return (rung, unit) for each unit not run. Unit i of rung r may take `left(r, i)` seconds."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -169,32 +170,32 @@ class Search:
         return waiting
 
     def _spare(self) -> float:
-        """Return the seconds left for the search, less those of the final fit of the current choice."""
+        """Return the seconds left in the budget, less those expected for the final fit of the current choice."""
         return self.budget.left() - (self._final(self._affordable(self.main)[0]) if any(self.main.tables) else 0.0)
 
     def _counts(self, unit: Unit, r: int) -> bool:
-        """Return whether a unit's scores on a rung can change the choice; if not, it waits."""
+        """Return whether scores of a unit on rung `r` can change the choice; if not, mark it as out of time."""
         counts = self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)
         if not counts:
             self.out |= dict.fromkeys(unit.candidates, OUT_OF_TIME)
         return counts
 
     def _decides(self, r: int) -> bool:
-        """Return whether a rung has the best candidate of the rung before, or one nearly as good."""
+        """Return whether rung `r` has scored the best candidate of the rung before, or one nearly as good."""
         return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
     def _fast(self, table: Table) -> Table:
-        """Drop the candidates for whose final fit there is no time."""
+        """Return the table without the candidates whose final fit would take too long."""
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
     def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
-        """Return whether `after` has the best candidate of the rung before, or one within a standard error of it."""
+        """Return whether `after` has the best candidate of `before`, or one within a standard error of that best."""
         before = self._fast(before) or before
         gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
         return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
 
     def _climb(self, unit: Unit, start: int) -> None:
-        """Try a waiting unit, and its learners on higher rungs while they survive."""
+        """Try a unit that waited on rung `start`; its learners climb to higher rungs while they survive."""
         units = [unit]
         for r in range(start, len(self.steps)):
             rung = self.steps[r]
@@ -212,13 +213,13 @@ class Search:
             units = [Unit(unit.group, part) for part in parts if part]
 
     def _next(self, table: Table, rung: Rung) -> list[Unit]:
-        """Return the units for the next rung: the first learner of each surviving embedding, then the others."""
+        """Return the units for the next rung: the first unit of each surviving embedding, then their other units."""
         alive = self._alive(table, rung)
         learners = {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}
         return turns(learners, self._groups)
 
     def _alive(self, table: Table, rung: Rung) -> dict[int, list[int]]:
-        """Return the surviving learners by group."""
+        """Return the learners that survive a rung, as {group: learners}."""
         return survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
 
     @property
@@ -226,7 +227,7 @@ class Search:
         return self.evaluator.groups
 
     def nested(self, fold: int) -> float | None:
-        """Return the score on an outer fold of the choice made without it, or None if there is no time."""
+        """Repeat the search without `fold`; return the score of its choice on `fold`, or None if time runs out."""
         view = View(fold)
         alive: dict[int, list[int]] = {}
         for g, i in self.main.tables[0]:
@@ -245,18 +246,18 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Return the score on a fold of the candidate that the other folds' scores choose; fit no other candidate."""
+        """Choose by the scores on the other folds, without new fits; return the score on `fold` (None if unknown)."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
 
     def _single(self) -> list[tuple[Rung, Table]]:
-        """Return the completed rungs of one partition, with their tables."""
+        """Return (rung, table) for each completed rung that uses a single partition into folds."""
         rungs = zip(self.steps, self.main.tables, strict=False)
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score, on a fold that a view hides, of the candidate that the view chooses."""
+        """Return the score of the choice of a view on `fold`, which the view hides, or None if it is unknown."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -265,10 +266,11 @@ class Search:
         return None if scores is None else float(scores[0])
 
     def choice(self, view: View) -> tuple[Candidate, ...]:
-        """Return the candidate that a view chooses, or several that vote.
+        """Return the candidate chosen by the scores of a view, or several candidates that vote.
 
-        Voters are the best candidates of embeddings that differ from the first by no more than the noise. They vote
-        if there are at least three, there is time to fit them all, and the vote is better than the first alone.
+        Voters are the best candidate and, of other embeddings, the best candidates that are behind by no more than the
+        noise. They vote if there are at least three, there is time to fit them all, and the vote scores higher than
+        the best candidate alone.
         """
         best, r = self.best(view)
         table, rung = view.tables[r], self.steps[r]
@@ -291,7 +293,7 @@ class Search:
         return (best,) if scores is None or scores.mean() <= table[best].mean() else tuple(voters)
 
     def voted(self, voters: Sequence[Candidate], r: int) -> npt.NDArray:
-        """Return the scores of a vote on a rung of the main search."""
+        """Return the scores of a vote of `voters` on rung `r` of the main search, one for each held-out fold."""
         scores = self._joined_scores(voters, self.steps[r].n, self.main.cells(self.steps[r], self.folds))
         assert scores is not None  # otherwise it would not be chosen
         return scores
@@ -299,7 +301,7 @@ class Search:
     def _joined_scores(
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
-        """Return the scores of a vote on held-out folds, or None if one is missing."""
+        """Return the score of a vote on the fold of each cell, or None if a voter was not scored there."""
         evaluator = self.evaluator
         if len(voters) == 1:
             return evaluator.scores(*voters[0], n, cells)
@@ -315,7 +317,7 @@ class Search:
         return np.array(scores)
 
     def _run(self, view: View, g: int, learners: Sequence[int], rung: Rung, table: Table) -> None:
-        """Score learners of a group on a rung, and enter their scores into its table."""
+        """Score learners of group `g` on a rung, and enter the scores into `table`, that of the rung."""
         cells = view.cells(rung, self.folds)
         left = list(dict.fromkeys(left for left, _ in cells))
         held = self.evaluator.holds(g, rung.n)
@@ -331,7 +333,7 @@ class Search:
         self.report(view, rung)
 
     def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
-        """Record the seconds of a rung: of shared work (None if cached) and of one fit."""
+        """Record what a unit took on a rung: seconds of work that folds share (None if cached), and of one fit."""
         if shared is not None:
             self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
         self.costs.note(self._work(unit), rung.n, fit)
@@ -343,15 +345,15 @@ class Search:
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
-        """Return the key for the cost of a fit."""
+        """Return the key under which the cost of a fit is recorded."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
-        """Return the power of n with which the time of a fit grows."""
+        """Return the exponent p of the growth n^p that is assumed for the time of a fit."""
         return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
 
     def _expected(self, unit: Unit, rung: Rung) -> float:
-        """Return the expected seconds of a unit on a rung."""
+        """Return the seconds that a unit is expected to take on a rung."""
         g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
         seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
         if not self.evaluator.holds(g, rung.n):
@@ -360,7 +362,7 @@ class Search:
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Return whether a unit is expected to fit into the seconds left; the very first is always tried."""
+        """Return whether a unit should end within `left` seconds (True for the first of all); if not, record why."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
         first, why = rung == self.steps[0], OUT_OF_TIME
@@ -391,7 +393,7 @@ class Search:
     def _final(self, candidate: Candidate) -> float:
         """Return the expected seconds of the final fit of a candidate.
 
-        If only one n was timed, less growth is assumed for a slow fit: most of its time may be constant.
+        If fits were timed for one n only, growth of at most n^1.5 is assumed, as most of the time may be constant.
         """
         g, n = candidate[0], self.n_full
         group, work, shared = self._groups[g], (_FINAL, *candidate), self.evaluator.shared(g)
@@ -403,13 +405,13 @@ class Search:
         return seconds + (self.costs.expected(shared, math.isqrt(n * partners), 2.0) if partners else 0.0)
 
     def _is_affordable(self, seconds: float) -> bool:
-        """Return whether final fits may take `seconds`."""
+        """Return whether the budget allows a final fit of this many seconds."""
         return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
     def best(self, view: View) -> tuple[Candidate, int]:
-        """Return the candidate that a view chooses and the rung that decides.
+        """Return (candidate, rung): the best candidate of a view, and the number of the deciding rung.
 
-        Candidates without time for their final fit are chosen only if there are no others.
+        Candidates whose final fit would take too long are chosen only if there are no others.
         """
         found = self._affordable(view)
         leader = self._decided(view.tables)[0]
@@ -418,12 +420,12 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return the same as `best`, without recording which candidates have no time for their final fit."""
+        """Return the same as `best`, without recording that the final fit of a better candidate is too slow."""
         best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
     def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
-        """Return the candidate chosen and the rung that decides."""
+        """Return (candidate, rung): the best candidate of the tables, and the number of the deciding rung."""
         known = [r for r, table in enumerate(tables) if table]
         if not known:
             raise ValueError("no candidate could be fitted")
@@ -433,13 +435,13 @@ class Search:
         return chosen(tables[: known[last] + 1], self.evaluator), known[last]
 
     def _leader(self, table: Table) -> Candidate:
-        """Return the best candidate of a rung, except those that failed later."""
+        """Return the best candidate of a table, leaving out those that failed on a later rung."""
         failed = self.evaluator.failed
         sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
         return max(sound, key=lambda c: table[c].mean())
 
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
-        """Return sentences that say why the choice is not the best score of the last rung."""
+        """Return sentences that say why the candidate with the best score was not chosen, and how a vote scored."""
         best, r = choice[0], self.best(self.main)[1]
         table = self.main.tables[r]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
@@ -460,9 +462,9 @@ class Search:
 
 
 def first_units(groups: Sequence[Group]) -> list[Unit]:
-    """Return all candidates in the order of the first rung: the cheapest embedding of each family is first.
+    """Return the units of the first rung in order: the cheapest group of each family, then the others by cost.
 
-    Expensive ones come after all learners of the others.
+    Expensive groups that are not the first of their family come after all learners of the others.
     """
     by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the ladder
     firsts: dict[str, int] = {}
@@ -476,7 +478,7 @@ def first_units(groups: Sequence[Group]) -> list[Unit]:
 
 
 def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
-    """Return learners as units: first a unit of each group, then the second units of groups that have several."""
+    """Return the units of {group: learners}: the first unit of each group, then the second ones, and so on."""
     units: list[tuple[int, Unit]] = []
     for g, given in learners.items():
         parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
@@ -485,9 +487,9 @@ def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> lis
 
 
 def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
-    """Return the surviving learners by group, the best group first.
+    """Return the surviving learners as {group: learners}, the best group first.
 
-    On a prefix of the objects (not `last`), candidates may be slightly worse.
+    `last` tells that the rung has all objects of the search; before that, candidates may be slightly further behind.
     """
     slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
     ranked = [*tops]
@@ -500,13 +502,13 @@ def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> 
 
 
 def near(table: Table, candidate: Candidate, best: Candidate, folds: int, slack: float = 0.0) -> bool:
-    """Return whether a candidate is behind the best by no more than the noise of their difference, and `slack`."""
+    """Return whether a candidate is behind `best` by at most twice the noise of their difference, plus `slack`."""
     gap = table[best] - table[candidate]
     return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
 
 
 def best_of_groups(table: Table) -> dict[int, Candidate]:
-    """Return the best candidate of each group, the best group first."""
+    """Return {group: its best candidate}, the best group first."""
     found: dict[int, Candidate] = {}
     for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
         found.setdefault(candidate[0], candidate)
@@ -514,16 +516,16 @@ def best_of_groups(table: Table) -> dict[int, Candidate]:
 
 
 def noise(scores: npt.NDArray, folds: int) -> float:
-    """Return the standard error of a mean over folds, whose training parts overlap (Nadeau & Bengio, 2003)."""
+    """Return the standard error of the mean score on folds with overlapping training parts (Nadeau & Bengio, 2003)."""
     return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
 
 
 def chosen(tables: list[Table], evaluator: Evaluator) -> Candidate:
-    """Return the best candidate of the last rung that has any, never one that nearest neighbours beat.
+    """Return the best candidate of the last nonempty table, but never one worse than nearest neighbours.
 
-    Equal means, common on few and easy objects, are decided by the mean over the embedding's learners, then by the
-    order of the ladder. If the last rung had no time for nearest neighbours, candidates below them on an earlier rung
-    are excluded.
+    Candidates are compared with nearest neighbours on the last rung that had time for nearest neighbours. Ties in the
+    mean score, common on few and easy objects, are broken by the mean over all learners of the embedding, then by the
+    order of the candidates.
     """
     tables = [table for table in tables if table]
     allowed = set(tables[-1])

@@ -42,18 +42,18 @@ _logger = logger_of(__name__)
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
-    """Return a check whether the chosen pipeline has a method."""
+    """Return a check that tells whether the chosen pipeline of an estimator has `method`."""
     return lambda auto: hasattr(auto._winner, method)
 
 
 def _embeds(auto: Any) -> bool:
-    """Return whether the pipeline makes vectors; unknown before `fit`, when a `Pipeline` asks for `transform`."""
+    """Return whether the chosen pipeline makes vectors; True before `fit`, so that a `Pipeline` can hold `auto`."""
     best = getattr(auto, "best_estimator_", None)
     return best is None or (isinstance(best, Pipeline) and len(best) > 1)
 
 
 def _are_columns(value: Any, sizes: Sizes) -> bool:
-    """Return whether a value holds named arrays of one length."""
+    """Return whether `value` is a dict of arrays of equal length."""
     if not isinstance(value, dict) or not all(isinstance(column, np.ndarray) for column in value.values()):
         return False
     return len({len(column) for column in value.values()}) < 2
@@ -64,7 +64,7 @@ class _Auto(BaseEstimator):
     """Base of `AutoClassifier` and `AutoRegressor`."""
 
     _task: ClassVar[Task]
-    _usual: ClassVar[str]  # score
+    _usual: ClassVar[str]  # default of `scoring`
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class _Auto(BaseEstimator):
         Parameters
         ----------
         X : collection of n objects
-            Strings, graphs, time series, point sets or vectors. Convert arrays of two axes each by
-            `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so hold out a test
-            part before.
+            Strings, graphs, time series, point sets or vectors. Objects that are arrays of two axes must be converted
+            by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so set a test part
+            aside first.
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
@@ -125,7 +125,7 @@ class _Auto(BaseEstimator):
         return self
 
     def _learn_form(self, X: Any, y: npt.NDArray) -> None:
-        """Learn the number of columns of vectors, and the classes."""
+        """Set `n_features_in_` for vectors, and `classes_` for classification."""
         self.__dict__.pop("n_features_in_", None)
         if self.kind_ == "vectors":
             self.n_features_in_ = X.shape[1]
@@ -176,7 +176,7 @@ class _Auto(BaseEstimator):
 
     @available_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the decision values of the chosen pipeline, if it has any.
+        """Return the decision values of the chosen pipeline; only if the pipeline has `decision_function`.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class _Auto(BaseEstimator):
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
-        """Return the vectors or packed bits that the chosen learner takes, shape (m, n_features), if there are any.
+        """Return the vectors or packed bits that the chosen pipeline gives its learner, shape (m, n_features), if any.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Seconds; None for no limit. Compiling loops, which may take a minute once per machine, does not count.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
-        into a distance. With one of your own, objects may be of any kind, such as sets of tags.
+        into a distance. If you give one, objects may be of any kind, such as sets of tags.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; accuracy by default. During the search a callable
         ``f(estimator, V, y)`` gets the learner and its input, not the objects.
@@ -249,13 +249,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Estimated score on new objects: the mean over the outer folds, each scored by the choice made without it. NaN
         without `nested`.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracies it is Wilson's with a reduced number of objects (n / 1.5, or
+        95 % interval of `best_score_`. For accuracies it is Wilson's, with a reduced number of objects (n / 1.5, or
         n / 2.25 if `n_outer_folds_` is below the number of folds; copies count once), because folds share training
         objects. In simulations it covered 94 to 98 % of cases, without the reduction 83 to 91 %. For other scores it
-        is Student's over outer folds, with the correction of Nadeau & Bengio.
+        is Student's t interval over outer folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
-        Number of outer folds for which the whole search was repeated. For the others there was no time; their choice
-        was repeated on the scores of the other folds, with models that the search had fitted anyway.
+        Number of outer folds for which the whole search was repeated. If there was no time for a fold, only the choice
+        was repeated, on scores that the search already had for the other folds.
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
         ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
@@ -270,7 +270,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     seconds_ : float
         Duration of the search.
     stopped_ : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the search.
     stopped_early_ : bool
         Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
         differently. If not, every machine makes the same choice.
@@ -281,8 +281,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     ------
     ValueError
         In `fit`, if y has only one class, missing values or a length other than that of X; if fewer than two classes
-        have 3 objects; if there are fewer than 2 cv objects, or fewer different objects or groups than folds; if no
-        candidate can be fitted.
+        have 3 objects; if there are fewer than ``2 * cv`` objects, or fewer different objects or groups than folds; if
+        no candidate can be fitted.
     TypeError
         In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
         kernel nor a distance.
@@ -290,18 +290,19 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Notes
     -----
     *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
-    survivors on 1000, then on 3000 or all; few objects are then split into folds in several ways. A candidate is
-    dropped if it is behind the best by more than twice the standard error of their paired difference; of the remaining
-    embeddings, at most half survive. The mean over the last folds decides. The final fit uses all objects.
+    survivors on 1000, then on 3000 or all; fewer than 2000 objects are finally split into folds in several ways. A
+    candidate is dropped if it is behind the best by more than twice the standard error of their paired difference; of
+    the remaining embeddings, at most half survive. The mean over the last folds decides. The final fit uses all
+    objects.
 
-    *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each rung has
+    *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
     a share of the budget, and the nested estimate gets what is left after the final fit. A candidate whose final fit is
     expected to take more than half of the budget is chosen only if there is no other. Times are extrapolated from fewer
     objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    the best candidates of all embeddings that are not behind by more than the noise vote: at least three, and as many
-    as there is time to fit. The vote is cross-validated like every candidate, and chosen if it scores higher.
+    several candidates vote: the best of each embedding, unless it is behind by more than the noise; at least three, and
+    as many as there is time to fit. The vote is cross-validated like every candidate, and chosen if it scores higher.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-SEARCH, REFIT = 0.7, 0.5  # shares of the budget: for the rungs of the search in turn, and at most for the final fit
+SEARCH, REFIT = 0.7, 0.5  # shares of the budget: for the search, and at most for the final fit
 _GROWS = 0.1  # minimum share of a time that is assumed to grow with n
 _SHOWN = 10  # candidates on the leaderboard
 clock = time.monotonic  # tests replace it
@@ -17,7 +17,7 @@ clock = time.monotonic  # tests replace it
 
 @dataclass
 class Budget:
-    """A number of seconds from the creation of this object; None is unlimited."""
+    """A number of seconds that start with the creation of this object; None means no limit."""
 
     seconds: float | None
     start: float = field(default_factory=lambda: clock())
@@ -34,13 +34,13 @@ class Budget:
         self.start += clock() - begin
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds left of the first `share` of the budget; negative when it is over."""
+        """Return the seconds left of the first `share` of the budget; negative once that share is spent."""
         return float("inf") if self.seconds is None else share * self.seconds - self.spent
 
 
 @dataclass
 class Costs:
-    """Records seconds of work and predicts others as a constant plus n to a power."""
+    """Records the seconds of work on some numbers of objects, and predicts the seconds on others."""
 
     taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
 
@@ -49,7 +49,7 @@ class Costs:
         self.taken.setdefault(work, {})[n] = seconds
 
     def expected(self, work: Hashable, n: int, power: float) -> float:
-        """Return the expected seconds of a piece of work on n objects, or 0 if nothing was recorded."""
+        """Return the expected seconds of work on n objects, a constant plus n^power; 0 if nothing was recorded."""
         known = sorted(self.taken.get(work, {}).items())
         if not known:
             return 0.0
@@ -61,7 +61,7 @@ class Costs:
 
 
 class Leaderboard(AbstractContextManager["Leaderboard"]):
-    """Shows the best candidates by their `measure`, the name of the score, and the time left."""
+    """Shows the best candidates and the time spent; `measure` is the name of the score."""
 
     def __init__(self, shown: bool, budget: Budget, measure: str) -> None:
         from rich.console import Console
@@ -85,7 +85,7 @@ class Leaderboard(AbstractContextManager["Leaderboard"]):
             self._live = None
 
     def show(self, phase: str, rows: list[dict[str, Any]]) -> None:
-        """Show rows of candidates; in a log, write a line when the phase changes."""
+        """Show candidates in a terminal; elsewhere, write one line to stderr whenever the phase changes."""
         if not self.shown:
             return
         title = f"{phase}, {self.budget.spent:.0f} s"
@@ -100,12 +100,12 @@ class Leaderboard(AbstractContextManager["Leaderboard"]):
 
 
 def rows_of(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the columns of `cv_results_` as a dict for each candidate."""
+    """Return the columns of `cv_results_` as a list of dicts, one for each candidate."""
     return [dict(zip(results, row, strict=True)) for row in zip(*results.values(), strict=True)]
 
 
 def table_of(rows: list[dict[str, Any]], title: str, measure: str) -> Any:
-    """Return a rich table of candidates."""
+    """Return a table of candidates for the terminal, made by the library rich."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")

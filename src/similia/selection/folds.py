@@ -1,4 +1,4 @@
-"""Check targets, and order objects so that every prefix is stratified, also within folds."""
+"""Check targets, and put objects into an order of which every prefix is stratified, also within each fold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
 
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
-    """Return the targets of n objects as an array (numbers for regression), or raise."""
+    """Return the targets of n objects as an array (of numbers for regression); raise if they do not suit the task."""
     y = check_labels(y, n)
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
     if missing.any():
@@ -49,7 +49,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
 
 
 def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
-    """Return the number of folds: fewer than `cv`, with a warning, if a class has fewer objects."""
+    """Return the number of folds: `cv`, or fewer, with a warning, if a class has fewer objects than `cv`."""
     folds = check_positive_int(cv, "cv", minimum=_LEAST)
     if task == "classification":
         folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
@@ -59,7 +59,7 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    """Return the number of folds for classes with these counts; warn or raise if some have too few objects."""
+    """Return the number of folds for classes with these counts; warn or raise if a class has too few objects."""
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
         raise ValueError(f"y has the one class {_shown(classes[0])}, expected at least two")
@@ -86,17 +86,17 @@ def _shown(label: Any) -> str:
 
 
 class Order(NamedTuple):
-    """An order of objects of which every prefix is a fair sample: their positions, and in that order their folds."""
+    """An order of which every prefix is a fair sample: positions of objects, and the fold of each of them."""
 
     objects: Index
     fold: Index
 
 
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
-    """Return a random order; for classes, `folds` objects of each come first, then all in proportion.
+    """Return a random order; for classes, `folds` objects of each class come first, then the rest in proportion.
 
-    With `groups` (numbers from 0), the first object of each group is ordered like this, and its fold is that of the
-    group. The second objects of all groups follow, and so on.
+    With `groups` (the number of each object's group, from 0), the first objects of all groups are ordered in this way;
+    the fold of each is the fold of its whole group. The second objects of all groups follow, and so on.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
@@ -124,7 +124,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
 
 
 def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None = None) -> Index:
-    """Return another partition of objects into folds."""
+    """Return the fold of each object in another random partition."""
     order = ordered(y, task, folds, np.random.default_rng(seed), groups)
     fold = np.empty(len(y), dtype=np.int64)
     fold[order.objects] = order.fold
@@ -132,9 +132,9 @@ def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None
 
 
 def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
-    """Return the positions of random training and test objects; copies of an object stay together and count once.
+    """Return (training, test) positions of a random split; copies of an object stay together and count once.
 
-    If `stratify`, y are classes, which are split in proportion if each has at least two objects.
+    If `stratify`, `y` holds classes, which are split in proportion if each has at least two different objects.
     """
     _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
     classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
@@ -147,9 +147,9 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
 
 
 def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
-    """Return the group of each object, from 0, and notes for the user; identical objects share a group.
+    """Return the group of each object, numbered from 0, and notes for the user; identical objects share a group.
 
-    Groups that have an object in common are joined.
+    Groups with copies of the same object are joined into one.
     """
     same, notes = identical(X), []
     n, n_copies = len(same), len(same) - len(np.unique(same))
@@ -164,7 +164,7 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
 
 
 def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
-    """Check and return the user's kernels and distances."""
+    """Return the user's kernels and distances as a tuple, or raise if one of them is something else."""
     given = [] if similarity is None else similarity if isinstance(similarity, list | tuple) else [similarity]
     for i, compare in enumerate(given):
         if not isinstance(compare, Kernel | Distance):
@@ -190,10 +190,10 @@ def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
 
 
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
-    """Return ("strings" | "graphs" | "series" | "sets" | "vectors", the objects as a batch, array or CSR matrix).
+    """Return (kind, objects): "strings", "graphs", "series", "sets" or "vectors", and a batch, array or CSR matrix.
 
-    With `any_kind`, objects of an unknown kind, or of several kinds, give ("objects", X). Otherwise raise if the kind
-    is unknown or ambiguous: arrays of two axes may be series or point sets.
+    With `any_kind`, objects of an unknown kind, or of several kinds, are returned as ("objects", X). Otherwise an
+    unknown or ambiguous kind raises an error; arrays of two axes, for example, may be series or point sets.
     """
     refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
     X = objects_in(X)
@@ -231,7 +231,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
 
 
 def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
-    """Return objects given as lists or arrays of numbers."""
+    """Return (kind, objects) for lists or arrays of numbers with `ndim` axes each; raise if there are several axes."""
     if ndim == 1:
         rows = [np.asarray(row) for row in X]
         if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in rows}) == 1:

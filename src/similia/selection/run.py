@@ -35,15 +35,15 @@ _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
 _FIRST = 300
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
-# Variance of an estimated accuracy over that of as many independent answers, as models of different folds, and their
-# choices, share objects. Simulated on 20 to 80 objects; by fold: choice from other folds only, search repeated.
+# Factor by which an estimated accuracy varies more than one of as many independent answers, because models of different
+# folds share objects. Simulated on 20 to 80 objects. The key tells whether the search was repeated for every fold.
 _WIDER = {False: 2.25, True: 1.5}
 
 _compiled: set[str] = set()  # kinds of objects compiled in this process
 
 
 def compile_loops(kind: str, shown: bool) -> None:
-    """Compile the loops for a kind of objects, so that the first candidate does not seem slow."""
+    """Compile the loops for a kind of objects, so that compilation does not count as time of the first candidate."""
     if kind in _compiled or kind not in compilation.KINDS:
         return
     what = f"compile loops for {kind} (not counted in the budget)"
@@ -56,7 +56,7 @@ def compile_loops(kind: str, shown: bool) -> None:
 
 @dataclass
 class Run:
-    """One selection: objects in order, candidates, search, final fit, nested estimate."""
+    """One selection: put objects into order, list and search candidates, fit the best, and estimate its score."""
 
     auto: Any
     X: Any
@@ -115,7 +115,7 @@ class Run:
         auto.notes_ = [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)]
 
     def _outer_scores(self) -> tuple[list[float], int]:
-        """Return the score on each outer fold, and for how many of them the search was repeated."""
+        """Return the score on each outer fold, and the number of folds for which the search was repeated."""
         scores, repeated = [], 0
         for fold in range(self.folds):
             self.board.show(f"estimate, fold {fold + 1} of {self.folds}", self.rows())
@@ -131,7 +131,7 @@ class Run:
         return scores, repeated
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
-        """Return notes on what there was no time for."""
+        """Return notes for the user on what the budget left no time for."""
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
@@ -149,7 +149,7 @@ class Run:
         return notes
 
     def _estimate(self, scores: list[float], repeated: int, measure: str) -> tuple[float, tuple[float, float]]:
-        """Return the mean of the scores on outer folds, and its 95 % interval."""
+        """Return (mean of the scores on outer folds, its 95 % interval); NaN where there are too few scores."""
         if not scores:
             return math.nan, (math.nan, math.nan)
         fold = self.evaluator.partitions[0]
@@ -172,7 +172,7 @@ class Run:
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
-        """Return the candidates: the chosen one, those of the deciding rung by score, then the others."""
+        """Return a dict for each candidate: the chosen one, those of the deciding rung by score, then the rest."""
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         decided = self.search.best(self.search.main)[1] if any(tables) else 0
@@ -217,19 +217,19 @@ class Run:
         }
 
     def name(self, choice: tuple[Candidate, ...]) -> str:
-        """Return the name of a candidate or a vote."""
+        """Return the name of a choice: that of its only candidate, or of a vote."""
         names = [self.evaluator.groups[g].named(i) for g, i in choice]
         return names[0] if len(names) == 1 else f"vote of {len(names)}: {'; '.join(names)}"
 
     def unfitted(self, choice: tuple[Candidate, ...]) -> Any:
-        """Return the unfitted pipeline of a candidate, or a vote."""
+        """Return the unfitted pipeline of a choice of one candidate, or an unfitted vote of several."""
         pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
         vote = VoteClassifier if self.auto._task == "classification" else VoteRegressor
         return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
 
 
 def results(rows: list[dict[str, Any]]) -> dict[str, npt.NDArray]:
-    """Return the candidates' rows as columns, with ranks; those not tried share the last rank."""
+    """Return the rows of candidates as a dict of columns, with ranks; candidates not tried share the last rank."""
     found = {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "estimator"}
     tried = found["n_objects"] > 0
     found["rank_test_score"] = np.where(tried, np.cumsum(tried), tried.sum() + 1)
