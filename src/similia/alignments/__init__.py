@@ -1,1 +1,1 @@
-"""Code shared by kernels and distances of series: pairs in lanes, bands, and sums over all alignments."""
+"""Code shared by the kernels and distances of series: SIMD lanes of pairs, windows, and sums over all alignments."""

@@ -1,7 +1,8 @@
-"""Split pairs of series into tasks for loops over lanes: one series against a group of `LANES` others.
+"""Split all pairs of series into tasks: one series against a group of `LANES` others, computed side by side.
 
-The collection is sorted by length. Series of similar length form a group, padded to its longest series. Series k of
-group g at time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
+A lane is a slot of a SIMD register; each lane holds another series of the group. Series are sorted by length, so that
+those of a group have similar lengths, and padded to the longest of the group. With p channels, series k of group g at
+time j and channel c is ``packed[starts[g] + LANES * (p * j + c) + k]``.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
 _WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond); with fewer, another thread does not pay
-_PACKED = 2**24  # bytes of the groups of chosen pairs packed at a time
+_PACKED = 2**24  # bytes of the groups that `fill_chosen` packs at a time
 _GAIN = 0.8  # put longer series in lanes only if that saves a fifth of the cells: short ones stay in cache
 Indices = npt.NDArray[np.int64]
 UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
-    """Return the (n, m) values of all pairs, with the side in lanes that leaves fewer of them idle.
+    """Return the values of all pairs of n and m series, shape (n, m); X or Y is in lanes, whichever wastes fewer.
 
-    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks first..last; a task is a row (a series) and a group
-    of lanes. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows` and `columns`
-    number the series in ascending order of length, `turns` give the order of rows and groups. The value of series i and
-    j belongs at ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop
-    computes pairs with the longer one as the row, and mirrors them.
+    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks `first` to `last` - 1; a task is one series (the
+    row) against one group. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows`
+    and `columns` are the indices of the series in ascending order of length, `turns` the order in which rows or groups
+    are processed. The value of series i of x and j of y goes to ``out[i * strides[0] + j * strides[1]]``. If
+    `symmetric`, x and y are the same series; the loop computes each pair once, with the longer series as the row, and
+    writes the value for (i, j) and (j, i).
     """
     out = np.empty((len(X), len(Y)), X.values.dtype)
     strides = (len(Y), 1)
@@ -59,9 +61,9 @@ def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt
 def fill_chosen(
     X: SeriesBatch, Y: SeriesBatch, rows: Indices, columns: Indices, loop: Callable[..., None]
 ) -> npt.NDArray[Any]:
-    """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is that of `fill_pairs`.
+    """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is as in `fill_pairs`.
 
-    Pairs with the same row form their own groups, so few pairs per row leave lanes idle.
+    All pairs of a group have the same row, so lanes are idle if a row has few pairs.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))
@@ -88,9 +90,9 @@ def fill_chosen(
 
 @njit()
 def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
-    """Return a task as (series of the row, group, first and end position of the group's series in `columns`).
+    """Return a task as (series of the row, group, begin, end); the group has the series ``columns[begin:end]``.
 
-    Without turns of the rows, each group is one task and `rows` gives the row of each group.
+    If `x` has no turns (see `fill_chosen`), each group is one task, and ``rows[group]`` is the series of its row.
     """
     _, _, rows, row_turns = x
     _, starts, _, columns, group_turns = y
@@ -104,16 +106,16 @@ def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
 
 @njit()
 def put(out, strides, i, j, value, symmetric):  # type: ignore[no-untyped-def]
-    """Write the value of series i and j and, if `symmetric`, that of j and i."""
+    """Write the value of the pair (i, j) to `out`, and also to the place of (j, i) if `symmetric`."""
     out[i * strides[0] + j * strides[1]] = value
     if symmetric:
         out[j * strides[0] + i * strides[1]] = value
 
 
 def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
-    """Return the packed groups, the start of each, lengths and numbers of their series, and the groups' turns.
+    """Return (packed groups, start of each group, lengths of the series, indices of the series, turns of the groups).
 
-    `columns` are the numbers, in ascending order of length within a group; all series if not given.
+    `columns` are the indices of the series, in ascending order of length in each group; by default, all series.
     """
     columns = np.argsort(Y.lengths, kind="stable") if columns is None else columns
     lengths = Y.lengths[columns]
@@ -130,17 +132,17 @@ def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
 
 
 def _longest(lengths: Indices) -> Indices:
-    """Return the largest length of each group, given lengths that ascend within each group."""
+    """Return the largest length in each group of `LANES` entries; lengths must ascend within each group."""
     return lengths[np.minimum(np.arange(LANES - 1, len(lengths) + LANES - 1, LANES), len(lengths) - 1)]
 
 
 def _cells(X: SeriesBatch, Y: SeriesBatch) -> int:
-    """Return the number of computed cells, including idle lanes, with the series of `Y` in the lanes."""
+    """Return the number of cells (pairs of time points) to compute with `Y` in lanes, idle lanes included."""
     return len(X.values) * LANES * int(_longest(np.sort(Y.lengths)).sum())
 
 
 def _turns(n: int) -> Indices:
-    """Return 0..n-1 in an order whose runs are spread over the range, so that threads get equal work."""
+    """Return 0..n-1 reordered so that any run of entries is spread over the range: threads get equal work."""
     step = round(0.618 * n)
     while gcd(step, n) > 1:
         step += 1
@@ -148,7 +150,7 @@ def _turns(n: int) -> Indices:
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return X and Y (X if Y is None) as batches of finite, nonempty series with one number of channels, or raise."""
+    """Return X and Y (X if Y is None) as batches; raise unless series are finite and nonempty, with equal channels."""
     A = as_series(X)
     B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):
@@ -167,13 +169,16 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 def as_named_series(
     X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
 ) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct series of the pairs ``X[rows[k]], Y[columns[k]]`` as two batches, and the pairs in them."""
+    """Return (A, B, left, right), where A and B are batches of the distinct series in ``X[rows]`` and ``Y[columns]``.
+
+    The pair ``X[rows[k]], Y[columns[k]]`` is ``A[left[k]], B[right[k]]``.
+    """
     (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
     return *as_series_pair(A, B), left, right
 
 
 def window_band(window: Any) -> tuple[int, float]:
-    """Return a window as (steps, fraction of the longer series), one of them 0; raise for invalid windows."""
+    """Return a window as (steps, share of the longer length), one of which is 0; raise if the window is invalid."""
     if window is None:
         return UNLIMITED, 0.0
     if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:

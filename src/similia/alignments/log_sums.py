@@ -4,13 +4,14 @@ The global alignment kernel and soft-DTW are such sums, computed by a recurrence
 
 .. math:: M(i, j) = \kappa(x_i, y_j)\,\big(M(i-1, j-1) + M(i-1, j) + M(i, j-1)\big), \qquad M(0, 0) = 1.
 
-M exceeds the range of any float within some hundred time points. Cells of one row may differ by more than that range,
-so one scale per row or anti-diagonal is not enough. Each cell is a float64 in [1, 2) and an exponent of two, stored as
-another float64. Additions scale by exact powers of two, and only the result takes a logarithm. 16 pairs share each
-instruction (`similia.alignments.groups`). 2^-z is a Taylor polynomial on [-1/2, 1/2] and an exponent.
+where kappa is the local similarity of two time points. M exceeds the range of any float after some hundred time points.
+Cells of one row may differ by more than that range, so a common scale for a row or an anti-diagonal is not enough.
+Therefore each cell is stored as a float64 in [1, 2) and an exponent of two, which is another float64. Sums scale their
+terms by exact powers of two, and only the last cell takes a logarithm. 16 pairs share each instruction
+(`similia.alignments.groups`). 2^-z is an integer power of two times a Taylor polynomial on [-1/2, 1/2].
 
-Millions of cells per second (one thread, 60 x 30 series of 200 time points, 1 and 3 channels): 450 and 400, against 27
-and 24 for M in logarithms, one pair at a time (five exponentials and a logarithm per cell).
+Speed (one thread, 60 x 30 series of 200 time points): 450 million cells per second for 1 channel and 400 for 3, against
+27 and 24 if M is computed in logarithms, one pair at a time (five exponentials and a logarithm per cell).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
 
 _ZERO = -1e300  # exponent that represents 0
-_FARTHEST = 1e295  # -log2 of a local similarity: sums over 10,000 time points stay above _ZERO
-_MOST_UNITS = 1e145  # of a time point: squares of differences stay below _FARTHEST
+_FARTHEST = 1e295  # largest -log2 of a local similarity; sums over 10,000 time points stay above _ZERO
+_MOST_UNITS = 1e145  # largest value of a time point; squares of differences stay below _FARTHEST
 _LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
 _LOG_2 = log(2.0)
-_POWERS = tuple(_LOG_2**k / factorial(k) for k in range(12, -1, -1))  # of 2^r in r, the remainder below 2e-16
+_POWERS = tuple(_LOG_2**k / factorial(k) for k in range(12, -1, -1))  # coefficients of 2^r, error below 2e-16
 
 How = tuple[float, bool, int, int, float]
 
 
 def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
-    """Return series in float64, divided by 2**exponent; raise if sums of their squares could overflow."""
+    """Return the series in float64, divided by 2**exponent; raise if sums of their squares could overflow."""
     with np.errstate(over="ignore", under="ignore"):
         values = np.ldexp(X.values.astype(np.float64), -exponent)
     large = ~(np.abs(values).max(axis=1) < _MOST_UNITS)
@@ -58,13 +59,14 @@ def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> Serie
 def log_sums(
     X: SeriesBatch, Y: SeriesBatch, how: How, *, same: bool, centre: bool, pairs: tuple[Indices, Indices] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return log_sum(x, y) of all pairs, less the mean of log_sum(x, x) and log_sum(y, y) if `centre`.
+    """Return log_sum(x, y), the logarithm of the last cell M(i, j), for all pairs of series of X and Y.
 
-    With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if `divisible`, with
-    w = 1 - |i - j| / triangular if that is not 0. `how` is (rate, divisible, triangular, steps, share). The last two
-    are the arguments of `half_width`, which gives the band of soft-DTW and of both self terms of a pair; if
-    `divisible`, the band is `steps`, which may exclude all paths. `same` means that Y is X. `pairs` gives the positions
-    in X and Y of the wanted pairs; without it, all are computed. Exchanging x and y does not change a bit.
+    If `centre`, subtract the mean of log_sum(x, x) and log_sum(y, y). `how` is (rate, divisible, triangular, steps,
+    share). With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if
+    `divisible`, where w = 1 - |i - j| / triangular, or 1 if `triangular` is 0. Only cells in a band count: if
+    `divisible`, |i - j| <= steps, which may exclude all paths; otherwise |i - j| <= `half_width` of the pair, also in
+    the terms (x, x) and (y, y). `same` tells that Y is X. `pairs` gives the positions in X and in Y of the wanted
+    pairs; by default, all pairs are computed. Exchanging x and y does not change a bit of the result.
     """
     own_band = centre and not how[1] and (how[3] < max(X.lengths.max(), Y.lengths.max()) or how[4] > 0)
 
@@ -80,7 +82,7 @@ def log_sums(
 
 
 def self_log_sums(X: SeriesBatch, how: How) -> npt.NDArray[np.float64]:
-    """Return log_sum(x, x) of each series, shape (n,)."""
+    """Return log_sum(x, x) of each series, shape (n,); see `log_sums`."""
     out = np.empty(len(X))
     packed, starts, lengths, columns, _ = grouped(X)
     run_in_ranges(
@@ -93,18 +95,18 @@ def self_log_sums(X: SeriesBatch, how: How) -> npt.NDArray[np.float64]:
 
 @njit()
 def half_width(m, n, steps, share):  # type: ignore[no-untyped-def]
-    """Return the largest abs(i - j) in a window of `steps` and `share` of the longer length, for lengths m and n.
+    """Return the largest |i - j| that a window allows for lengths m and n: `steps`, or `share` of the longer length.
 
-    It is at least abs(m - n), since otherwise no path would reach the end.
+    The result is at least |m - n|, since otherwise no path would reach the end.
     """
     return max(max(steps, int(share * max(m, n) + 1e-9)), abs(m - n))
 
 
 @njit()
 def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write log_sum(x, y) of tasks first..last to `out`; from `x` on, the arguments are those of `fill_pairs`.
+    """Write log_sum(x, y) of tasks `first` to `last` - 1 to `out`; from `x` on, arguments are as in `fill_pairs`.
 
-    If `centred`, the mean of log_sum(x, x) and log_sum(y, y) in the band of the pair is subtracted.
+    If `centred`, subtract the mean of log_sum(x, x) and log_sum(y, y), computed in the band of the pair.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -134,7 +136,7 @@ def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type:
 
 @njit()
 def _fill_selves(p, how, packed, starts, lengths, columns, out, first, last):  # type: ignore[no-untyped-def]
-    """Write log_sum(x, x) of the series of groups first..last to `out`."""
+    """Write log_sum(x, x) to `out` for each series x of groups `first` to `last` - 1."""
     room, found, widths = np.empty((2, LANES * (lengths.max() + 1))), np.empty(LANES), np.empty(LANES)
     own_lengths = np.empty(LANES, np.int64)
     for group in range(first, last):
@@ -150,9 +152,10 @@ def _fill_selves(p, how, packed, starts, lengths, columns, out, first, last):  #
 
 @njit()
 def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
-    """Write log_sum of the series in each lane of x and y, (packed, where they start, lengths), to `found`.
+    """Write log_sum of the pair in each lane to `found`; x and y are (packed values, start, length in each lane).
 
-    `room` is for one row of M, numbers in [1, 2) and exponents, column j at ``LANES * (j + 1)``.
+    `widths` is the largest |i - j| in each lane. `room` has space for one row of M: numbers in [1, 2) and exponents of
+    two, with column j at ``LANES * (j + 1)``.
     """
     xs, x_start, ms = x
     ys, y_start, ns = y
@@ -207,7 +210,7 @@ def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
 
 @njit()
 def _small_power(r):  # type: ignore[no-untyped-def]
-    """Return 2^r in each lane, for |r| <= 1/2."""
+    """Return 2^r for the r of each lane, |r| <= 1/2."""
     value = lane.splat(_POWERS[0])
     for coefficient in _POWERS[1:]:
         value = lane.multiply_add(value, r, lane.splat(coefficient))

@@ -1,7 +1,7 @@
-"""Compiled loops that draw graphlets: simple adjacency, walks, and the codes of the visited nodes.
+"""Compiled loops that draw and count graphlets, each stored as an integer code (see `similia.objects.graphlets`).
 
-A step of a walk loads (first arc, degree), multiplies once and loads the neighbour. Flybacks and new nodes are
-unpredictable, so they are decided without a branch.
+A step of a random walk loads one word (first arc and degree of the node), multiplies once and loads the neighbour.
+The tests whether the walk flies back to its start, and whether the node is new, are computed without branches.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from similia.core.jit import njit
 
 _LOW = np.uint64(2**32 - 1)
 _ONE, _32 = np.uint64(1), np.uint64(32)
-_LARGEST_MATRIX = 2**19  # words (4 MiB); larger graphs look edges up among sorted neighbours
-_PATIENCE = 64  # steps after which the next new node of a walk is drawn directly
+_LARGEST_MATRIX = 2**19  # words (4 MiB); with a larger matrix, edges are looked up among sorted neighbours
+_PATIENCE = 64  # steps without a new node, after which the next new node of a walk is drawn directly
 TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the cache; larger ones are sorted
 
 
 @njit()
 def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-untyped-def]
-    """Return (indptr, neighbours) without directions, loops and repeats, graphs padded to `new_offsets`.
+    """Return (indptr, neighbours) of the graphs without arc directions, self-loops and repeated edges.
 
-    Neighbours are sorted and numbered within their graph.
+    Isolated nodes are added until nodes end at `new_offsets`. Neighbours are sorted and numbered within their graph.
     """
     n_nodes = len(indptr) - 1
     reverse_ptr = np.zeros(n_nodes + 1, dtype=np.int64)
@@ -50,7 +50,7 @@ def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-
 
 @njit()
 def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def]
-    """Append the union of two sorted lists without `v`; return the new end."""
+    """Write the sorted union of ``targets - shift`` and `sources`, without `v`, to ``out[end:]``; return its end."""
     i = j = 0
     while i < len(targets) or j < len(sources):
         if j == len(sources) or (i < len(targets) and targets[i] - shift <= sources[j]):
@@ -69,7 +69,7 @@ def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def
 
 @njit()
 def component_sizes(offsets, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the number of nodes in the component of each node."""
+    """Return, for each node, the number of nodes in its connected component."""
     sizes, queue = np.zeros(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
     for g in range(len(offsets) - 1):
         for source in range(offsets[g], offsets[g + 1]):
@@ -104,7 +104,7 @@ def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-de
 
 @njit()
 def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the adjacency of one graph as rows of 64-bit words, or one empty word for a large graph."""
+    """Return the adjacency matrix of a graph of n nodes as bits in 64-bit words; for a large graph, shape (1, 0)."""
     n_words = (n + 63) >> 6
     if n * n_words > _LARGEST_MATRIX:
         return np.zeros((1, 0), dtype=np.uint64)
@@ -117,7 +117,7 @@ def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def _code(visited, size, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the code of the visited nodes."""
+    """Return the code of the graphlet on the nodes ``visited[:size]``; `matrix` is from `bit_matrix`."""
     code, pair = np.uint64(0), np.uint64(0)
     for j in range(1, size):
         v = visited[j]
@@ -136,7 +136,7 @@ def _code(visited, size, matrix, indptr, neighbours):  # type: ignore[no-untyped
 
 @njit()
 def _joined(u, v, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return 1 if there is an edge, else 0."""
+    """Return 1 if an edge joins u and v, else 0; `matrix` is from `bit_matrix`."""
     if matrix.shape[1]:
         return np.int64(matrix[v, u >> 6] >> np.uint64(u & 63) & _ONE)
     return np.int64(_adjacent(u, v, indptr, neighbours))
@@ -144,7 +144,7 @@ def _joined(u, v, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Look for an edge among the sorted neighbours of the node of lower degree."""
+    """Return whether an edge joins u and v, by binary search among the neighbours of the node of lower degree."""
     if indptr[u + 1] - indptr[u] > indptr[v + 1] - indptr[v]:
         u, v = v, u
     low, high = indptr[u], indptr[u + 1]
@@ -159,10 +159,10 @@ def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
-    """Write graphlets `first` to `last`, counted through all rows of `codes`, shape (n_graphs, n_samples).
+    """Draw graphlets number `first` to `last` - 1 by random walks; graphlet g * n_samples + s goes to ``codes[g, s]``.
 
-    `flyback` is a probability times 2**32. When a walk has seen all `sizes[start]` nodes of a component, it restarts at
-    an unvisited node.
+    `flyback` is a probability times 2**32. Walks in graph g start in ``starts[start_offsets[g]:start_offsets[g + 1]]``.
+    A walk that has seen all ``sizes[start]`` nodes of its component restarts at an unvisited node.
     """
     n_samples = codes.shape[1]
     while first < last:
@@ -180,7 +180,7 @@ def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
 
 @njit()
 def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  # type: ignore[no-untyped-def]
-    """Draw distinct nodes uniformly; otherwise like `draw_walks`."""
+    """Draw graphlets of distinct nodes chosen uniformly; arguments and output are those of `draw_walks`."""
     n_samples = codes.shape[1]
     while first < last:
         g = first // n_samples
@@ -198,7 +198,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw distinct nodes and build their code at the same time, which is twice as fast as one after the other."""
+    """Draw distinct nodes and build their codes in the same loop, which is twice as fast as two loops."""
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):
@@ -262,13 +262,13 @@ def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, co
 
 @njit()
 def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: ignore[no-untyped-def]
-    """Return the next new node of a walk at `node` that has seen `seen`, start first, and the new random state.
+    """Return (next new node, new random state) of a walk at `node` that has visited the nodes `seen`, its start first.
 
-    The node is drawn from its exact distribution, so a walk that stays on seen nodes (a high flyback, a long path)
-    takes no longer. Seen nodes other than `node` are eliminated one by one, with their transitions passed
-    to the others in proportion. ``leave[i, j]`` is the probability of going from i to a new node next to j. Only
-    positive numbers are added (Grassmann, Taksar & Heyman, 1985), so the smallest probabilities are as exact as the
-    largest.
+    The new node is drawn from its exact distribution, so walks that rarely meet new nodes (a high flyback, a long path)
+    do not take long. The chain on the visited nodes is reduced to `node`: each other node is removed in turn, and steps
+    to it are redirected to where it leads. ``leave[i, j]`` is the probability that a walk at i next leaves the visited
+    nodes from j. Only positive numbers are added (Grassmann, Taksar & Heyman, 1985), so small probabilities have the
+    same relative precision as large ones.
     """
     m, fly = len(seen), np.float64(flyback) / 2.0**32
     move, leave = np.zeros((m, m)), np.zeros((m, m))
@@ -318,7 +318,10 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
 
 @njit()
 def count_small(codes, distinct, counts, lengths):  # type: ignore[no-untyped-def]
-    """Count codes below 2**TABLE_BITS row by row; one bit per code marks those that occur, in order."""
+    """Count the codes of each row with one counter per code; all codes are below 2**TABLE_BITS.
+
+    The distinct codes of row i go to ``distinct[i, :lengths[i]]``, ascending; ``counts[i]`` has their counts.
+    """
     table = np.zeros(1 << TABLE_BITS, dtype=np.int64)
     occurs = np.zeros(1 << (TABLE_BITS - 6), dtype=np.uint64)
     for i in range(len(codes)):
@@ -342,7 +345,7 @@ def count_small(codes, distinct, counts, lengths):  # type: ignore[no-untyped-de
 
 @njit()
 def count_sorted(codes, distinct, counts, lengths):  # type: ignore[no-untyped-def]
-    """Count runs of equal codes in sorted rows."""
+    """Count the codes of each row, which must be sorted, by runs of equal codes; the output is as in `count_small`."""
     for i in range(len(codes)):
         end = -1
         for k in range(codes.shape[1]):
@@ -355,10 +358,10 @@ def count_sorted(codes, distinct, counts, lengths):  # type: ignore[no-untyped-d
 
 @njit()
 def orbits(size, tables, low_bits):  # type: ignore[no-untyped-def]
-    """Return (class of each code, smallest code of each class) under the two permutations of `tables`.
+    """Return (class of each code, smallest code of each class); classes are orbits under two node permutations.
 
-    ``tables[p, 0]`` and ``tables[p, 1]`` map the low bits and the high bits of a code under permutation p. Codes are
-    visited in ascending order, so the first code of a class is its smallest.
+    ``tables[p, 0]`` and ``tables[p, 1]`` give the image of the low and of the high bits of a code under permutation p.
+    Codes are visited in ascending order, so the first code found of a class is its smallest.
     """
     n_codes = 1 << (size * (size - 1) // 2)
     unknown = np.uint32(0xFFFFFFFF)
@@ -384,9 +387,9 @@ def orbits(size, tables, low_bits):  # type: ignore[no-untyped-def]
 
 @njit()
 def enumerate_codes(size, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return (distinct codes, counts) of all subsets of `size` ascending nodes of one graph, unsorted.
+    """Return (distinct codes, counts) over all subsets of `size` nodes of one graph; the codes are not sorted.
 
-    ``seen[v]`` marks the chosen nodes that have v as neighbour, so a subset costs one addition.
+    Bit d of ``seen[v]`` tells whether v is a neighbour of chosen node d, so each subset costs one shift and one OR.
     """
     n = len(indptr) - 1
     seen, chosen = np.zeros(n, dtype=np.uint64), np.full(size, -1, dtype=np.int64)
@@ -420,14 +423,14 @@ def enumerate_codes(size, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def _mark(node, depth, indptr, neighbours, seen):  # type: ignore[no-untyped-def]
-    """Flip bit `depth` at the neighbours of a node."""
+    """Flip bit `depth` of ``seen[v]`` for each neighbour v of `node`."""
     for k in range(indptr[node], indptr[node + 1]):
         seen[neighbours[k]] ^= _ONE << np.uint64(depth)
 
 
 @njit()
 def _add(code, times, table, counts):  # type: ignore[no-untyped-def]
-    """Add to the count of a code; return whether it is new."""
+    """Add `times` to the count of a code in a hash table; return whether the code is new."""
     last_slot = len(table) - 1
     slot = np.int64(mix(code) & np.uint64(last_slot))
     while counts[slot] and table[slot] != code:
@@ -440,7 +443,7 @@ def _add(code, times, table, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _grown(table, counts):  # type: ignore[no-untyped-def]
-    """Return a hash table four times as long."""
+    """Return a copy of a hash table (codes, counts) with four times as many slots."""
     new_table, new_counts = np.zeros(4 * len(table), dtype=np.uint64), np.zeros(4 * len(table), dtype=np.int64)
     for slot in range(len(table)):
         if counts[slot]:
@@ -473,7 +476,7 @@ def second_moments(codes, n_bits, moments):  # type: ignore[no-untyped-def]
 
 @njit()
 def _transpose(block):  # type: ignore[no-untyped-def]
-    """Transpose 64 x 64 bits in place: swap quarters, then quarters of quarters."""
+    """Transpose a 64 x 64 bit matrix in place: swap two quarters, then two quarters of each quarter, and so on."""
     mask, width = np.uint64(0x00000000FFFFFFFF), 32
     while width:
         shift = np.uint64(width)

@@ -1,4 +1,4 @@
-"""The memory layout of graphs: arcs sorted by node, with labels, attributes and weights beside them."""
+"""The memory layout of graphs: arcs (directed edges) sorted by source, with optional labels, attributes and weights."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from similia.core.errors import BadValue
 from similia.core.validation import unmasked
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, offsets_of, resolve_indices, segments
 
-SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights")  # columns beside the nodes or the arcs
+SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights")  # optional columns, a row per node or arc
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphBatch(Batch):
     """A collection of graphs.
 
-    An undirected edge is two arcs, a self-loop one. The arcs of a node are sorted by target, without repeats.
-    `from_arrays` sorts and checks arcs; the plain constructor checks nothing.
+    An undirected edge is stored as two arcs (directed edges), a self-loop as one. The arcs that leave a node are sorted
+    by target, without repeats. `from_arrays` sorts and checks arcs; the plain constructor checks nothing.
 
     Attributes
     ----------
     node_offsets : ndarray of int64, shape (n_graphs + 1,)
         Nodes of graph g are ``node_offsets[g]:node_offsets[g + 1]``.
     indptr : ndarray of int64, shape (n_nodes + 1,)
-        Arcs of node v are ``indptr[v]:indptr[v + 1]``.
+        Arcs that leave node v are ``indptr[v]:indptr[v + 1]``.
     indices : ndarray of int64, shape (n_arcs,)
-        Target node of each arc, numbered over the whole batch.
+        Target node of each arc; nodes are numbered over the whole batch.
     node_labels : ndarray of int64, shape (n_nodes,), optional
-        Integer labels as given; other labels as a 64-bit hash of their text, the same in any process.
+        Integer labels are stored as given, other labels as a 64-bit hash of their text, the same in any process.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
     edge_labels : ndarray of int64, shape (n_arcs,), optional
     edge_weights : ndarray of float64, shape (n_arcs,), optional
@@ -73,17 +73,17 @@ class GraphBatch(Batch):
         Parameters
         ----------
         node_offsets, node_labels, node_attributes, edge_labels, edge_weights : array-like
-            The attributes of the batch, with labels and weights of edges in the order of `edge_index`.
+            As the attributes of `GraphBatch`, except that edge labels and weights are in the order of `edge_index`.
         edge_index : array-like of int, shape (2, n_arcs)
-            Source and target of each arc, numbered over the whole batch; an undirected edge is two arcs.
+            Source and target node of each arc; nodes are numbered over the whole batch. An undirected edge is two arcs.
         repeated : {"sum", "first"}
             Weight of a repeated arc: the sum of its weights, or the first. Its label is always the first.
 
         Raises
         ------
         ValueError
-            If shapes do not fit, labels are not integers, an arc leaves its graph or the batch, or attributes or
-            weights are NaN or infinite; the message names the node or arc.
+            If shapes do not fit, labels are not integers, an arc names a missing node or joins two graphs, or
+            attributes or weights are NaN or infinite; the message names the node or arc.
         """
         offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
@@ -134,9 +134,9 @@ class GraphBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the graphs of one or more batches in order; raise if only some have labels or attributes.
+        """Return the graphs of one or more batches in order; raise if only some batches have labels or attributes.
 
-        As in `as_graphs`, missing weights are 1, and batches without nodes (or arcs) need no labels for them.
+        Missing weights are 1. A batch without nodes may lack node labels, and a batch without arcs edge labels.
         """
         nodes, arcs = [batch.n_nodes for batch in batches], [len(batch.indices) for batch in batches]
         side = joined_side([batch._side() for batch in batches], nodes, arcs, collection="batches")
@@ -172,9 +172,9 @@ class GraphBatch(Batch):
 
 
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
-    """Join the columns of collections with these numbers of nodes and arcs; errors take `naming` (see `BadItem`).
+    """Concatenate each column of `SIDE` over collections whose numbers of nodes and arcs are `nodes` and `arcs`.
 
-    A collection without nodes (or arcs) may lack a column of them; missing weights are 1.
+    A collection without nodes (arcs) may lack node (edge) columns; missing weights are 1. Errors get `naming`.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
@@ -183,7 +183,7 @@ def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], 
 
 
 def _joined_column(name: str, columns: list[Any], sizes: list[int], naming: dict[str, Any]) -> Any:
-    """Return a column of all collections, or None if none has it."""
+    """Return one concatenated column, or None if no collection has it; raise if only some collections have it."""
     having = [i for i, column in enumerate(columns) if column is not None]
     if not having:
         return None
@@ -220,13 +220,13 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
 
 
 def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
-    """Return the first arc whose source or target is not a node, or None."""
+    """Return the number of the first arc whose source or target is not a node, or None if there is no such arc."""
     outside = ((arcs < 0) | (arcs >= n_nodes)).any(axis=0)
     return int(np.argmax(outside)) if outside.any() else None
 
 
 def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, Any]:
-    """Return labels as int64 and attributes and weights as float64, or raise."""
+    """Return the columns with labels as int64, attributes and weights as float64; raise if a column is invalid."""
     return {
         name: None if column is None else
         _check_column(name, np.asarray(unmasked(column, name)), n_nodes if name.startswith("node") else n_arcs)
@@ -250,7 +250,7 @@ def _check_column(name: str, value: npt.NDArray[Any], size: int) -> npt.NDArray[
 
 
 def _sorted_arcs(arcs: npt.NDArray[np.int64], n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order of arcs by source and target, and the start of each distinct arc in that order."""
+    """Return the order of arcs by source and target, and the positions in this order where a new arc begins."""
     keys = arcs[0] * n_nodes + arcs[1]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

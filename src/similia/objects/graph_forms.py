@@ -1,6 +1,6 @@
-"""Read a single graph of any supported form as arrays (`Part`).
+"""Read a single graph, such as a networkx graph, a matrix or a dict, as arrays (`Part`).
 
-Forms are recognised by type or attributes, without importing a library. Node numbers are local to the graph.
+A form is recognised by its type or attributes, so that no library is imported. Nodes are numbered from 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
 class Names(NamedTuple):
-    """Names under which networkx and igraph store labels, attributes and weights (None: leave out)."""
+    """Names of the labels, attributes and weights to read from a networkx or igraph graph; None reads nothing."""
 
     node_label: str | None = "label"
     node_attributes: str | None = "attributes"
@@ -32,13 +32,13 @@ class Names(NamedTuple):
     edge_weight: str | None = "weight"
 
     def chosen(self, columns: Iterable[Any]) -> list[Any]:
-        """Return the columns of `SIDE`, with None for those to leave out."""
+        """Return `columns`, one for each of `SIDE`, with None in place of each column whose name is None."""
         return [column if name else None for name, column in zip(self, columns, strict=True)]
 
 
 @dataclass
 class Part:
-    """One graph as arrays."""
+    """One graph as arrays, like a `GraphBatch` but with arcs in any order."""
 
     n_nodes: int
     edge_index: npt.NDArray[np.int64]
@@ -46,11 +46,11 @@ class Part:
     node_attributes: npt.NDArray[np.float64] | None = None
     edge_labels: npt.NDArray[np.int64] | None = None
     edge_weights: npt.NDArray[np.float64] | None = None
-    node_names: tuple[str, ...] = ()  # names of the data at nodes, read or not
+    node_names: tuple[str, ...] = ()  # names of all data found at nodes, read or not
     edge_names: tuple[str, ...] = ()
 
     def both_directions(self) -> Part:
-        """Add the opposite of each arc that is not a self-loop, with its label and weight."""
+        """Append the reverse of each arc, except self-loops, with the same label and weight; return `self`."""
         back = np.flatnonzero(self.edge_index[0] != self.edge_index[1])
         self.edge_index = np.concatenate([self.edge_index, self.edge_index[::-1, back]], axis=1)
         for name in ("edge_labels", "edge_weights"):
@@ -65,7 +65,7 @@ def is_graph(X: Any) -> bool:
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays, or raise a `BadItem` without the graph's number."""
+    """Return one graph as arrays; raise a `BadItem`, to which the caller adds the graph's position."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     read = _reader_of(graph)
@@ -82,7 +82,7 @@ def read_graph(graph: Any, names: Names) -> Part:
 
 
 def _reader_of(graph: Any) -> Callable[[Any, Names], Part] | None:
-    """Return the function that reads this form of a graph, or None if it is not a single graph."""
+    """Return the function that reads this form of graph, or None if `graph` is not a single graph."""
     if getattr(graph, "kind", None) == "graphs":
         return _from_batch
     for attributes, read in _LIBRARIES.items():
@@ -108,7 +108,10 @@ class _Table:
     data: list[Mapping[str, Any]]
 
     def column(self, name: str | None, default: Any = None) -> list[Any] | None:
-        """Return one value for each node or edge, or None if none has it; if some lack it, use `default` or raise."""
+        """Return the value called `name` of each node or edge, or None if all lack it.
+
+        If only some lack it, use `default` for them; raise if `default` is None.
+        """
         if name is None:
             return None
         values = [data.get(name) for data in self.data]
@@ -198,7 +201,7 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
-    """Return `value` as an array, or raise ValueError."""
+    """Return `value` as an array, or raise a ValueError in which `what` names the value."""
     if np.ma.is_masked(value):
         raise BadValue(None, f"has {what} of which some are masked", "all of them", "fill or drop what is masked")
     try:
@@ -212,7 +215,7 @@ def _array(value: Any, what: str) -> npt.NDArray[Any]:
 
 
 def _from_matrix(graph: Any, names: Names) -> Part:
-    """Read the nonzero entries of an adjacency matrix as arcs, and as weights unless all are 1."""
+    """Read an adjacency matrix: nonzero entries become arcs, and edge weights too unless all are 1."""
     dense = isinstance(graph, np.ndarray)
     if graph.shape[0] != graph.shape[1]:
         found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
@@ -262,7 +265,10 @@ def _from_pyg(graph: Any, names: Names) -> Part:
 
 
 def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Return the labels of a name that the user chose (integers or one-hot rows), and the name if it exists."""
+    """Return (labels, names found) of PyG data called `name`, which hold integers or one-hot rows.
+
+    Return (None, ()) if `name` is None or the default, or the graph has no such data.
+    """
     values = None if name in (None, Names().node_label) else getattr(graph, str(name), None)
     if values is None:
         return None, ()
@@ -280,7 +286,7 @@ def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
 
 
 def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
-    """Return ``edge_attr`` as (labels, weights): integers and one-hot rows are labels, real numbers weights."""
+    """Return PyG's ``edge_attr`` as (labels, None) for integers or one-hot rows, or (None, weights) for floats."""
     attr = getattr(graph, "edge_attr", None)
     if attr is None or (names.edge_label is None and names.edge_weight is None):
         return None, None
@@ -299,7 +305,7 @@ def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
 
 
 def _undo_one_hot(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the column of the 1 in each row if all rows of several columns are one-hot, else `array`."""
+    """If `array` has several columns and all rows are one-hot, return the column of each 1; otherwise `array`."""
     if array.ndim != 2 or array.shape[1] < 2 or not ((array == 1).sum(axis=1) == 1).all():
         return array
     return array.argmax(axis=1) if np.count_nonzero(array) == len(array) else array
@@ -308,7 +314,7 @@ def _undo_one_hot(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _checked(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
 ) -> Part:
-    """Convert a user's arrays, with labels of any kind."""
+    """Return a `Part` from arrays of a user, whose labels may have any type; raise if an array is invalid."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
@@ -336,7 +342,7 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:
-    """Read atoms as nodes labelled by symbol, bonds as edges labelled as in SMILES (``-=#:``), others by name."""
+    """Read an RDKit molecule: atoms are nodes labelled by symbol, bonds are edges labelled as by `_bond`."""
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
     arcs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
@@ -346,6 +352,7 @@ def _from_molecule(graph: Any, names: Names) -> Part:
 
 
 def _bond(bond: Any) -> str:
+    """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds."""
     kind = bond.GetBondType()
     return {1: "-", 2: "=", 3: "#", 12: ":"}.get(int(kind), str(kind))
 
@@ -357,7 +364,7 @@ def _from_batch(graph: Any, names: Names) -> Part:
     return Part(graph.n_nodes, graph.edge_index, *names.chosen(getattr(graph, name) for name in SIDE))
 
 
-_LIBRARIES = {  # attributes by which a graph is recognised, and its reader
+_LIBRARIES = {  # attributes that identify the graphs of a library, and the function that reads them
     ("is_multigraph", "nodes", "edges"): _from_networkx,
     ("get_edgelist", "vcount"): _from_igraph,
     ("edge_index", "num_nodes"): _from_pyg,
@@ -367,10 +374,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
-    """Return integer labels unchanged, and others as a 64-bit BLAKE2b hash of their text.
+    """Return integer labels unchanged, and other labels as a 64-bit BLAKE2b hash of their text.
 
-    Two of n different texts get the same number with probability n**2 / 2**65 (10**-9 for 200,000 texts). A number
-    written as text is a different label from the number.
+    Among n different texts, two get the same hash with probability n**2 / 2**65 (10**-9 for 200,000 texts). The text
+    "1" and the integer 1 are different labels.
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "bi":
         return labels.astype(np.int64)
@@ -395,6 +402,6 @@ _ELEMENTS = (
     "Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts "
     "Og"
 )
-# Texts that are recovered from their hash to show molecules; * is RDKit's atom of any kind.
+# Texts of atoms and bonds by their hash, used to show molecules; * is RDKit's symbol for any atom.
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
 BONDS = {_hash_text(bond): bond for bond in "-=#:"}

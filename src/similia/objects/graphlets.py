@@ -1,14 +1,15 @@
 r"""Graphlets: small induced subgraphs of graphs, each stored as one integer.
 
-A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order they were drawn, is the uint64 *code*
+A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order in which they were drawn, is stored as the uint64
+*code*
 
 .. math:: c = \sum_{0 \le i < j < k} A[v_i, v_j] \, 2^{j (j - 1) / 2 + i},
 
-so it has D = k (k - 1) / 2 bits, and the low bits are the code of the first nodes. Graphs become simple and
-undirected: an arc in either direction is an edge, self-loops are dropped, weights and labels are ignored.
+where A is the adjacency matrix. A code has D = k (k - 1) / 2 bits, and its low bits are the code of the first nodes.
+Graphs become simple and undirected: an arc in either direction is an edge, self-loops, weights and labels are ignored.
 
-Cost: k draws for a uniform graphlet, as many steps as it needs to see k nodes for a random walk, and D lookups in a bit
-matrix of n**2 / 8 bytes for a graph of n nodes (among sorted neighbours if it would exceed 4 MiB).
+Cost of a graphlet: k draws, or the steps in which a random walk sees k nodes; then D lookups in a bit matrix of
+n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the matrix would exceed 4 MiB).
 Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 """
 
@@ -33,18 +34,19 @@ from similia.objects.graphs import as_graphs
 from similia.objects.sequences import offsets_of, runs
 
 _GRAIN = 2048  # minimum number of graphlets per call of the compiled loop
-_MOST_SUBSETS = 2 * 10**8  # of one graph, and of the graphs between two updates of the progress
+_MOST_SUBSETS = 2 * 10**8  # limit for one graph, and for the graphs between two updates of the progress
 SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """Counts of each code in each of n rows.
+    """Distinct codes of each of n rows, and their counts.
 
     Attributes
     ----------
     codes : ndarray of uint64, shape (n_patterns,)
-        Row i has the codes ``codes[offsets[i]:offsets[i + 1]]``, distinct and ascending.
+        The codes of row i are ``codes[offsets[i]:offsets[i + 1]]``, distinct and ascending.
     counts : ndarray of int64, shape (n_patterns,)
+        How often each of `codes` occurs in its row.
     offsets : ndarray of int64, shape (n + 1,)
     """
 
@@ -59,7 +61,7 @@ class CanonicalForms(NamedTuple):
     Attributes
     ----------
     table : ndarray of uint32, shape (2**D,)
-        Class number of each code.
+        Class number of each code of D = k (k - 1) / 2 bits.
     representatives : ndarray of uint64, shape (n_classes,)
         Smallest code of each class, ascending.
     """
@@ -69,7 +71,7 @@ class CanonicalForms(NamedTuple):
 
 
 class _Simple(NamedTuple):
-    """Simple undirected graphs, neighbours numbered within their graph."""
+    """Simple undirected graphs; neighbours are numbered within their graph."""
 
     offsets: npt.NDArray[np.int64]
     indptr: npt.NDArray[np.int64]
@@ -77,7 +79,7 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Return graphs like `as_graphs`, without labels, attributes and weights (a batch is returned unchanged)."""
+    """Return `as_graphs` of `X` without labels, attributes and weights; return a `GraphBatch` unchanged."""
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 
@@ -102,25 +104,26 @@ def sample_graphlets(
         Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
-        walk from a uniform node in a component of at least k nodes (if no component is so large, from any node, and
-        again from a uniform unvisited node when the component is exhausted).
+        walk that starts at a uniform node of the components with at least k nodes. If there is no such component, the
+        walk starts at any node, and restarts at a uniform unvisited node when it has visited its whole component.
     flyback : float, default=0.15
         Probability that a step of the walk returns to its start instead of a uniform neighbour, at least 0 and below 1.
     small : {"pad", "raise"}
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
         The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes. A smaller
-        `n_samples` gives the first graphlets of a larger one.
+        `n_samples` gives the first of the graphlets that a larger `n_samples` gives.
 
     Returns
     -------
     ndarray of uint64, shape (n, n_samples)
-        Codes.
+        Code of each graphlet: bit j (j - 1) / 2 + i is 1 if an edge joins its nodes i < j, in the order of drawing.
 
     Notes
     -----
-    Probabilities are exact to d 2**-32 for a choice among d nodes. After 64 steps without a new node (a flyback near 1,
-    a long path), the next new node is drawn from its exact distribution, so any flyback takes bounded time.
+    Uniform choices among d nodes have probabilities of relative error at most d 2**-32. After 64 steps without a new
+    node (a flyback near 1, a long path), the next new node is drawn from its exact distribution, so any flyback takes
+    bounded time.
 
     References
     ----------
@@ -157,7 +160,7 @@ def sample_graphlets(
 
 
 def count_patterns(codes: npt.ArrayLike) -> Patterns:
-    """Count the distinct codes of each row.
+    """Count how often each code occurs in each row.
 
     Parameters
     ----------
@@ -203,14 +206,14 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Parameters
     ----------
     graphs : sequence of n graphs
-        Each has at most 2e8 subsets; otherwise the error names the graph.
+        In any form that `as_graphs` reads. If a graph has more than 2e8 subsets, an error names it.
     size : int
-        2 to 11.
+        Number of nodes of a subset, 2 to 11.
 
     Returns
     -------
     Patterns
-        A graph with fewer than `size` nodes has no codes.
+        One row for each graph. A graph with fewer than `size` nodes has no codes.
 
     Examples
     --------
@@ -224,7 +227,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Return `enumerate_graphlets` for a valid size; the error for a too large graph recommends `instead`."""
+    """Do the work of `enumerate_graphlets`; the error for a graph with too many subsets recommends `instead`."""
     simple = _simple(graphs, 0, "pad")
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
@@ -251,19 +254,19 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
 
 
 def _joined(parts: list[tuple], lengths: npt.ArrayLike) -> Patterns:
-    """Return the rows of these lengths from pairs (codes, counts) of one or more rows."""
+    """Concatenate pairs (codes, counts), each of one or more rows; `lengths` has the number of codes of each row."""
     codes, counts = zip((np.empty(0, np.uint64), np.empty(0, np.int64)), *parts, strict=True)
     return Patterns(np.concatenate(codes), np.concatenate(counts), offsets_of(lengths))
 
 
 def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
-    """Return the bits of codes: entry j (j - 1) / 2 + i is 1 if nodes i < j are joined.
+    """Return the bits of each code: entry j (j - 1) / 2 + i is 1 if an edge joins nodes i < j.
 
     Parameters
     ----------
     codes : array-like of uint64, shape (n,)
     size : int
-        2 to 11.
+        Number of nodes of each graphlet, 2 to 11.
 
     Returns
     -------
@@ -286,11 +289,11 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
 
 
 def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.float64]:
-    """Return the mean of a_p a_q over the graphlets of each graph, for bits p <= q: how often two edges occur together.
+    """Return the share of the s graphlets of each graph in which bits p and q of the code are both 1, for all p <= q.
 
-    Samples become bit planes, so one AND and one popcount handle 64 samples. The cost for s samples of D bits is
-    s (D**2 / 128 + 9) word operations per graph. The result has shape (n, D (D + 1) / 2), with pairs in the order of
-    ``np.triu_indices(D)``, and holds exact integers over s.
+    The result has shape (n, D (D + 1) / 2) for codes of D bits, with pairs (p, q) in the order of
+    ``np.triu_indices(D)``. Each share is an exact integer divided by s. The codes are transposed, so that one AND and
+    one popcount handle 64 of them; the cost is s (D**2 / 128 + 9) word operations per graph.
     """
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape
@@ -311,7 +314,7 @@ def canonical_forms(size: int) -> CanonicalForms:
     Parameters
     ----------
     size : int
-        2 to 7: 2, 4, 11, 34, 156, 1044 classes.
+        Number of nodes, from 2 to 7; there are 2, 4, 11, 34, 156 or 1044 classes.
 
     Returns
     -------
@@ -320,8 +323,8 @@ def canonical_forms(size: int) -> CanonicalForms:
 
     Notes
     -----
-    Classes are orbits of the codes under permutations of the nodes, generated by swapping the first two nodes and
-    rotating all. At size 8, the table would have 2**28 entries.
+    Classes are the orbits of the codes under all permutations of the nodes, which a swap of the first two nodes and a
+    rotation of all nodes generate. At size 8, the table would have 2**28 entries.
 
     Examples
     --------
@@ -351,7 +354,7 @@ def canonical_forms(size: int) -> CanonicalForms:
 
 
 def n_pairs(size: int) -> int:
-    """Return the number of bits of a code, D = size (size - 1) / 2; raise if the size is out of range."""
+    """Return size (size - 1) / 2, the number of bits of a code; raise unless `size` is from 2 to 11."""
     size = _check_size(size)
     return size * (size - 1) // 2
 
@@ -381,7 +384,10 @@ def _as_codes(codes: npt.ArrayLike, ndim: int) -> npt.NDArray[np.uint64]:
 
 
 def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return (offsets, nodes): nodes of components of at least `size` nodes, or all nodes of a graph without one."""
+    """Return (offsets, nodes): the nodes of each graph where walks may start, ``nodes[offsets[g]:offsets[g + 1]]``.
+
+    They are in components of at least `size` nodes, or anywhere if the graph has none; `sizes` are component sizes.
+    """
     n_nodes = np.diff(offsets)
     small = np.maximum.reduceat(sizes, offsets[:-1]) < size  # no graph is empty here
     suits = (sizes >= size) | np.repeat(small, n_nodes)
@@ -390,7 +396,7 @@ def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tupl
 
 
 def _simple(graphs: Any, size: int, small: str) -> _Simple:
-    """Return the graphs without directions and loops, padded to at least `size` nodes."""
+    """Return simple undirected graphs; add isolated nodes up to `size` nodes, or raise if `small` is "raise"."""
     graphs = as_structures(graphs)
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():

@@ -17,7 +17,7 @@ from similia.objects.sequences import offsets_of
 from similia.objects.tables import is_frame, not_a_column, objects_in
 
 _DEFAULT = Names()
-_IDENTITIES = ("name", "_nx_name")  # names of single nodes, which say nothing about their kind
+_IDENTITIES = ("name", "_nx_name")  # data that name a single node and so are no useful labels
 
 
 def as_graphs(
@@ -42,17 +42,17 @@ def as_graphs(
         - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
           ``edge_labels``, ``edge_weights`` (all but the first optional);
         - a PyG ``Data``: ``x`` gives the node attributes, ``edge_weight`` the weights, and ``edge_attr`` labels
-          (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"`` takes integers or one-hot
-          rows of that name as labels;
+          (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"`` reads labels from the
+          tensor ``z`` (integers or one-hot rows);
         - an RDKit ``Mol``: atoms are nodes, labelled by symbol; bonds are edges, labelled as in `from_smiles`;
         - a `GraphBatch` of one graph.
 
-        The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. `read_tudataset`
-        reads a path.
+        The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
+        `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names of the data in networkx and igraph graphs; by default ``"label"``, ``"attributes"``, ``"label"`` and
-        ``"weight"``, if the graphs have such data. None leaves the data out, for graphs of any form. Integer labels are
-        kept; other labels become a 64-bit hash of their text.
+        Names under which networkx and igraph graphs hold the data; data under the default names are optional. None
+        leaves the data out, for graphs of any form. Integer labels are kept; other labels become a 64-bit hash of their
+        text.
 
     Returns
     -------
@@ -66,8 +66,8 @@ def as_graphs(
         If `X` is a single graph or not a sequence, or an item is not a graph.
     ValueError
         If `X` is empty; if a graph is invalid, such as an arc to a node that does not exist, or the wrong number of
-        labels; if only some graphs have labels or attributes; if no graph has data under a name you gave; or if graphs
-        claim more nodes without arcs than fit into ``similia.config(max_memory=...)`` at 8 bytes each.
+        labels; if only some graphs have labels or attributes; if no graph has data under a name you gave; or if the
+        graphs have more nodes without arcs than fit into ``similia.config(max_memory=...)`` at 8 bytes each.
 
     Warns
     -----
@@ -101,7 +101,7 @@ def as_graphs(
 
 
 def _items(X: Any) -> list[Any]:
-    """Return the graphs of a collection as a list, or raise."""
+    """Return the graphs of a collection as a list; raise if `X` is not a collection of graphs."""
     X = objects_in(X)
     if is_frame(X):
         raise not_a_column(X, "graphs")
@@ -120,7 +120,7 @@ def _items(X: Any) -> list[Any]:
 
 
 def _read(i: int, graph: Any, names: Names) -> Part:
-    """Read graph i and check it alone, so that errors name it."""
+    """Read and check graph i; errors name its position."""
     try:
         part = read_graph(graph, names)
     except BadItem as error:
@@ -130,7 +130,7 @@ def _read(i: int, graph: Any, names: Names) -> Part:
 
 
 def _check_names(parts: list[Part], names: Names) -> None:
-    """Raise if no graph has a name that the user chose; warn if the nodes' data has other names."""
+    """Raise if a name that the user chose is in no graph; warn if nodes carry data, but none under default names."""
     node_names = [*dict.fromkeys(name for part in parts for name in part.node_names)]
     edge_names = [*dict.fromkeys(name for part in parts for name in part.edge_names)]
     nodes = "node", node_names, any(part.n_nodes for part in parts)
@@ -151,7 +151,7 @@ def _check_names(parts: list[Part], names: Names) -> None:
 
 
 def _check(i: int, part: Part) -> None:
-    """Raise if an arc of graph i leads to no node, or a column has too few or too many rows, NaN or infinity."""
+    """Raise if an arc of graph i names a missing node, or a column has too few or too many rows, NaN or infinity."""
     if (arc := first_outside(part.edge_index, part.n_nodes)) is not None:
         found = f"joins nodes {part.edge_index[:, arc].tolist()}, but the graph has {part.n_nodes} nodes"
         raise BadValue(i, found, "numbers from 0", kind="graph", place=f"arc {arc}")
@@ -170,7 +170,7 @@ def _check(i: int, part: Part) -> None:
 
 
 def _check_claims(parts: list[Part]) -> None:
-    """Raise if claimed numbers of nodes without arcs would exceed the working memory."""
+    """Raise if the stated numbers of nodes include more nodes without arcs than the working memory can hold."""
     limit, claimed = settings().max_memory // 8, 0
     for i, part in enumerate(parts):
         rows = [column for column in (part.node_labels, part.node_attributes) if column is not None]
@@ -186,7 +186,7 @@ def _check_claims(parts: list[Part]) -> None:
 
 
 def join_parts(parts: list[Part]) -> GraphBatch:
-    """Return graphs as one batch."""
+    """Join single graphs into one batch."""
     nodes, arcs = [part.n_nodes for part in parts], [part.edge_index.shape[1] for part in parts]
     offsets = offsets_of(nodes)
     edges = [part.edge_index + start for part, start in zip(parts, offsets[:-1], strict=True)]

@@ -1,4 +1,4 @@
-"""Find objects that are identical byte for byte, to keep them on one side of a fold."""
+"""Find objects that are identical byte for byte, so that a split into training and test sets can keep them together."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from similia.objects.sequences import Ragged
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
-    """Number the objects, shape (n,): identical objects share a number, and numbers count first appearances from 0.
+    """Return a number for each object, shape (n,), such that identical objects share a number.
 
-    The order of points in a set does not matter. Equal graphs with different node numbers count as different. Objects
-    of an unknown kind are identical if they print the same.
+    Numbers start at 0, in order of first appearance. The order of points in a set does not matter. Equal graphs with
+    differently numbered nodes count as different. Objects of an unknown type are compared by their `repr`.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
@@ -29,7 +29,7 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
 
 
 def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int64]:
-    """Return the group of each object after joining groups that share identical objects (equal numbers in `same`)."""
+    """Return the group number of each object after merging groups that share an object; `same` is from `identical`."""
     n, groups = len(same), np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
@@ -46,13 +46,13 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
 
 
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
-    """Return a mask of the objects of a batch that occur in another batch of the same layout."""
+    """Return a mask of the objects of `batch` that also occur in `others`, a batch of the same type."""
     known = {_digest(part) for part in _bytes(others)}
     return np.array([_digest(part) in known for part in _bytes(batch)], dtype=bool)
 
 
 def _digest(data: bytes) -> bytes:
-    """Return short data unchanged, and longer data as a hash."""
+    """Return `data` unchanged if shorter than 32 bytes, otherwise a hash of 32 bytes."""
     return data if len(data) < 32 else hashlib.blake2b(data, digest_size=32).digest()
 
 
@@ -77,7 +77,7 @@ def _bytes(batch: Any) -> Iterator[bytes]:
 
 
 def _object_bytes(x: Any) -> bytes:
-    """Return the bytes of an array, the printed form of another object, or a unique key if it has none."""
+    """Return the bytes of an array, the `repr` of another object, or its `id` if its class defines no `repr`."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return _plain(x)
     own = type(x).__repr__ is object.__repr__
@@ -85,7 +85,7 @@ def _object_bytes(x: Any) -> bytes:
 
 
 def _plain(part: npt.NDArray) -> bytes:
-    """Return the bytes of numbers, with -0 as 0."""
+    """Return the bytes of an array, with -0.0 replaced by 0.0."""
     part = np.asarray(part)
     return np.ascontiguousarray(part + 0 if part.dtype.kind in "fc" else part).tobytes()
 

@@ -2,7 +2,7 @@
 
 The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash.
 Symbols are few, so a fixed table (`graph_forms.SYMBOLS`) recovers them from the hash in any process. Atomic numbers
-would be ambiguous: in many data sets, 6 is an atom other than carbon.
+would be ambiguous as labels: in many data sets, the label 6 is not carbon.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
 
 
 def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], None] | None = None) -> GraphBatch:
-    """Return molecules as graphs; invalid texts are passed to ``bad(i, why)`` and left out unless it raises."""
+    """Return molecules as graphs; ``bad(position, reason)`` is called for each invalid text, which is then left out.
+
+    By default, the first invalid text raises an error.
+    """
     Chem, rdBase = import_rdkit()
     parts: list[Part] = []
     with rdBase.BlockLogs():  # otherwise RDKit also prints the errors raised here
@@ -83,7 +86,7 @@ def _refuse(i: int, why: str) -> None:
 
 
 def import_rdkit() -> tuple[Any, Any]:
-    """Return RDKit's modules ``Chem`` and ``rdBase``, or raise."""
+    """Return RDKit's modules ``Chem`` and ``rdBase``; raise if RDKit is not installed."""
     try:
         from rdkit import Chem, rdBase
     except ModuleNotFoundError as error:
@@ -105,7 +108,10 @@ def has_rdkit() -> bool:
 
 
 def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) -> Any:
-    """Return an unchecked RDKit molecule with 2-D coordinates from atoms and bonds ``-``, ``=``, ``#`` and ``:``."""
+    """Return an RDKit molecule with 2-D coordinates, without checks of its chemistry.
+
+    `bonds` are (atom, atom, type), with type ``-``, ``=``, ``#`` or ``:`` (aromatic).
+    """
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
 
@@ -128,7 +134,7 @@ def in_the_plane(symbols: Sequence[str], bonds: Iterable[tuple[int, int, str]]) 
 
 
 def _problem(Chem: Any, text: str) -> str:
-    """Return the reason why a text is not a molecule."""
+    """Return the reason why RDKit cannot read `text` as a molecule."""
     molecule = Chem.MolFromSmiles(text, sanitize=False)
     if molecule is None:
         return "no SMILES"

@@ -21,8 +21,8 @@ def n_objects(X: Any) -> int:
     Parameters
     ----------
     X : sequence of objects
-        List, tuple, batch, pandas or polars Series, or Arrow array; the objects of an array, a sparse matrix or a frame
-        are its rows. A single object (a string, a number, None) raises a `TypeError`.
+        List, tuple, batch, pandas or polars Series, or Arrow array; or an array, a sparse matrix or a frame, whose rows
+        are the objects. A single object (a string, a number, None) raises a `TypeError`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def n_objects(X: Any) -> int:
 
 
 def at_least_one(X: Any, name: str = "X") -> int:
-    """Return the number of objects, or raise if there are none."""
+    """Return the number of objects in `X`; raise if there are none."""
     n = n_objects(X)
     if n == 0:
         raise BadValue(None, "is empty: found 0 objects", "at least one", collection=name)
@@ -59,7 +59,8 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
         As for `n_objects`. Arrays, sparse matrices, frames and batches keep their kind; any other sequence becomes a
         list.
     indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
-        Positions; negative ones count from the end, repeats are allowed. An `IndexError` names one out of range.
+        Positions. Negative positions count from the end; repeats are allowed. A position out of range raises an
+        `IndexError`, which names it.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the distinct objects among ``X[numbers]``, and the index of each of `numbers` among them."""
+    """Return the objects of `X` at the distinct positions in `numbers`, and for each number its place among them."""
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, distinct), places.astype(np.int64, copy=False)
 
@@ -96,7 +97,7 @@ def concatenate(collections: Sequence[Any]) -> Any:
     ----------
     collections : sequence of collections
         As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind keep that kind;
-        anything else becomes a list. Incompatible batches, such as str and bytes, raise an error.
+        anything else becomes a list. Incompatible batches, such as one of str and one of bytes, raise an error.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def concatenate(collections: Sequence[Any]) -> Any:
 
 
 def as_csr(X: Any) -> sp.csr_array:
-    """Return a matrix as csr_array with sorted indices, duplicate entries summed; `X` is not changed."""
+    """Return a matrix as a csr_array with sorted indices and summed duplicates; `X` itself is not changed."""
     X = sp.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -155,7 +156,7 @@ class Batch:
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise if the arrays are inconsistent, since compiled loops read them without bounds checks."""
+        """Raise if the arrays are inconsistent; compiled loops rely on them and check no bounds."""
         raise NotImplementedError
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -168,7 +169,7 @@ class Batch:
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n,)``: a batch has one axis, its objects."""
+        """Return ``(n,)``: a batch of n objects has one axis."""
         return (len(self),)
 
     def __getitem__(self, key: Any) -> Any:
@@ -217,7 +218,7 @@ class Ragged(Batch):
 
 
 def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
-    """Return non-negative int64 positions for a slice, an index array or a boolean mask."""
+    """Convert a slice, an index array or a boolean mask over n objects to non-negative int64 positions."""
     if isinstance(key, slice):
         return np.arange(n, dtype=np.int64)[key]
     key = np.asarray(key)
@@ -236,14 +237,14 @@ def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
 
 
 def check_array(array: Any, name: str, dtype: npt.DTypeLike, ndim: int = 1) -> None:
-    """Raise unless `array` is a numpy array of that dtype and number of axes."""
+    """Raise unless `array` is a numpy array of dtype `dtype` with `ndim` axes."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != ndim:
         found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name} must be a {ndim}-D array of {np.dtype(dtype)}, got {found}")
 
 
 def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
-    """Return offsets as a new int64 array, or raise if they do not start at 0 or decrease somewhere."""
+    """Return `offsets` as a new int64 array; raise unless they start at 0 and never decrease."""
     array = np.array(offsets)
     if array.ndim == 1 and len(array) and np.issubdtype(array.dtype, np.integer):
         array = array.astype(np.int64)
@@ -253,12 +254,12 @@ def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
 
 
 def offsets_of(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the offsets of rows of these lengths."""
+    """Return the n + 1 offsets of n consecutive rows of these lengths: 0 and the running sums."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return the positions of the values of the rows `indices`, and the offsets of these rows after gathering."""
+    """Return the positions of all values in the rows with these indices, and the offsets of the gathered rows."""
     lengths = (offsets[1:] - offsets[:-1])[indices]
     new_offsets = offsets_of(lengths)
     shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)
@@ -266,12 +267,12 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of the concatenated rows of several collections."""
+    """Return the offsets of the rows of several collections, concatenated, given the offsets of each collection."""
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yield consecutive slices of rows with at most `most` values each, but at least one row."""
+    """Yield consecutive slices of rows: each has at most `most` values, or is a single row with more."""
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)

@@ -25,7 +25,7 @@ class SeriesBatch(VectorsBatch):
     values : ndarray of float32 or float64, shape (total_length, n_channels)
         All time points, one series after the other.
     offsets : ndarray of int64, shape (n + 1,)
-        Series i is ``values[offsets[i]:offsets[i + 1]]``; none is empty.
+        Series i is ``values[offsets[i]:offsets[i + 1]]``; no series is empty.
     """
 
     kind = "series"
@@ -52,10 +52,10 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         - a 3-D array, which requires `axes`;
         - a `SeriesBatch`, which is returned unchanged.
 
-        In 2-D and 3-D arrays, trailing time points that are NaN in all channels are padding and left out.
+        In 2-D and 3-D arrays, trailing time points that are NaN in all channels are padding and are left out.
     axes : {"time, channel", "channel, time"}, optional
-        Order of the last two axes: ``"time, channel"`` in tslearn, ``"channel, time"`` in aeon and sktime. A 3-D array
-        requires it, since a wrong guess would go unnoticed. For 2-D arrays in a list, the default is
+        Order of the last two axes: ``"time, channel"`` in tslearn, ``"channel, time"`` in aeon and sktime. Required for
+        a 3-D array, since a wrong guess would go unnoticed. For 2-D arrays in a list, the default is
         ``"time, channel"``.
 
     Returns
@@ -105,16 +105,16 @@ def series_from_long(
     frame : pandas or polars DataFrame, or Arrow table
         Rows may come in any order.
     id : str
-        Column with the series of each row: numbers, strings, categories or dates.
+        Name of the column that tells to which series a row belongs: numbers, strings, categories or dates.
     time : str
-        Column that sorts the rows of a series: numbers or dates. Distances between time points are ignored.
+        Name of the column that orders the rows of a series: numbers or dates. Only the order counts.
     values : str or sequence of str
-        One column for each channel.
+        Names of the columns with the values, one for each channel.
 
     Returns
     -------
     series : SeriesBatch
-        One series for each id, in order of first appearance; float32 if all value columns are.
+        One series for each id, in order of first appearance; float32 if all value columns are, otherwise float64.
     ids : ndarray, shape (n,)
         The id of each series.
 
@@ -161,7 +161,7 @@ def from_aeon(X: Any) -> SeriesBatch:
     ----------
     X : array or sequence of n series
         "numpy3D", an array ``(n, n_channels, length)``; "np-list", a list of arrays ``(n_channels, length)``; "numpy2D"
-        and "pd-wide", an array or frame ``(n, length)`` of one channel; or a format of `from_sktime`.
+        or "pd-wide", an array or frame ``(n, length)`` of one channel; or any format that `from_sktime` reads.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def from_tslearn(X: Any) -> SeriesBatch:
 
 
 def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
-    """Return the series of a rectangular array without padding."""
+    """Return the rows of a 2-D or 3-D array as series, without trailing padding (NaN)."""
     if X.ndim == 2:
         if axes is not None:
             raise BadValue(
@@ -291,7 +291,7 @@ def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
 
 
 def _from_each(X: Any, axes: str | None) -> SeriesBatch:
-    """Return the series of a collection of arrays."""
+    """Return a batch from a collection of arrays, one for each series."""
     arrays = read_each(X, "series")
     for i, array in enumerate(arrays):
         if array.ndim > 2 or array.size == 0:
@@ -333,7 +333,7 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
-    """Raise at the first None, NaN, NaT or NA."""
+    """Raise if a value of the column called `name` is None, NaN, NaT or NA; `hint` ends the message."""
     missing = np.array([is_missing(value) for value in column]) if column.dtype == object else column != column
     if missing.any():
         row = int(missing.argmax())
@@ -341,7 +341,7 @@ def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
 
 
 def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the number of each row's id, by first appearance, and the first row of each id."""
+    """Number the ids in order of first appearance; return the number of each row's id, and the first row of each id."""
     _refuse_missing(column, name, "every row needs the id of its series")
     number: dict[Any, int] = {}
     codes = np.array([number.setdefault(value, len(number)) for value in column.tolist()])
@@ -349,7 +349,7 @@ def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64
 
 
 def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Return numbers that sort like the times."""
+    """Return a column of times, or the ranks of its values if they are Python objects; raise if they are text."""
     _refuse_missing(column, name, "every row needs a time")
     if column.dtype.kind in "SUT" or (column.dtype == object and isinstance(column[0], str | bytes)):
         raise TypeError(
@@ -366,7 +366,7 @@ def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _floats(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.floating]:
-    """Return a column of finite values."""
+    """Return a column as float32 or float64; raise if a value is missing, infinite or not a real number."""
     _refuse_missing(column, name, "drop the row or interpolate")
     if column.dtype == object:  # pandas and Arrow may store numbers as Python objects
         column = np.array(column.tolist(), dtype=None if np.isscalar(column[0]) else object)
@@ -391,7 +391,7 @@ def _table(i: int, frame: Any) -> npt.NDArray[Any]:
 
 
 def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """Return the series of one row of a nested frame, shape (length, n_channels)."""
+    """Return row i of a nested frame as a series, shape (length, n_channels); each cell is a channel."""
     channels = [np.asarray(cell) for cell in cells]
     for c, channel in enumerate(channels):
         if channel.ndim != 1:

@@ -20,7 +20,7 @@ class SetBatch(VectorsBatch):
     values : ndarray of float32 or float64, shape (total_size, n_dims)
         All points, one set after the other.
     offsets : ndarray of int64, shape (n + 1,)
-        Set i is ``values[offsets[i]:offsets[i + 1]]``; it may be empty.
+        Set i is ``values[offsets[i]:offsets[i + 1]]``; a set may be empty.
     """
 
     kind = "sets"
@@ -35,7 +35,7 @@ def as_sets(X: Any) -> SetBatch:
         One of
 
         - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, whose sizes may differ;
-        - a pandas or polars Series, an Arrow array, or a data frame of one column, of lists of points;
+        - a pandas or polars Series, Arrow array or one-column data frame, in which each cell is a list of points;
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned unchanged.
 
@@ -77,7 +77,7 @@ def as_sets(X: Any) -> SetBatch:
 
 
 def _from_each(X: Any) -> SetBatch:
-    """Return the sets of a collection of arrays."""
+    """Return a batch from a collection of arrays, one for each set."""
     arrays = read_each(X, "set")
     for i, array in enumerate(arrays):
         if array.ndim != 2 and array.shape != (0,):

@@ -37,7 +37,7 @@ class StringBatch(Ragged):
 
     @classmethod
     def from_list(cls, strings: list[str] | list[bytes]) -> Self:
-        """Make a batch from a list that holds only str or only bytes (unchecked; `as_strings` checks)."""
+        """Make a batch from a list of only str or only bytes; items are not checked (`as_strings` checks them)."""
         offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
         if strings and isinstance(strings[0], bytes):
             return cls(_array(b"".join(strings), np.uint8), offsets, True)
@@ -48,7 +48,7 @@ class StringBatch(Ragged):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the strings of one or more batches, one batch after another; raise if str meet bytes."""
+        """Return the strings of one or more batches, one batch after another; raise if they mix str and bytes."""
         if len({batch.is_bytes for batch in batches}) > 1:
             raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
         return super().concatenate(batches)
@@ -86,7 +86,7 @@ def as_strings(X: Any) -> StringBatch:
     X : sequence of str, of bytes or of Biopython sequences
         List, tuple, numpy array, pandas or polars Series, Arrow array, data frame of one column, Biopython alignment
         (its rows, gaps included) or `StringBatch`, which is returned unchanged. A Biopython ``Seq`` or ``SeqRecord``
-        becomes its letters. Texts are Unicode code points (not normalised). Empty strings are allowed.
+        is read as its letters. Text is stored as Unicode code points, not normalised. Empty strings are allowed.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def as_strings(X: Any) -> StringBatch:
 
 
 def _items(X: Any) -> list[str] | list[bytes]:
-    """Return the strings as a list that holds only str or only bytes."""
+    """Return the strings of a collection as a list of only str or only bytes; raise if that is impossible."""
     X = objects_in(X, numbers=True)
     if is_frame(X):
         raise not_a_column(X, "strings")
@@ -142,7 +142,7 @@ def _to_list(X: Any) -> list:
 
 
 def _checked(items: list) -> list:
-    """Convert scalars of other libraries to str or bytes, or raise an error that names the first bad item."""
+    """Convert strings of other libraries to str or bytes; the error for a bad item names its position."""
     checked: list[Any] = []
     for i, item in enumerate(items):
         value = item.as_py() if hasattr(item, "as_py") else item
@@ -178,5 +178,5 @@ def _no_string(i: int, value: Any) -> BadType:
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:
-    """Return a writable copy; numba would compile again for read-only arrays."""
+    """Return `data` as a new array, writable because numba would compile loops again for read-only arrays."""
     return np.frombuffer(data, dtype).copy()

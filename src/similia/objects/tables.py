@@ -19,14 +19,14 @@ _OF_LONG_TABLES = {"id", "ids", "time", "times", "t", "date", "datetime", "times
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether `X` is a data frame of pandas or polars, not lazy or distributed, or an Arrow table."""
+    """Return whether `X` is an Arrow table or a pandas or polars data frame, neither lazy nor distributed."""
     return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2 and not hasattr(X, "__dask_graph__")
 
 
 def objects_in(X: Any, *, numbers: bool = False) -> Any:
-    """Return the column of a frame, or of an array of objects or texts, that has only one; else return `X` unchanged.
+    """If `X` is a frame, or an array of objects or texts, with one column, return the column; otherwise return `X`.
 
-    A single column of numbers remains a table of vectors unless `numbers` is true.
+    A frame with one column of numbers is a table of vectors and is returned as it is, unless `numbers` is true.
     """
     if isinstance(X, np.ndarray):
         return X[:, 0] if X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OSUT" else X
@@ -37,7 +37,10 @@ def objects_in(X: Any, *, numbers: bool = False) -> Any:
 
 
 def wide_series(X: Any) -> Any:
-    """Return the rows of a data frame of numbers as an array; treat other frames like `objects_in`, or raise."""
+    """If `X` is a data frame of numbers, return it as an array of one series per row; otherwise `objects_in(X)`.
+
+    Raise if the data frame has only one column, or may have one row per time point.
+    """
     X = objects_in(X)
     if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:
         return X
@@ -62,7 +65,7 @@ def wide_series(X: Any) -> Any:
 
 
 def to_array(X: Any) -> npt.NDArray[Any]:
-    """Return a data frame of numbers as an array, or raise."""
+    """Return a data frame of numbers as a 2-D array; raise if a column holds anything else."""
     columns = _columns(X)
     if not columns:
         raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")
@@ -90,7 +93,7 @@ def _columns(X: Any) -> list[Any]:
 
 
 def _holds_numbers(column: Any) -> bool:
-    """Return whether a column holds numbers or times."""
+    """Return whether a column holds numbers, booleans or times."""
     dtype = getattr(column, "dtype", None)
     if dtype is None:
         return str(column.type).startswith(_ARROW_NUMBERS)

@@ -1,4 +1,4 @@
-"""Put objects into one column of a table, for parts of scikit-learn that require two axes; scale node attributes."""
+"""Put objects into a table of one column, for parts of scikit-learn that accept only tables; scale node attributes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from similia.objects.sequences import at_least_one
 def as_column(X: Any) -> npt.NDArray[Any]:
     """Convert a collection of objects to a table of one column.
 
-    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others refuse collections with one axis. Give
-    them this column, and begin the pipeline with `FromColumn`.
+    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others accept only tables. Pass them the result
+    of this function, and begin the pipeline with `FromColumn`, which turns the table back into a collection.
 
     Parameters
     ----------
@@ -55,10 +55,10 @@ def as_column(X: Any) -> npt.NDArray[Any]:
 
 @state()
 class FromColumn(ObjectsOut):
-    """Convert a table of one column to its objects, with one axis.
+    """Convert a table of one column to a 1-D array of its objects.
 
     Use it as the first step of a pipeline inside a meta-estimator that requires tables; see `as_column`. Collections
-    with one axis pass unchanged. Nothing is learnt.
+    with one axis, such as lists, are returned unchanged. Nothing is learnt.
 
     Examples
     --------
@@ -99,11 +99,12 @@ class FromColumn(ObjectsOut):
 class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
-    A constant attribute becomes 0. The output is graphs, so this can precede `Nystroem` in a pipeline.
+    A constant attribute becomes 0. The output is a `GraphBatch`, so the scaler can precede `Nystroem` in a pipeline.
 
     Attributes
     ----------
     mean_, scale_ : ndarray of float64, shape (n_attributes,)
+        Mean and standard deviation of each attribute; 1 instead of a standard deviation of 0.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class AttributeScaler(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and standard deviation of each attribute of n graphs; raise if they have none."""
+        """Learn the mean and standard deviation of each node attribute; raise if the graphs have no attributes."""
         attributes = self._attributes(as_graphs(X))
         # Powers of two bring each attribute near 1, so that squares are neither 0 nor infinite.
         exponents = np.frexp(np.abs(attributes).max(axis=0, initial=0.0))[1]

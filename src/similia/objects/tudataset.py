@@ -1,7 +1,7 @@
 """Read the text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
 
-``NAME_A.txt`` holds one arc per line (source, target; nodes numbered from 1 over the whole collection),
-``NAME_graph_indicator.txt`` the graph of each node (numbered from 1), other files one line for each node, arc or graph.
+Nodes are numbered from 1 over the whole collection, and graphs from 1. Line i of ``NAME_A.txt`` is arc i (source,
+target); line v of ``NAME_graph_indicator.txt`` is the graph of node v. Other files have a line per node, arc or graph.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def read_tudataset(
     Returns
     -------
     graphs : GraphBatch
-        Graphs with the node labels, node attributes, edge labels and edge weights that have a file. Labels in several
-        columns become one label (a hash of the row). Arcs are read as written: the published sets list both directions
-        of an edge. A repeated arc keeps its first label and weight. A number that no node has is a graph without nodes.
+        Graphs with the node labels, node attributes, edge labels and edge weights that the data set has. Labels in
+        several columns become one label (a hash of the row). Arcs are read as written: the published sets list both
+        directions of an edge. A repeated arc keeps its first label and weight. A graph may have no nodes.
     y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
         int64 labels or float64 attributes.
 
@@ -69,8 +69,8 @@ def read_tudataset(
     ValueError
         If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves its graph; the message
         names the file and the line. Also if the files, or the graphs without nodes, would exceed
-        ``similia.config(max_memory=...)``, or if a zip holds two files of one name, a link, or a name that leads out of
-        it. Nothing is unpacked to disk.
+        ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or a path that leads
+        out of the zip file. Nothing is unpacked to disk.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def read_tudataset(
 
 @dataclass(frozen=True)
 class _Files:
-    """Contents of the data files by the part of their name after ``NAME_``."""
+    """Contents of the files of a data set; the key of ``NAME_graph_labels.txt`` is its kind, ``graph_labels``."""
 
     path: Path
     data_set: str
     contents: dict[str, bytes]
 
     def error(self, kind: str, found: str, line: int | None = None) -> BadFile:
-        """Return the error of a file, with the number of the line, which is counted from 0 here."""
+        """Return an error about the file of this kind; `line` counts from 0, the message counts lines from 1."""
         return BadFile(self._name(kind), found, at="" if line is None else f"line {line + 1}")
 
     def missing(self, kind: str, remedy: str) -> FileNotFoundError:
@@ -116,7 +116,7 @@ class _Files:
         return f"{self.path}: {self.data_set}_{kind}.txt"
 
     def rows(self, kind: str, dtype: type, width: int | None = None) -> npt.NDArray[Any]:
-        """Return a required file as an array of shape (n_lines, width)."""
+        """Return a required file as an array of shape (n_lines, width); raise if it is missing or invalid."""
         if kind not in self.contents:
             raise self.missing(kind, "every TUDataset data set has it")
         text = self.contents[kind]
@@ -132,7 +132,7 @@ class _Files:
         return rows
 
     def optional(self, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
-        """Return a file as an array of finite numbers with `n_lines` rows, or None if it is absent."""
+        """Return a file as an array of finite numbers, or None if it is absent; raise unless it has `n_lines` rows."""
         if kind not in self.contents:
             return None
         rows = self.rows(kind, dtype)
@@ -164,7 +164,10 @@ def _open(path: Path) -> _Files:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    """Return a file in an archive, or raise if its name leads out of it, although nothing is unpacked."""
+    """Return (name, size, function that opens the file) of a file in a zip archive.
+
+    Raise if the file is a link or its path leads out of the archive, although nothing is unpacked.
+    """
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
         raise BadFile(path, f"holds {short(info.filename)}, which leads out of it; download it again")
@@ -172,7 +175,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
 
 
 def _select(path: Path, found: list[_Member]) -> _Files:
-    """Read the files that share the name of the one graph indicator."""
+    """Read the files of the data set NAME, which the only file called ``NAME_graph_indicator.txt`` determines."""
     names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
@@ -200,7 +203,7 @@ def _select(path: Path, found: list[_Member]) -> _Files:
 
 
 def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
-    """Return the number (from 0) of the first invalid line of a table of numbers, and what is wrong with it."""
+    """Return the number (from 0) of the first invalid line of a table of numbers, and its problem; None if all fit."""
     width = 0
     for number, line in enumerate(text.splitlines()):
         cells = line.split(b",") if line.strip() else []
@@ -216,7 +219,7 @@ def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
 
 
 def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
-    """Return the number of graphs: of labels or attributes if there are any, else the largest number used."""
+    """Return the number of graphs: the number of rows of labels or attributes, or else the largest graph number."""
     largest = int(indicator.max(initial=0))
     if len(indicator) and indicator.min() < 1:
         line = int(np.argmin(indicator))
@@ -259,7 +262,7 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
 def _batch(
     files: _Files, indicator: npt.NDArray[np.int64], arcs: npt.NDArray[np.int64], n_graphs: int, edge_weight: int | None
 ) -> GraphBatch:
-    """Build the batch; nodes that are not sorted by graph, as in all published sets, are sorted."""
+    """Build the batch from the files; nodes are sorted by graph (in all published sets, they already are)."""
     n_nodes, n_arcs = len(indicator), len(arcs)
     order = np.argsort(indicator, kind="stable")
     rank = np.empty(n_nodes, dtype=np.int64)
@@ -283,7 +286,7 @@ def _batch(
 
 
 def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return one label per row: the number itself, or a hash if there are several columns."""
+    """Return one label per row: the number in a single column, or a hash of several columns."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     distinct, where = np.unique(rows, axis=0, return_inverse=True)

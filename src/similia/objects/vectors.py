@@ -1,4 +1,4 @@
-"""The memory layout of series and point sets: the vectors of all objects one after the other, and offsets."""
+"""The memory layout of series and point sets: one array of the vectors of all objects, and offsets into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from similia.objects.sequences import Batch, Ragged, check_array, offsets_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorsBatch(Ragged):
-    """A collection of objects, each a sequence of vectors of one dimension.
+    """A collection of objects, each a sequence of vectors; all vectors have the same dimension p.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class VectorsBatch(Ragged):
 
     @classmethod
     def from_arrays(cls, arrays: Iterable[npt.NDArray], dtype: npt.DTypeLike | None = None) -> Self:
-        """Make a batch from (length, p) arrays, converted to `dtype` if given (`as_series` and `as_sets` check)."""
+        """Make a batch from (length, p) arrays without checks, converted to `dtype` if given."""
         arrays = list(arrays)
         values = np.concatenate(arrays, dtype=dtype, casting="unsafe")
         return cls(np.ascontiguousarray(values), offsets_of([len(array) for array in arrays]))
@@ -46,7 +46,7 @@ class VectorsBatch(Ragged):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the objects of one or more batches, one batch after another; raise if their dimensions differ."""
+        """Return the objects of one or more batches, one batch after another; raise if batches differ in dimension."""
         dimensions = sorted({batch.n_dims for batch in batches})
         if len(dimensions) > 1:
             raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected one dimension")
@@ -63,7 +63,7 @@ class VectorsBatch(Ragged):
 
 
 def collection(X: Any, noun: str) -> Any:
-    """Return `X` as an array of at least two axes or an iterable of objects, or raise."""
+    """Return `X` as an array of two or more axes or an ordered collection; raise for tables and single objects."""
     many = {"series": "series", "set": "sets"}[noun]
     if isinstance(X, Batch):
         raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
@@ -86,12 +86,12 @@ def collection(X: Any, noun: str) -> Any:
 
 
 def endless(item: Any) -> bool:
-    """Return whether `item` is a range too long for numpy to convert in memory."""
+    """Return whether `item` is a range of more than 2**28 numbers, too long to convert to an array."""
     return isinstance(item, range) and bool(item[2**28 :])
 
 
 def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
-    """Return object i as an array of numbers, keeping its dtype, or raise."""
+    """Return object i as an array of numbers, keeping its dtype; raise if it holds anything else."""
     if hasattr(item, "as_py"):  # an Arrow list: keep its values, which as_py would turn into Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)
@@ -127,7 +127,7 @@ def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
 
 
 def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
-    """Raise at the first NaN or infinity; `noun` names an object in the message instead of ``X[i]``."""
+    """Raise if a value is NaN or infinite; the message calls the object "`noun` i", or ``X[i]`` without a noun."""
     finite = np.isfinite(batch.values)
     if not finite.all():
         row, column = divmod(int(finite.argmin()), batch.values.shape[1])

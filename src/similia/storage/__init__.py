@@ -1,4 +1,4 @@
-"""Persistence: model files without pickle, folders with atomic commits, and journals."""
+"""Persistence: model files without pickle, index folders with atomic commits, and journals of interruptible runs."""
 
 from similia.core.lazy import attach
 

@@ -21,7 +21,7 @@ _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def says_full(error: BaseException) -> str | None:
-    """Return a message if the error means that a disk, quota or file size limit is exhausted, else None."""
+    """Return a message if `error` means that a disk, quota or file size limit is exhausted, otherwise None."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return f"the disk is full ({error.strerror})"
     return None
@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Replace the error of a full disk by one that says how to continue; ``state()`` names what is kept."""
+    """In a ``with`` block, add to a disk-full error how to continue and what is kept, as ``state()`` says."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,7 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """Open a temporary file that replaces `path`, keeping its mode, once it is complete and flushed to the disk."""
+    """Open a temporary file for a ``with`` block, at whose end the flushed file replaces `path`, keeping its mode."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
     try:
         with open(temporary, "xb") as stream:
@@ -61,7 +61,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to the disk, where the system supports it."""
+    """Flush the directory entries of a folder to the disk, where the system supports it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -71,17 +71,17 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether this is the name of an unfinished temporary file."""
+    """Return whether `name` is the name of an unfinished temporary file of `replacing`."""
     return name.startswith(".") and name.endswith(TEMPORARY)
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a folder that holds no index yet may contain a file of this name."""
+    """Return whether a folder that counts as empty may contain a file called `name` (a lock or a temporary file)."""
     return name == LOCK or is_temporary(name)
 
 
 def take_lock(folder: Path) -> Any:
-    """Return an open file that holds the lock of `folder` until it is closed; raise if another process has it."""
+    """Lock `folder` until the returned file is closed; raise if another process holds the lock."""
     stream = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the caller, when the change is done
     if fcntl is not None:
         try:

@@ -1,8 +1,8 @@
 """Which scikit-learn estimators a model file may hold, with which parts and state.
 
-The compiled code of decision trees and libsvm does not check bounds. Therefore trees are checked before they are built,
-and each ensemble against its trees: children come after their parent (so that a walk ends), features exist, and sizes
-match the arrays. Support vectors are checked in the same way.
+The compiled code of decision trees and libsvm does not check bounds. Therefore each tree is checked before it is built:
+children come after their parent (so that a walk ends), features exist, and sizes match the arrays. Each ensemble must
+match its trees. The arrays of support vector machines are checked in the same way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEAF = -1
 
 
 def is_public_estimator(name: str) -> bool:
-    """Whether scikit-learn exports this estimator and defines it in the named module."""
+    """Return whether `name` (module and class) is an estimator that scikit-learn exports and defines in that module."""
     module, _, cls = name.rpartition(".")
     parts = module.split(".")
     if parts[0] != "sklearn" or len(parts) < 2 or parts[1] not in _PUBLIC or cls.startswith("_"):
@@ -63,7 +63,7 @@ def is_public_estimator(name: str) -> bool:
 
 
 def check_tree(arguments: Any, state: Any) -> None:
-    """Raise ValueError unless the arguments and the state of a `sklearn.tree._tree.Tree` are consistent."""
+    """Raise ValueError unless the constructor arguments and the state of a `sklearn.tree._tree.Tree` are consistent."""
     try:
         n_features, n_classes, n_outputs = arguments
         nodes, values = state["nodes"], state["values"]
@@ -81,7 +81,7 @@ def check_tree(arguments: Any, state: Any) -> None:
 
 
 def _walks_end(nodes: Any, n_features: int) -> bool:
-    """Whether each node is a leaf, or tests an existing feature and has two children that come after it."""
+    """Return whether each node is a leaf, or tests an existing feature and has two children that come after it."""
     left, right, numbers = nodes["left_child"], nodes["right_child"], np.arange(len(nodes))
     inner = left != _LEAF
     children = np.concatenate([left[inner], right[inner]])
@@ -91,7 +91,10 @@ def _walks_end(nodes: Any, n_features: int) -> bool:
 
 
 def check_trees_of(name: str, state: dict[str, Any]) -> None:
-    """Raise ValueError unless the trees of a scikit-learn estimator match it; `name` is the name of its class."""
+    """Raise ValueError if the trees of a scikit-learn estimator do not match its other attributes.
+
+    `name` is the name of its class, `state` has its attributes. Estimators without trees are not checked.
+    """
     if name == "IsolationForest" and "estimators_" in state:
         raise ValueError("an IsolationForest cannot be checked on loading; similia does not save it")
     if name in TREES and "tree_" in state:
@@ -116,7 +119,7 @@ def _class_counts(state: dict[str, Any]) -> list[int] | None:
 
 
 def _fits_estimator(state: dict[str, Any]) -> bool:
-    """Whether the attributes of a tree's estimator match its compiled tree."""
+    """Return whether the attributes of a tree estimator match its compiled tree, ``tree_``."""
     tree = state["tree_"]
     known = (type(tree).__module__, type(tree).__name__) == ("sklearn.tree._tree", "Tree")
     if not known or tree.n_features != state.get("n_features_in_") or tree.n_outputs != state.get("n_outputs_"):
@@ -126,7 +129,7 @@ def _fits_estimator(state: dict[str, Any]) -> bool:
 
 
 def _fits_forest(tree: Any, state: dict[str, Any]) -> bool:
-    """Whether a tree matches the forest with these attributes."""
+    """Return whether a tree estimator matches the forest whose attributes are `state`."""
     if type(tree).__name__ not in TREES or "tree_" not in vars(tree):
         return False
     same = all(vars(tree).get(name) == state.get(name) for name in ("n_features_in_", "n_outputs_"))
@@ -149,7 +152,7 @@ def _fits_boosting(state: dict[str, Any]) -> bool:
 
 
 def _is_steps(value: Any, sizes: Sizes) -> bool:
-    """Whether this is a list of (name, estimator) in which all but the last are transformers."""
+    """Return whether `value` is a list of (name, step) in which all steps but the last are transformers."""
     if not isinstance(value, list) or not value:
         return False
     if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in value):
@@ -162,7 +165,7 @@ def _is_steps(value: Any, sizes: Sizes) -> bool:
 
 
 def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Whether the arrays that libsvm reads are consistent."""
+    """Return whether the arrays that libsvm reads from a fitted SVC are consistent."""
     import scipy.sparse as sp
 
     c, s, counts, places = sizes["c"], sizes["s"], state["_n_support"], state["support_"]

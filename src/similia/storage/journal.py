@@ -1,12 +1,12 @@
 """A data file that grows chunk by chunk, with a journal that makes it safe to interrupt.
 
-``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, bytes and crc32 of the
-chunk, and a checksum of the line itself. Rows are flushed to the disk before their line, and a chunk counts once its
-line is on the disk. A crash therefore leaves at most rows without a line, or half a line. A resumed run cuts these off,
-compares each chunk with its checksum, and cuts both files at the first mismatch.
+``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, the number of bytes and the
+crc32 of the chunk, and a checksum of the line itself. Rows are flushed to the disk before their line, and a chunk
+counts once its line is on the disk. A crash therefore leaves, at worst, rows without a line or half a line. A resumed
+run cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
 
-When the file is complete, it is moved to its final name and the folder is removed. One process at a time may write (a
-lock, where the system has `fcntl`).
+When the data file is complete, it is moved to its final name and the folder is removed. Only one process at a time may
+write; a lock ensures this where the system has `fcntl`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Journal:
     """A data file and its journal in their own folder, to which only this process may write.
 
     Use it in a ``with`` block: call `start` for a new run, or `resume` if `header` shows that the files belong to the
-    same work; then `append` chunks and `finish`. The parent of `folder` must exist.
+    same work; then call `append` for each chunk, and `finish`. The parent of `folder` must exist.
 
     Attributes
     ----------
     header : dict or None
-        The argument of `start` in the run that created the files, or None.
+        The `header` that the run which created the files passed to `start`; None if there are no valid files.
     done : int
         Number of objects on the disk.
     """
@@ -54,7 +54,7 @@ class Journal:
             raise
 
     def start(self, header: dict[str, Any], offset: int) -> None:
-        """Create empty files; reserve the first `offset` bytes of the data for `finish`."""
+        """Start a new run, described by `header`; reserve the first `offset` bytes of the data file for `finish`."""
         self._shut()
         for name in (JOURNAL, DATA):  # the journal first: without it, data do not count
             (self.folder / name).unlink(missing_ok=True)
@@ -69,7 +69,7 @@ class Journal:
         self.header, self._offset, self.done = header, offset, 0
 
     def resume(self) -> str | None:
-        """Cut off remains of a crash and damaged chunks; return what must be recomputed due to damage, or None."""
+        """Cut off remains of a crash and damaged chunks; return a message about damage, or None if there is none."""
         for name in (DATA, JOURNAL):
             self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
         entries, last, damaged = self._read_entries()
@@ -89,9 +89,9 @@ class Journal:
         return f"{self.folder} was damaged after object {self.done}; {again} are done again"
 
     def append(self, data: Any, stop: int) -> None:
-        """Append the bytes of the objects up to number `stop`; they are on the disk when this returns.
+        """Append `data`, the bytes of objects `done` to `stop` - 1; they are on the disk when the call returns.
 
-        If the disk is full, raise OSError; earlier chunks stay intact, and the run can resume.
+        Raise OSError if the disk is full; earlier chunks stay intact, and the run can be resumed.
         """
         data = memoryview(data).cast("B")
         entry = {"start": self.done, "stop": stop, "bytes": len(data), "crc32": zlib.crc32(data)}
@@ -110,7 +110,7 @@ class Journal:
         self.done = stop
 
     def finish(self, output: Path, first: bytes) -> None:
-        """Write the bytes before the first chunk, move the data to `output` and remove the folder."""
+        """Write `first` to the bytes reserved by `start`, move the data file to `output` and remove the folder."""
         if len(first) != self._offset:
             raise ValueError(f"{len(first)} bytes come before the first chunk, but {self._offset} were left for them")
         with disk_full(self._state):
@@ -127,7 +127,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Release the files and the lock; the folder stays if it holds a started run."""
+        """Release the files and the lock; remove the folder unless it holds an unfinished run."""
         self._shut()
         if self._lock is None:
             return
@@ -177,7 +177,7 @@ class Journal:
         return header
 
     def _read_entries(self) -> tuple[list[dict[str, Any]], int, bool]:
-        """Return the entries before the first bad line, the largest `stop` in any line, and whether a line is bad."""
+        """Return (entries before the first bad line, largest `stop` in any line, whether any line is bad)."""
         entries: list[dict[str, Any]] = []
         last, damaged = 0, False
         with open(self.folder / JOURNAL, "rb") as journal:
@@ -207,7 +207,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def _write(descriptor: int, data: Any) -> None:
-    """Write all of the data, or raise."""
+    """Write all of the data, even if the system writes only a part at a time; raise if it fails."""
     rest = memoryview(data)
     while len(rest):
         rest = rest[os.write(descriptor, rest) :]
@@ -219,7 +219,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Parse a line that `_line` wrote; return None for any other."""
+    """Return the content of a line that `_line` wrote, or None if the line is damaged."""
     text, _, checksum = line.rpartition(b"\t")
     if checksum != b"%08x\n" % zlib.crc32(text):
         return None
@@ -228,7 +228,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _locked(folder: Path) -> Any:
-    """Create the folder if necessary and take its lock."""
+    """Create the folder if necessary, lock it, and return the open lock file."""
     while True:
         folder.mkdir(exist_ok=True)
         try:

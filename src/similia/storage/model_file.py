@@ -5,7 +5,7 @@ and its content), and arrays are separate members. The description is valid if
 
 - members are stored without compression and are together no larger than the file, which rules out zip bombs;
 - loaders are only those that models of similia need; none of them calls a function that the file names;
-- every node is written where it is used, so none can refer to itself, or repeatedly to a large one;
+- every node is written in full wherever it is used, so that none refers to itself or multiplies a large node;
 - arrays hold no Python objects and have the stated length; indices of sparse arrays stay within bounds.
 
 Only then, and if all names are allowed (`refused_names`), does `Builder` create objects.
@@ -54,10 +54,10 @@ _MADE_OF = {  # the classes that each of these loaders may make
 
 
 def canonical(data: bytes, **facts: str | int) -> bytes:
-    """Rewrite a skops archive so that equal models give equal bytes; `facts` are added to its description.
+    """Rewrite a skops archive so that equal models give equal bytes; add `facts` to its description.
 
-    Memory addresses are replaced by numbers in order of occurrence, which also name the members. Members are dated
-    1980, sets are sorted, and classes of similia get their public names.
+    The ids of nodes (memory addresses) and the names of members become numbers in order of occurrence. Members are
+    dated 1980, sets are sorted, and classes of similia get their public names.
     """
     numbers: dict[int, int] = {}
     names: dict[str, str] = {}
@@ -88,13 +88,13 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
 
 
 def _public(module: str, name: str) -> tuple[str, str]:
-    """Return the public name of a class of similia, and any other name unchanged."""
+    """Return the public (module, name) of a class of similia; return the arguments unchanged for other classes."""
     found = getattr(sys.modules.get(module), name, None) if module.startswith("similia.") else None
     return (public_name(found) if isinstance(found, type) else None) or (module, name)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Return a member that is the same on any system and day."""
+    """Return the header of an archive member, with a date and permissions that are the same on any system."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system, info.external_attr = 3, 0o600 << 16
     return info
@@ -111,7 +111,7 @@ def written_by(stream: IO[bytes]) -> str | None:
 
 
 def check_model_file(stream: IO[bytes]) -> Any:
-    """Return the description; raise ValueError unless the archive is intact and its description is valid."""
+    """Return the description in a model file; raise ValueError unless archive and description are valid."""
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
@@ -136,7 +136,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 class _Description:
-    """The nodes of a model, with a walk through them that always terminates."""
+    """The description of a model, and a check of all its nodes that always terminates."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
@@ -155,7 +155,7 @@ class _Description:
         return root
 
     def _walk(self, node: Any, depth: int) -> int:
-        """Check a node and its inner nodes; return their number."""
+        """Check a node and all nodes inside it; return the number of these nodes, itself included."""
         if not isinstance(node, dict) or depth > _DEEPEST:
             raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
         name = node.get("__id__")
@@ -175,7 +175,7 @@ class _Description:
         return size
 
     def _inner(self, node: dict[str, Any]) -> Iterator[Any]:
-        """Check one node; yield its inner nodes."""
+        """Check one node; return an iterator over the nodes directly inside it."""
         loader, cls, module = (node.get(key) for key in ("__loader__", "__class__", "__module__"))
         if not all(isinstance(text, str) for text in (loader, cls, module)):
             raise _refused("lacks a class in its description")
@@ -212,7 +212,7 @@ class _Description:
         raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the member that a node names and count its bytes; a member may be read only once."""
+        """Return the member that a node names; raise if all members named so far exceed the size of the archive."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -233,7 +233,7 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
 
 
 def _check_sparse(data: bytes) -> None:
-    """Raise unless a sparse array, a small compressed archive, fits into memory and its indices are in bounds."""
+    """Raise unless a sparse array (a compressed .npz file) fits into memory and its indices are in bounds."""
     from scipy.sparse import load_npz
 
     try:
@@ -265,7 +265,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 class _Refused(ValueError):
-    """A file is not a valid model."""
+    """Error for a file that is not a valid model."""
 
 
 def _refused(what: str) -> _Refused:
@@ -273,7 +273,7 @@ def _refused(what: str) -> _Refused:
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a description in the order in which they are written."""
+    """Yield all nodes of a description, outer before inner, in the order in which they are written."""
     stack = [schema]
     while stack:
         value = stack.pop()
@@ -286,7 +286,7 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def refused_names(schema: Any) -> list[str]:
-    """Return, sorted, the names in a description that a model file may not contain."""
+    """Return, sorted, the names of classes and functions in a description that a model file may not contain."""
     return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 
@@ -310,7 +310,7 @@ def _is_allowed(node: dict[str, Any]) -> bool:
 
 
 def _ufunc(node: dict[str, Any]) -> Any:
-    """Return the function that a node names if it is a ufunc of numpy or scipy.special."""
+    """Return the ufunc of numpy or scipy.special that a node names, or None if it names anything else."""
     package = str(node["__module__"]).partition(".")[0]
     if package not in ("numpy", "scipy"):
         return None
@@ -319,7 +319,7 @@ def _ufunc(node: dict[str, Any]) -> Any:
 
 
 def _plain_type(node: dict[str, Any]) -> Any:
-    """Return the type that a node names if it is a plain Python type or a numpy scalar type."""
+    """Return the plain Python type or numpy scalar type that a node names, or None if it names anything else."""
     module, cls = node["__module__"], node["__class__"]
     if module == "builtins" and cls in _BUILTINS:
         return getattr(builtins, cls)
@@ -328,14 +328,14 @@ def _plain_type(node: dict[str, Any]) -> Any:
 
 
 class Builder:
-    """Create the objects of a description whose names are allowed; each numbered node is created once."""
+    """Create the objects of a valid description; nodes with the same id become the same object."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
         self.made: dict[int, Any] = {}
 
     def make(self, node: dict[str, Any]) -> Any:
-        """Create the object of a node."""
+        """Return the object of a node, created at the first call."""
         number = node.get("__id__")
         if number is not None and number in self.made:
             return self.made[number]

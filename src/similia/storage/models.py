@@ -1,8 +1,8 @@
 """Model files without pickle: loading a file cannot run code from it.
 
 A model is a zip archive of arrays and one JSON description (the skops format), which records the version of similia
-that wrote it. A description may name public classes of similia that declare their state (`states`), those of
-scikit-learn in `estimators`, and ufuncs; no other functions.
+that wrote it. A description may name public classes of similia that declare their state (`states`), the scikit-learn
+classes that `estimators` allows, and ufuncs of numpy and scipy, but no other functions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from similia.storage.model_file import Builder, canonical, check_model_file, ref
 from similia.storage.states import check_states, public_class, written
 
 _HEADER, _VERSION = "similia-model", 2  # format 1 named classes by their modules
-_FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # identifying file, and its reader
+_FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # file in a folder, and its loader
 
 
 def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
@@ -35,7 +35,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     model : object
         A similia or scikit-learn estimator, or a pipeline of them.
     path : str, path or binary file
-        Where to write; the folder must exist. For a binary file, such as `io.BytesIO`, writing starts at its position.
+        Where to write; the folder must exist. A binary file, such as `io.BytesIO`, is written from its position on.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the model holds something that `load` would refuse: a user's kernel or distance, or parts of scikit-learn
-        that cannot be checked (k-d trees, histogram gradient boosting). The message names it and a way out.
+        that cannot be checked (k-d trees, histogram gradient boosting). The message names the part and a remedy.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
 
 
 def _file_or_path(path: Any, method: str) -> Any:
-    """Convert to a path; return a binary file unchanged."""
+    """Return a binary file (an object with `method`, "read" or "write") unchanged, and anything else as a `Path`."""
     if hasattr(path, method):
         if isinstance(path, io.TextIOBase):
             raise TypeError("the file is open for text; open it for bytes, with mode 'wb' or 'rb'")
@@ -90,7 +90,7 @@ def _file_or_path(path: Any, method: str) -> Any:
 
 
 def _dumped(content: Any) -> bytes:
-    """Return the bytes of a model file."""
+    """Return the bytes of a model file that holds `content`."""
     from skops.io import dumps
 
     return canonical(dumps(content), similia=__version__, version=_VERSION)
@@ -107,7 +107,7 @@ def _refused(data: bytes) -> list[str]:
 
 
 def _way_out(held: list[str]) -> str:
-    """Return advice for a user whose model holds these classes and functions."""
+    """Return advice for a user whose model holds these classes and functions, which `save` refuses."""
     trusting = "joblib.dump(model, path) and joblib.load, for files from those you trust"
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
@@ -137,7 +137,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the file is damaged or from another program, has a format that this similia does not read, or names a class
-        that may not be loaded. The message names the version of similia that wrote the file, if it is another one.
+        that may not be loaded. If another version of similia wrote the file, the message names that version.
     FileNotFoundError
         If the file does not exist.
 
@@ -173,7 +173,7 @@ def _load(stream: IO[bytes], name: str) -> Any:
 
 
 def _read(stream: IO[bytes]) -> Any:
-    """Return the model of a file; errors carry the text that follows the file's name."""
+    """Return the model in a file; `_load` puts the name of the file before the messages of errors."""
     schema = check_model_file(stream)
     if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
         newer = isinstance(found, int) and found > _VERSION

@@ -1,8 +1,8 @@
-"""Which classes of similia a model file may name, and whether a loaded model matches their declarations (`core.state`).
+"""Decide which classes of similia a model file may name, and check that the objects in a model match their classes.
 
 A file uses the public name of a class, such as ``similia.Nystroem`` or ``similia.kernels.Spectrum``: the class must be
-exported by the `__init__` of its package and have a declaration. Kernels and distances check their parameters in each
-call; batches of objects are checked in `Batch.__setstate__`.
+exported by the `__init__` of its package and declare its state (`core.state`). Kernels and distances check their
+parameters in each call; batches of objects are checked in `Batch.__setstate__`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from similia.core.text import short
 from similia.storage.estimators import STATES, check_trees_of
 
 _LARGEST = 2**31 - 1
-_MOST = {  # limits of parameters that drive the cost of a call and that no array in a file bounds
+_MOST = {  # limits of parameters that determine the cost of a call but that no array in a file limits
     "n_bits": 2**24, "n": 2**16, "n_levels": 2**20, "n_iter": 10**4, "max_iter": 10**6, "n_samples": 10**7,
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16, "n_links": 2**12,
 }  # fmt: skip
-_UNLISTED = {  # modules of classes that models hold but that are not public
+_UNLISTED = {  # classes that models hold though they are not public, and their modules
     "similia.embeddings": {
         "FeatureScaler": "vectors",
         **dict.fromkeys(("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern", "Spectra"), "graphlets"),
@@ -34,7 +34,7 @@ _UNLISTED = {  # modules of classes that models hold but that are not public
 
 
 def public_class(module: str, name: str) -> type | None:
-    """Return the class that a file names, or None if the file may not name it."""
+    """Return the class with this public name, or None if a model file may not name it."""
     package, _, room = module.partition(".")
     if package != "similia" or (room and room not in importlib.import_module("similia").__all__):
         return None
@@ -43,7 +43,7 @@ def public_class(module: str, name: str) -> type | None:
 
 
 def public_name(cls: type) -> tuple[str, str] | None:
-    """Return the module and name of a class in a file, or None if the class may not be loaded."""
+    """Return the (module, name) by which a model file names a class, or None if it may not name the class."""
     if declared(cls) is None or not cls.__module__.startswith("similia."):
         return None
     room = ".".join(cls.__module__.split(".")[:2])
@@ -51,7 +51,7 @@ def public_name(cls: type) -> tuple[str, str] | None:
 
 
 def _exported(package: str, name: str) -> Any:
-    """Return what a package exports, or holds by `_UNLISTED`, under a name, or None."""
+    """Return what `package` exports as `name`, or the class that `_UNLISTED` lists, or None if there is neither."""
     module = importlib.import_module(package)
     if name in getattr(module, "__all__", ()):
         return getattr(module, name)
@@ -60,7 +60,7 @@ def _exported(package: str, name: str) -> Any:
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
-    """Raise ValueError unless every object in a model matches its class; `state_of` returns the attributes of one."""
+    """Raise ValueError unless the attributes of each object in a model, given by `state_of`, match its class."""
     for value in _inside(root, state_of):
         cls, name, state = type(value), type(value).__name__, state_of(value)
         if cls.__module__.startswith("similia."):
@@ -98,7 +98,7 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
 
 
 def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
-    """Raise unless no attribute hides a method, and all parameters exist and have the type of their default."""
+    """Raise if an attribute hides a method, or a parameter is missing, too large, or not of the type of its default."""
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
             raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
@@ -116,7 +116,7 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
 
 
 def _parameters(cls: type) -> list[tuple[str, Any]]:
-    """Return the parameters of a constructor with their defaults."""
+    """Return the (name, default) of each constructor parameter of an estimator; an empty list for other classes."""
     if not hasattr(cls, "_get_param_names"):
         return []
     known = inspect.signature(cls).parameters
@@ -124,7 +124,7 @@ def _parameters(cls: type) -> list[tuple[str, Any]]:
 
 
 def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
-    """Yield each object in a tree of lists, tuples, dicts and objects once."""
+    """Yield once each object with attributes in nested lists, tuples, sets, dicts, arrays and objects."""
     stack, met = [root], set()
     while stack:
         value = stack.pop()
@@ -144,7 +144,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object that a file holds: those of a search and its index without their caches."""
+    """Return the attributes of an object that `save` writes; a search and its index omit their caches."""
     return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 

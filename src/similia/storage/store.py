@@ -1,13 +1,14 @@
-"""Codes and ids on disk: a folder of array files, and a manifest that determines which of them count.
+"""An index on disk: rows of a code and an id in array files, and a manifest that names the files in use.
 
-``index.json``, the manifest, names the array files of each segment (codes and ids of rows, in order), the files with
-the numbers of removed rows, and how far an input was read (``progress``). A change writes new files under names never
-used before, flushes them to the disk, and then replaces the manifest in one step, so a crash leaves the index as it was
-before or after the change. The next change deletes files that the manifest does not name. One process may write at a
-time (a lock on ``index.lock``, where the system has `fcntl`); any number may read.
+A segment is a file of codes and a file of ids, of the same consecutive rows. The manifest, ``index.json``, names the
+files of all segments in order and the files with the numbers of removed rows; it also tells how far an input was read
+(``progress``). A change writes new files under names never used before, flushes them to the disk, and then replaces the
+manifest in one step, so a crash leaves the index as it was before or after the change. The next change deletes files
+that the manifest does not name. Only one process may write at a time (it locks ``index.lock``, where the system has
+`fcntl`); any number may read.
 
-A row keeps its number until `compact`. If there are more than 64 segments, the newest are merged, each with those that
-are together at most twice as large. Every row is thus copied O(log n) times, and opening stays fast.
+A row keeps its number until `compact`. If there are more than 64 segments, the newest are merged with each older one
+that is at most twice as large as they are together. Each row is thus copied O(log n) times, and opening stays fast.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ Ids = npt.NDArray[np.int64]
 
 
 class Store:
-    """Codes with ids in a folder. Changes survive crashes; see the head of this file.
+    """Codes with ids in a folder, changed by commits: a crash leaves the state before or after a commit.
 
-    Construct it with `create` or `open`. Every method that changes the folder takes its lock, rereads the manifest (the
-    content of ``index.json``), and commits once or not at all.
+    Construct a store with `create` or `open`. Every method that changes the folder locks it and first rereads the
+    manifest (the content of ``index.json``).
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -67,8 +68,8 @@ class Store:
     ) -> Store:
         """Create an empty index in `folder`, which must be new or empty.
 
-        The manifest keeps `settings` (of the search) and `meta` (the user's), both JSON dicts. ``first()`` is called
-        before the manifest is written, while no other process can create the same index.
+        The manifest keeps two JSON dicts: `settings` of the search, and `meta`, which is the user's. ``first()`` is
+        called before the manifest is written, while the folder is locked.
         """
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in os.listdir(folder))):
@@ -90,7 +91,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """Read the manifest of an index; check that its files exist and have the stated sizes."""
+        """Open an index; check that the files its manifest names exist and have the stated sizes."""
 
         def checked(store: Store) -> Store:
             for entry in store._entries():
@@ -119,12 +120,12 @@ class Store:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The user's dict."""
+        """Dict that the user stored with the index."""
         return dict(self.manifest["meta"])
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The `progress` given to the last `append` that had one."""
+        """Dict passed as `progress` to the last `append` that had one."""
         return dict(self.manifest["progress"])
 
     @property
@@ -140,7 +141,7 @@ class Store:
     # reading
 
     def arrays(self, mmap: bool = False) -> list[tuple[Codes, Ids]]:
-        """Return codes and ids of each segment: as read-only memory maps, or read completely and checked."""
+        """Return (codes, ids) of each segment: read-only memory maps if `mmap`, else arrays with checksums verified."""
         segments = self.manifest["segments"]
         return [(self._array(one["codes"], mmap), self._array(one["ids"], mmap)) for one in segments]
 
@@ -155,12 +156,12 @@ class Store:
         return rows
 
     def structure(self) -> tuple[Codes, int] | None:
-        """Return the bytes of a stored search structure and the number of its rows, or None."""
+        """Return (bytes, number of rows covered) of the stored search structure, or None if there is none."""
         entry = self.manifest["structure"]
         return None if entry is None else (self._array(entry, False), int(entry["covers"]))
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each of `ids`, or -1 if no live row has it."""
+        """Return the row number of each id, or -1 for ids that no row has, or only a removed row."""
         rows = np.full(len(ids), -1, np.int64)
         if not len(ids):
             return rows
@@ -185,7 +186,7 @@ class Store:
 
     @contextmanager
     def writing(self, fresh: bool = False) -> Iterator[None]:
-        """Hold the lock, so that no other process can write between several changes; may be nested."""
+        """Hold the lock in a ``with`` block, so that no other process writes between its changes; may be nested."""
         if self._lock is not None:
             yield
             return
@@ -199,10 +200,10 @@ class Store:
             self._lock = None
 
     def append(self, codes: Any, ids: Any = None, progress: dict[str, Any] | None = None) -> Ids:
-        """Add rows in one commit and return their ids, which by default continue after the largest ever used.
+        """Add rows in one commit and return their ids, which by default continue after the largest id ever used.
 
-        `progress`, a JSON dict, replaces the stored one in the same commit. After a crash, a run reads it and resumes
-        there without losing or duplicating rows.
+        `progress`, a JSON dict, replaces the stored dict in the same commit. After a crash, the next run reads the
+        property `progress` and resumes there, without losing or duplicating rows.
         """
         with self.writing():
             codes = check_codes(codes, n_bits=self.n_bits)
@@ -211,7 +212,7 @@ class Store:
             return ids
 
     def remove(self, ids: Any) -> None:
-        """Remove rows by id in one commit; compact if more than half of the rows are removed afterwards."""
+        """Remove the rows with these ids in one commit; then compact if more than half of all rows are removed ones."""
         with self.writing():
             ids = check_ids(ids)
             rows = self.find(ids)
@@ -222,7 +223,7 @@ class Store:
                 self.compact()
 
     def compact(self) -> None:
-        """Rewrite the live rows, in order, as one segment."""
+        """Rewrite the rows that are not removed, in order, as one segment; they get new row numbers."""
         with self.writing():
             alive = np.ones(self.n_rows, np.bool_)
             alive[self.dead_rows()] = False
@@ -243,9 +244,10 @@ class Store:
         structure: tuple[Codes, int] | None = None,
         **fields: Any,
     ) -> None:
-        """Commit new rows, removals (by row number), a search structure and manifest fields at once, without checks.
+        """Commit new rows, removals, a search structure and fields of the manifest at once, without checks.
 
-        `replace` drops the previous content. Fields that are None stay as they are.
+        `dead` are the numbers of rows to remove; `structure` is (bytes, number of rows covered). `replace` drops the
+        previous content. Fields that are None stay as they are.
         """
         with self.writing():
             manifest = {**self.manifest, **{name: value for name, value in fields.items() if value is not None}}
@@ -265,7 +267,7 @@ class Store:
             self._commit(manifest)
 
     def new_ids(self, ids: Any, n: int) -> Ids:
-        """Return ids for `n` new rows: those given, which must be new, or the next unused ones."""
+        """Return ids for `n` new rows: `ids` if given (raise if one is in use), otherwise the next unused ids."""
         if ids is None:
             return count_on(self.manifest["next_id"], n)
         ids = check_ids(ids, n)
@@ -275,7 +277,7 @@ class Store:
         return ids
 
     def _merge(self, manifest: dict[str, Any]) -> None:
-        """Merge the newest segments if there are too many; rows keep their numbers."""
+        """Merge the newest segments, and the files of removed rows, if there are too many; rows keep their numbers."""
         segments = manifest["segments"]
         if len(segments) > _MAX_SEGMENTS:
             first, rows = len(segments) - 1, segments[-1]["rows"]
@@ -289,7 +291,7 @@ class Store:
             manifest["dead"] = [self._write(manifest, "dead", dead, sum(map(len, dead)))]
 
     def _write_segment(self, manifest: dict[str, Any], parts: list[Any], n: int) -> dict[str, Any]:
-        """Write the rows of `parts` (codes, ids, mask of rows to keep or None) as one segment."""
+        """Write `parts`, each (codes, ids, mask of rows to keep or None), as one segment; return its manifest entry."""
         lowest = min((int(ids.min()) for _, ids, _ in parts if len(ids)), default=0)
         highest = max((int(ids.max()) for _, ids, _ in parts if len(ids)), default=-1)
         width = manifest["n_bits"] // 8
@@ -302,7 +304,7 @@ class Store:
         }
 
     def _write(self, manifest: dict[str, Any], name: str, blocks: Iterable[npt.NDArray], n: int, *width: int) -> dict:
-        """Write blocks as one .npy file under a new name, and flush it to the disk."""
+        """Write blocks as one .npy file under a new name, flushed to the disk; return its manifest entry."""
         file = f"{name}-{manifest['next_file']:06d}.npy"
         manifest["next_file"] += 1
         dtype = np.dtype(_TYPES[name])
@@ -332,7 +334,7 @@ class Store:
         self._clean()
 
     def _clean(self) -> None:
-        """Delete remains of killed processes and files that the manifest no longer names."""
+        """Delete temporary files of killed processes, and array files that the manifest does not name."""
         named = {entry["file"] for entry in self._entries()}
         for name in os.listdir(self.folder):
             if is_temporary(name) or (OURS.fullmatch(name) and name not in named):
@@ -372,13 +374,13 @@ class Store:
         return array
 
     def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
-        """Map a segment for rewriting; check it first, so that damaged rows do not get valid checksums."""
+        """Return (codes, ids) of a segment as memory maps, after verifying checksums: rewriting would hide damage."""
         codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
         return codes, ids
 
 
 def consistent(folder: Path, read: Callable[[Store], T]) -> T:
-    """Return ``read(store)`` of an index; retry if a writer merged files between reading the manifest and the files."""
+    """Open an index and return ``read(store)``; if that fails because another process committed meanwhile, retry."""
     for _ in range(_ATTEMPTS - 1):
         store = Store(folder, read_manifest(folder))
         try:
@@ -419,7 +421,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _files_in(manifest: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the kind and the description of each array file that a manifest names."""
+    """Yield (kind, such as "codes", and manifest entry) of each array file that a manifest names."""
     for segment in manifest["segments"]:
         yield from (("codes", segment["codes"]), ("ids", segment["ids"]))
     yield from (("dead", entry) for entry in manifest["dead"])
@@ -432,7 +434,7 @@ def _checksum(manifest: dict[str, Any]) -> int:
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
-    """Raise an error of some kind unless all values have the right types and fit each other."""
+    """Raise an exception (of any type) unless all values in a manifest have the right types and fit each other."""
     segments, structure = manifest["segments"], manifest["structure"]
     numbers = [manifest[name] for name in ("commit", "next_file", "next_id")]
     numbers += [segment[name] for segment in segments for name in ("rows", "min_id", "max_id")]
@@ -453,14 +455,14 @@ def _naturals(values: Iterable[Any], most: int = 2**63) -> bool:
 
 
 def count_on(next_id: int, n: int) -> Ids:
-    """Return the `n` ids that follow from `next_id`."""
+    """Return the `n` ids from `next_id` on; raise if an id would exceed 2**63 - 1."""
     if next_id + n > MAX_ID + 1:
         raise ValueError(f"ids cannot be counted on from {next_id}: they end at 2**63 - 1; give ids")
     return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
 
 
 def check_ids(ids: Any, n: int | None = None) -> Ids:
-    """Convert ids to distinct int64 >= 0 and check that there are `n` of them, or raise."""
+    """Return ids as int64; raise unless they are distinct and >= 0 and, if `n` is given, `n` in number."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
