@@ -1,4 +1,4 @@
-"""Classifiers and regressors of hypervectors, of vectors on a sphere, and of objects under a kernel or distance."""
+"""Classifiers and regressors for hypervectors, for vectors on a sphere, and for objects with a kernel or distance."""
 
 from similia.core.lazy import attach
 

@@ -1,16 +1,17 @@
 """Exact nearest neighbours under dynamic time warping (DTW); lower bounds skip most of the work.
 
-For a series x, each training series y gets a lower bound on its distance. Every time point of y is matched with one of
-x within the band, so it costs at least its distance from the envelope of x there (LB_Keogh). The same holds with x and
-y exchanged, where the range of y's values replaces the envelope. The search warps the y in ascending order of their
-bounds, `LANES` at a time, until a bound exceeds the k-th smallest distance so far. It abandons a group once all cells
-in a row of its table, in all lanes, exceed that distance. Bounds are lowered by the possible rounding error, so
-distances and ties equal those of an exhaustive search, bit for bit.
+For a query x, each training series y gets a lower bound on its distance. Every time point of y is matched with a point
+of x within the warping band, so it costs at least its distance from the envelope (the range of x in the band) there:
+LB_Keogh. The same holds with x and y exchanged; the range of all values of y then replaces the envelope. The search
+computes DTW for `LANES` series at a time, one in each SIMD lane, in ascending order of bounds, until a bound exceeds
+the k-th smallest distance so far. It abandons such a group once every cell in a row of the DTW table, in all lanes,
+exceeds that distance. Bounds are lowered by the possible rounding error, so distances and ties equal those of an
+exhaustive search, bit for bit.
 
-The gain over all distances in lanes is largest without a window; with a narrow window, envelopes take a third of the
-time (``benchmarks/drop_ins.py``).
+The gain over an exhaustive search with the same lanes is largest without a window; with a narrow window, envelopes take
+a third of the time (``benchmarks/drop_ins.py``).
 
-Cost for x of length m, n series of length l with p channels: n (m + l) p for the bounds, at most n m l p cells.
+Cost for x of length m and n series of length l with p channels: n (m + l) p for the bounds, then n m l p at most.
 
 Papers: Keogh & Ratanamahatana, "Exact indexing of dynamic time warping", Knowledge and Information Systems 7, 2005;
 Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping", KDD 2012.
@@ -31,15 +32,16 @@ from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
 
-_WORTH_A_RANGE = 2**20  # minimum number of cells per thread
+_WORTH_A_RANGE = 2**20  # minimum number of table cells per thread
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
 
 def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False) -> tuple[Floats, Index]:
-    """Return the k nearest series of `Y` for each of `X`: distances and positions, both (len(X), k).
+    """Return for each series of `X` the distances and positions of the k nearest in `Y`, two arrays (len(X), k).
 
-    They ascend by (distance, position). With `without_self`, series i of `X` is series i of `Y` and is skipped.
+    Each row is in ascending order of (distance, position). With `without_self`, `X` is `Y`, and series i is not a
+    neighbour of series i.
     """
     A, B = as_series_pair(X, Y)
     with np.errstate(over="ignore"):  # infinite distances raise below
@@ -72,9 +74,9 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 
 
 def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
-    """Return the least and largest value of each series and channel, in the groups' order of series and lanes.
+    """Return the smallest and largest value of each series and channel, for the `LANES` series of each group.
 
-    For series k of group g and channel c, the least is at ``[g, 0, c, k]`` and the largest at ``[g, 1, c, k]``.
+    The flat result has shape (n_groups, 2, n_channels, LANES). `columns` are the series in the order of the groups.
     """
     ends = np.stack([np.minimum.reduceat(values, offsets[:-1]), np.maximum.reduceat(values, offsets[:-1])])
     n_groups = -(-len(columns) // LANES)
@@ -83,7 +85,7 @@ def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
 
 
 def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
-    """Return work arrays: an envelope (low and high), a group of lanes, a row of a table, widths and results."""
+    """Return work arrays: envelope (low, high), a group of series, a row of the DTW table, band widths, results."""
     sizes = (p * longest, p * longest, LANES * p * longest, LANES * (longest + 1), LANES, LANES)
     return tuple(np.zeros(size, dtype) for size in sizes)
 
@@ -92,7 +94,10 @@ def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
 def _search(  # type: ignore[no-untyped-def]
     how, values, at, m, y, bounds, order, without, best, which, lows, highs, group, room, widths, found
 ):
-    """Write the nearest of the series at `at` to `best` and `which`; `order` sorts their bounds."""
+    """Fill `best` and `which` with the distances and positions of the nearest series of the query at `at`.
+
+    ``order`` sorts the training series by `bounds`. Series `without` is skipped.
+    """
     p, rooted, root, steps, share = how
     flat, places, packed, _, lengths, columns = y
     n, longest = len(columns), lengths.max()
@@ -124,7 +129,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 @njit()
 def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Insert a distance into the ascending list if it is small enough; at equal distances the smaller j is first."""
+    """Insert (value, j) into the ascending lists `best` and `which` if it belongs there; smaller j wins ties."""
     at = len(best)
     while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
         at -= 1
@@ -138,7 +143,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Write lower bounds on the distances of the series at `at` to `bounds`, in the groups' order of series."""
+    """Fill `bounds` with lower bounds on the distances of the query at `at`, in the order of the groups of series."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -160,12 +165,12 @@ def _bound_all(  # type: ignore[no-untyped-def]
 
 @njit()
 def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
-    """Write least and largest values of x within `reach` steps of each j < n."""
+    """Fill `lows` and `highs` with the smallest and largest value of x within `reach` steps of each time j < n."""
     for c in range(p):
-        low = high = -1  # positions of the least and largest value
+        low = high = -1  # positions of the smallest and largest value in the window
         for j in range(n):
             begin, end = max(0, min(m - 1, j - reach)), min(m, j + reach + 1)
-            if low < begin or high < begin:  # the least or largest left the window
+            if low < begin or high < begin:  # the smallest or largest value has left the window
                 low = high = begin
                 for i in range(begin, end):
                     value = values[at + p * i + c]
@@ -180,7 +185,7 @@ def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyp
 
 @njit()
 def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found):  # type: ignore[no-untyped-def]
-    """Write to `found`, for each lane, the summed distances of its time points from the envelope of x."""
+    """Fill `found`, for the series in each lane, with the summed distances of its points from the envelope of x."""
     zero = lane.splat(packed[:0].sum())
     total = zero
     found[:] = lengths[-1]
@@ -204,7 +209,7 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Write to `found`, for the series in each lane, how far x lies outside its range of values, summed over time."""
+    """Fill `found`, for the series in each lane, with the summed distances from the points of x to its range."""
     zero = lane.splat(found[:0].sum())
     total = zero
     for i in range(m):
@@ -223,9 +228,9 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """Like `similia.distances.dtw._warp`, but return False as soon as all distances must exceed `limit`.
+    """Like `similia.distances.dtw._warp`, but return False as soon as all distances must exceed `limit`, else True.
 
-    The loop is duplicated for speed: one loop for both, with an infinite limit there, takes 1.1 to 1.5 times as long.
+    The loop is duplicated for speed: a shared loop, with an infinite limit there, takes 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

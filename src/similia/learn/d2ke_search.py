@@ -1,10 +1,10 @@
 """Tuning and hold-out for models on D2KE features, with each distance computed once.
 
-The features exp(-gamma D) for all gamma come from one matrix D of distances, and random objects do not depend on
-labels. So D is computed once for the training objects, and cross-validation of gamma and of the learner's parameters
-slices its rows. Random objects made of training objects are drawn anew in each fold, so that a fold is never validated
-on its own pieces; all candidates of a fold share its matrix. Cost: n R distances (folds + 1 times that if drawn anew,
-at most n^2 more for representatives), then (candidates x folds) fits of the learner on n x R numbers.
+The features exp(-gamma D) for all gamma come from one matrix D of distances to R random objects, which do not depend on
+labels. So D is computed once for the n training objects, and cross-validation of gamma and of the learner's parameters
+slices the rows of D. Random objects made of training objects are drawn anew in each fold, so that none is made of the
+objects on which the fold is validated; the fold then has one matrix for all candidates. Cost: n R distances (times
+folds + 1 if drawn anew; at most n^2 in total for representatives), then (candidates x folds) fits of the learner.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """
@@ -45,8 +45,8 @@ from similia.similarity import as_objects
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
-Part = tuple[npt.NDArray, float, list[Split]]  # distances, the value of gamma="median", folds
-Grid = dict[str, list[Any]]  # values to try of each parameter
+Part = tuple[npt.NDArray, float, list[Split]]  # distances, the number that gamma="median" means, folds
+Grid = dict[str, list[Any]]  # for each parameter, the values to try
 
 _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: the objects are a given collection
 
@@ -71,9 +71,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     pipeline : Pipeline
         The first step must be a `D2KE`, the last a classifier or regressor.
     param_grid : dict of str to list, optional
-        Values to try. Of the first step only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``); tune
-        the others, which change the distances, with GridSearchCV. Of the other steps any parameter is allowed. By
-        default nothing is tuned.
+        Values to try. For the first step, only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``);
+        tune its other parameters, which change the distances, with GridSearchCV. For the other steps, any parameter is
+        allowed. By default nothing is tuned.
     cv : int or splitter, default=5
         Folds, as in scikit-learn's GridSearchCV.
     scoring : str or callable, optional
@@ -81,18 +81,18 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        Search to fit instead if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
+        Search to fit in place of this one if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
 
     Attributes
     ----------
     pipeline_ : Pipeline
-        The best pipeline, fitted. It can be used and saved by itself.
+        The best pipeline, fitted to all training objects. It can be used and saved by itself.
     best_params_ : dict
         The chosen values; gamma is the number that `pipeline_` uses.
     cv_results_ : dict
-        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. If random
-        objects are drawn anew in each fold, the median distance varies, and a gamma such as ``"4*median"`` is stored
-        as text.
+        ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. A gamma such
+        as ``"4*median"`` is stored as a number, but as text if random objects are drawn anew in each fold, since the
+        median distance then varies.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _splits(self, X: Any, y: npt.NDArray) -> list[Split]:
-        """Return the training and validation indices of all folds."""
+        """Return the (training indices, validation indices) of each fold; raise if `cv` does not suit `y`."""
         cv = check_cv(self.cv, y, classifier=is_classifier(self.pipeline))
         if isinstance(cv, StratifiedKFold):
             _check_folds(cv.n_splits, y)
@@ -182,7 +182,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     def _search(
         self, name: str, steps: list[Any], grid: Grid, parts: Iterable[Part], y: npt.NDArray, n_folds: int
     ) -> dict[str, Any]:
-        """Try all values of `grid` on the folds of each part, and return the best."""
+        """Return the best parameter values of `grid` over the folds of all parts, as a dict; store `cv_results_`."""
         fits = len(ParameterGrid(grid)) * n_folds
         scores: list[npt.NDArray] = []
         with closing(track(range(fits), "cross-validation", fits)) as bar:
@@ -201,7 +201,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return dict(params[int(np.argmax(np.nan_to_num(mean, nan=-np.inf)))])
 
     def _check_target(self, y: npt.NDArray) -> None:
-        """Raise if a classifier gets fractions, or a regressor anything but finite numbers."""
+        """Raise if `y` holds fractions for a classifier, or anything but finite numbers for a regressor."""
         if is_classifier(self.pipeline):
             refuse_fractions(y)
         if is_regressor(self.pipeline):
@@ -224,7 +224,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @available_if(_learner_has("decision_function"))
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the learner's confidences, shape (n,) for two classes, else (n, n_classes)."""
+        """Return the learner's confidences, shape (n, n_classes), or (n,) for two classes."""
         return self._fitted().decision_function(X)
 
     @available_if(_learner_has("predict_proba"))
@@ -249,7 +249,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of these columns; only defined if all names are text."""
+        """Names of the columns of the table seen in `fit`; only defined if all names are text."""
         return self._fitted()[0].feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
@@ -262,7 +262,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def _example(self) -> Any:
-        """Return a collection of one object that `predict` takes."""
+        """Return a collection that holds one object, as a valid input of `predict`."""
         return self._fitted()[0]._example()
 
     def _fitted(self) -> Pipeline:
@@ -270,14 +270,14 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self.pipeline_
 
     def _first(self) -> tuple[str, D2KE]:
-        """Return the name of the first step and a copy of it; raise if it is not a D2KE."""
+        """Return the name of the first step of the pipeline and a copy of the step; raise if it is not a D2KE."""
         if not isinstance(self.pipeline, Pipeline) or not isinstance(self.pipeline[0], D2KE):
             raise ValueError(f"pipeline must be a Pipeline whose first step is a D2KE, got {self.pipeline!r}")
         name, d2ke = self.pipeline.steps[0]
         return name, clone(d2ke)
 
     def _grid(self, name: str) -> Grid:
-        """Return `param_grid` as lists; raise if a parameter is unknown or changes the distances."""
+        """Return `param_grid` with lists of values; raise if one is unknown or, for step `name`, not gamma."""
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
         known = self.pipeline.get_params()
         for key in grid:
@@ -313,7 +313,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
-    """Return the distances among all objects, or None if `n_folds` draws of representatives take less work."""
+    """Return the (n, n) distances if they fit and save work for `n_folds` draws of representatives; else None."""
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
         return None
@@ -323,12 +323,12 @@ def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
 
 
 def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
-    """Return the distances of one part of a Dask collection to the random objects."""
+    """Return the distances of the objects in one part of a Dask collection to the random objects of `d2ke`."""
     return d2ke.distances(X)
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Draw random objects from the training part of a fold; return distances to them, the median gamma and the fold."""
+    """Return the distances to random objects drawn from the training part of a fold, gamma="median", and [split]."""
     fold = clone(d2ke)
     if among is not None:
         fold.set_params(distance=DistancePairs(among), objects=Representatives(), memory=None)
@@ -338,7 +338,7 @@ def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> 
 
 
 class _CountingScorer:
-    """A scorer that advances a progress bar; in another process it only scores."""
+    """A scorer that advances a progress bar at each call; a copy sent to another process only scores."""
 
     def __init__(self, scorer: Any, bar: Iterator[int]) -> None:
         self.scorer = scorer
@@ -357,7 +357,7 @@ class _CountingScorer:
 
 
 def _check_folds(n_folds: int, y: npt.NDArray) -> None:
-    """Raise if a fold may leave only one class to learn from, or if every class has fewer objects than folds."""
+    """Raise if a fold may leave one class only to learn from, or if no class has as many objects as there are folds."""
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
@@ -380,7 +380,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
 
 
 def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the training objects from which the steps after a fitted D2KE may learn."""
+    """Return the positions of the n training objects that are not held out as representatives of a fitted D2KE."""
     kept = np.arange(n)
     if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
         kept = np.setdiff1d(kept, d2ke.representative_indices_)
@@ -388,6 +388,6 @@ def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
 
 
 def _in_units(gamma: float | str, unit: float) -> float:
-    """Return gamma as a number, given the value of "median"."""
+    """Return gamma as a number, where "median" means `unit` and "4*median" means 4 times `unit`."""
     factor, name = gamma_spec(gamma)
     return factor * unit if name else factor

@@ -1,11 +1,11 @@
 """Perceptron-corrected class prototypes on hypervectors (NysHD: main text and supplement, Algorithm 1).
 
-For prototypes H_j and each sample x in the order of the epoch, let q_j = cos(H_j, x) (0 if either is zero) and
-p = argmax_j q_j (the lowest class on ties). If p differs from the right class y::
+The classifier has one prototype vector H_j for each class j. For each sample x of class y, in the order of the epoch,
+let q_j = cos(H_j, x) (0 if either is zero) and p = argmax_j q_j (the lowest class on ties). If p differs from y::
 
     H_y += learning_rate (1 - q_y) x        H_p -= learning_rate (1 - q_p) x
 
-Each sample sees all earlier corrections. Cost: one pass over d numbers per class and sample, two more per mistake.
+Earlier corrections count for later samples. Cost: one pass over d numbers per class and sample, two more per mistake.
 Packed bits are expanded one sample at a time.
 """
 
@@ -56,13 +56,13 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
         none either. 0 with ``init="bundle"`` is the single-pass classifier.
     learning_rate : float, default=0.5
-        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune it: all prototypes are
-        proportional to it and the cosine ignores scale, so it changes no label.
+        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune the rate: all prototypes
+        are proportional to it and the cosine ignores scale, so the rate changes no prediction.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     binary_prototypes : bool, default=False
         Whether predictions use ``prototype_codes_``, the signs of the learnt prototypes. Packed samples are then
-        compared by counting bits. Training is the same.
+        compared by Hamming distance. Training does not change.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the sample order; one permutation is drawn per epoch. Only used with ``shuffle=True``.
 
@@ -73,9 +73,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     prototypes_ : ndarray of float64 (n_classes, d)
         Learnt prototypes.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8))
-        Signs of the prototypes as packed bits (1 for +1), for ``binary_prototypes=True``.
+        Signs of the prototypes as packed bits (1 for +1), used if ``binary_prototypes=True``.
     n_updates_, n_iter_ : list of int, int
-        Number of corrected samples in each epoch, and of epochs; each call of `partial_fit` is one epoch.
+        Number of corrected samples in each epoch, and number of epochs; each call of `partial_fit` is one epoch.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
@@ -88,7 +88,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     float64. Cosines that differ by less than 1e-12 count as equal, so ties do not depend on the processor or the
     learning rate.
 
-    Norms may be up to 1e75, and as small as float64 allows: small samples are scaled up by powers of two.
+    Norms of samples may be up to 1e75, and as small as float64 allows: small samples are scaled up by powers of two.
 
     References
     ----------
@@ -152,7 +152,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self._learnt(classes, trainer.prototypes(), n_updates)
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
-        """Fit distributed data: bundle packed bits part by part (exact in any order); else fit a copy in a file."""
+        """Fit a Dask collection: bundle packed bits part by part if there is no epoch; else fit to a copy in a file."""
         if self.init == "zeros" or self.max_iter > 0 or X.example().dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y)
@@ -164,9 +164,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
         """Make one pass over a batch, in the given order, starting from the current prototypes.
 
-        With ``init="bundle"`` the first batch is bundled before its pass. With ``init="bundle", max_iter=0`` each call
-        adds its batch to the bundles and makes no correction, so successive batches give the same result as one `fit`
-        on all samples. Otherwise `max_iter` is not used here.
+        With ``init="bundle"``, the samples of the first batch are added to the prototypes of their classes before the
+        pass. With ``init="bundle", max_iter=0``, each call adds its samples and makes no correction, so successive
+        batches give the same result as one `fit` on all samples. Otherwise `max_iter` is not used here.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return cosine similarities to the prototypes, shape (n, n_classes).
 
-        For two classes, return the cosine for ``classes_[1]`` minus that for ``classes_[0]``, shape (n,); 0 on a tie.
+        For two classes, return the cosine for ``classes_[1]`` minus the cosine for ``classes_[0]``, (n,), 0 on ties.
         """
         scores = self._similarities(X)
         if len(self.classes_) > 2:
@@ -217,7 +217,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @lazily
     def predict(self, X: npt.ArrayLike) -> npt.NDArray:
-        """Return the label of the most similar prototype, shape (n,), the first in ``classes_`` on ties."""
+        """Return the label of the most similar prototype, shape (n,); ties go to the first label in ``classes_``."""
         scores = self._similarities(X)
         from similia.learn._hd_classifier import TIE
 
@@ -246,7 +246,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learnt_dimension(self) -> int:
-        """Return d; raise if `prototypes_` was set to another shape, since the loops do not check bounds."""
+        """Return d; raise if `prototypes_` has the wrong shape, since the compiled loops do not check bounds."""
         shape = np.shape(self.prototypes_)
         if len(shape) != 2 or shape[0] != len(self.classes_):
             raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
@@ -275,7 +275,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> npt.NDArray[np.float64]:
-    """Return the sum of the codes of each class, in one part of a Dask collection."""
+    """Return for each class the sum of its codes, as ±1 vectors, in one part of a Dask collection."""
     codes = _as_hypervectors(codes)
     trainer = _Trainer(codes, targets, np.zeros((n_classes, _dimension(codes))))
     trainer.bundle()
@@ -283,7 +283,7 @@ def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: in
 
 
 class _Trainer:
-    """Run the compiled loops on one batch, with prototypes in the loops' order of dimensions."""
+    """Runs the compiled loops on one batch; scales numbers and reorders dimensions of prototypes as they need it."""
 
     def __init__(self, X: npt.NDArray, targets: npt.NDArray, prototypes: npt.NDArray) -> None:
         from similia.learn import _hd_classifier as loops
@@ -301,7 +301,7 @@ class _Trainer:
         self._loops.bundle(self._X, self._targets, self._prototypes)
 
     def epoch(self, order: npt.NDArray[np.int64], rate: float) -> int:
-        """Correct the prototypes sample by sample and return the number of mistakes; Ctrl-C acts between epochs."""
+        """Correct the prototypes, sample by sample, and return the number of mistakes; Ctrl-C acts between epochs."""
         mistakes = self._loops.epoch(self._X, self._squared_norms, self._targets, order, float(rate), self._prototypes)
         return int(mistakes)
 
@@ -335,20 +335,20 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
 
 
 def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
-    """Return the exponent that scales very small samples and prototypes to about 1; 0 if they are not small."""
+    """Return the e for which division by 2**e brings very small numbers to about 1; 0 if they are not very small."""
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 
 
 def _small_rows_up(X: npt.NDArray) -> npt.NDArray:
-    """Scale each very small row up by its own power of two, which does not change its cosines."""
+    """Return the rows, each very small row multiplied by a power of two, which does not change its cosines."""
     if X.dtype.kind != "f" or (most := _largest(X)).min() >= _SMALL:
         return X
     return np.ldexp(X, -np.where((most > 0) & (most < _SMALL), np.frexp(most)[1], 0)[:, None])
 
 
 def _largest(X: npt.NDArray) -> npt.NDArray:
-    """Return the largest magnitude of each row."""
+    """Return the largest absolute value in each row."""
     return np.maximum(X.max(axis=1), -X.min(axis=1))
 
 
@@ -361,7 +361,7 @@ def _dimension(X: npt.NDArray) -> int:
 
 
 def _as_hypervectors(X: Any) -> npt.NDArray:
-    """Return packed bits unchanged, other numbers as a float array without loss."""
+    """Return packed bits (uint8) unchanged and other numbers as a float array without loss; otherwise raise."""
     if hasattr(X, "toarray"):
         raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
     X = np.asarray(unmasked(X))
@@ -376,7 +376,7 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
 
 
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
-    """Return the sorted classes and the class number of each label."""
+    """Return the sorted classes of the labels `y` and the position of each label among them; raise if invalid."""
     labels = checked_labels(y, n, two=True)
     check_classification_targets(labels)
     classes, targets = np.unique(labels, return_inverse=True)
@@ -384,14 +384,14 @@ def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
 
 
 def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
-    """Raise if samples have another dimension than the estimator `by`."""
+    """Raise if the dimension of the samples is not d, the dimension of the estimator `by`."""
     if _dimension(X) != d:
         packed = f"X is packed in {X.shape[1]} bytes" if X.dtype == np.uint8 else ""
         raise wrong_width(_dimension(X), d, by, remedy=packed)
 
 
 def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
-    """Return the position of each label in the sorted `classes`."""
+    """Return the position of each label in the sorted `classes`; raise for a label that is not among them."""
     unseen = ~np.isin(y, classes)
     if unseen.any():
         i = int(np.argmax(unseen))

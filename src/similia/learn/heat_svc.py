@@ -1,10 +1,10 @@
 r"""A support-vector machine with the exact heat kernel of a hypersphere, tuned on one Gram matrix of cosines.
 
-For every contrast a the kernel depends only on the angle, so the n x n versines 1 - cos are computed once. Each a takes
-one evaluation per entry; each fold and C uses a sub-block of the result.
+The kernel depends only on its contrast a and on the angle of two rows, so the versines 1 - cos of all pairs of rows are
+computed once. Each a takes one evaluation per pair; each fold and C uses a block of the resulting matrix.
 
-Cost: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds) fits of
-libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
+Cost for n rows: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds)
+fits of libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Problem(NamedTuple):
     rows: Any  # unit rows
     labels: npt.NDArray
     mapping: Mapping
-    candidates: list[_Candidate]  # by contrast, ascending
+    candidates: list[_Candidate]  # in ascending order of contrast
     Cs: list[float]  # ascending
 
 
@@ -69,13 +69,14 @@ class _Problem(NamedTuple):
     pair_intercept_=array("f8", "p"), support_vectors_="vectors",
 )  # fmt: skip
 class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
-    r"""Support-vector classifier of vectors, with the heat kernel on the hypersphere; chooses contrast and C from data.
+    r"""Support-vector classifier of vectors with the heat kernel on the hypersphere; contrast and C are tuned.
 
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. By cross-validation, "tune" chooses among 1/4, 1/2, 1, ...,
-        64, and a sequence among its values. "suggest" uses `similia.kernels.suggest_contrast` on the training rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. "tune" chooses among 1/4, 1/2, 1, ..., 64 by
+        cross-validation; a sequence, among its values. "suggest" uses `similia.kernels.suggest_contrast` on the
+        training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -87,21 +88,21 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     random_state : int, numpy Generator or RandomState, optional
-        Shuffles rows into folds if `cv` is a number. None keeps their order.
+        Source of randomness for shuffling the rows before they are split, if `cv` is a number. None: no shuffling.
 
     Attributes
     ----------
     contrast_, t_, C_ : float
-        The chosen values. At equal mean scores, the smaller C wins, then the smaller contrast.
+        The chosen values. Ties in mean score are broken in favour of the smaller C, then the smaller contrast.
     cv_results_ : dict of ndarray
-        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (accuracy, over folds) of all values
+        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (of the accuracy on folds) for all values
         tried; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
         The kernel, with the chosen contrast.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
-        Number n of columns. The kernel depends on n, so rows of another width are refused.
+        Number n of columns. The kernel depends on n, so rows with another number of columns raise an error.
     support_ : ndarray of int, shape (n_support,)
         Positions of the support vectors in the training rows.
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
@@ -112,14 +113,14 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    For a value s of "tune" above n / 4, the time t = 1 / (2 s) is tried instead: contrasts are below n, and near n
-    small changes of a are large changes of t. The kernel's slope at equal rows is about s in both cases.
+    In place of a contrast s above n / 4, "tune" tries the time t = 1 / (2 s): contrasts are below n, and near n a small
+    change of a is a large change of t. The slope of the kernel at equal rows is about s in both cases.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
     classifier in scikit-learn's `CalibratedClassifierCV`.
 
     `fit` raises if the Gram matrices do not fit into ``similia.config(max_memory=...)``: the default of 1 GiB has room
-    for 6,600 rows if anything is tuned, else for 11,500.
+    for 6,600 rows if contrast or C is tuned, otherwise for 11,500.
 
     References
     ----------
@@ -155,7 +156,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Tune contrast and C if requested, and fit to rows (n_rows, n_features) and their labels."""
+        """Tune contrast and C if requested, and fit to rows of shape (n_rows, n_features) and their labels."""
         refuse_lazy(
             X, "the angles of all pairs of rows are needed; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
         )
@@ -189,8 +190,8 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
 
         The parameters in the result are contrasts; see `similia.learn.heat_svc.nested_scores`. The call takes one to
-        two times as long as a `fit` that tunes, and does not change the classifier. ``contrast="suggest"`` uses all
-        rows, but no labels.
+        two times as long as a `fit` that tunes, and does not change the classifier. With ``contrast="suggest"``, the
+        contrast depends on all rows, but not on labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
@@ -202,7 +203,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences: (m,) for two classes, positive for the second; else (m, n_classes)."""
+        """Return confidences of shape (m, n_classes); for two classes, shape (m,), positive for the second class."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
         rows = as_rows(X)
@@ -222,7 +223,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return tags
 
     def _problem(self, X: Any, y: Any) -> _Problem:
-        """Return checked unit rows, labels and values to try."""
+        """Check `X` and `y`; return the rows as unit vectors, the labels, and the values of contrast and C to try."""
         rows = as_rows(X)
         labels = checked_labels(y, rows.shape[0], two=True)
         mapping = resolve_mapping(rows, self.mapping)
@@ -253,7 +254,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return [_Candidate(a, heat_series.time_of(a, n)) for a in contrasts]
 
     def _splits(self, labels: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
-        """Return the training and validation rows of all folds."""
+        """Return the (training rows, validation rows) of each fold."""
         cv = check_cv(self.cv, labels, classifier=True)
         if isinstance(cv, StratifiedKFold):
             _check_folds(cv.n_splits, labels)
@@ -264,7 +265,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _with_slope(slope: float, n: int) -> _Candidate:
-    """Return the contrast `slope`, or above n / 4 the time whose kernel has about this slope at equal rows."""
+    """Return the contrast `slope` with its time; above n / 4, the time that gives about this slope at equal rows."""
     if slope <= n / 4:
         return _Candidate(slope, heat_series.time_of(slope, n))
     t = 1 / (2 * slope)
@@ -272,7 +273,7 @@ def _with_slope(slope: float, n: int) -> _Candidate:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return a function that computes the Gram matrix of a candidate, always in the same array and without warnings."""
+    """Return a function from a candidate to its Gram matrix, given the versines V; every call reuses one array."""
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:
@@ -298,7 +299,7 @@ def _is(value: Any, word: str) -> bool:
 
 
 def _numbers(value: Any, name: str, words: str) -> list[float]:
-    """Return a positive number or a sequence of positive numbers as a list, or raise."""
+    """Return the positive number or numbers in `value` as a list; raise if `value` is not valid."""
     expected = f"; {name} is {words}, a number or a sequence of numbers"
     if isinstance(value, str) or not np.iterable(value):
         return [check_positive(value, name, hint=expected)]
@@ -309,7 +310,7 @@ def _numbers(value: Any, name: str, words: str) -> list[float]:
 
 
 def _check_folds(n_folds: int, labels: npt.NDArray) -> None:
-    """Raise if the folds cannot be stratified, with a shorter message than scikit-learn's."""
+    """Raise if no class has as many rows as there are folds."""
     counts = np.unique(labels, return_counts=True)[1]
     if n_folds > counts.max():
         raise ValueError(

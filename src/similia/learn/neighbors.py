@@ -1,13 +1,13 @@
 r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
 Distances to the n training objects are computed in blocks of rows that fit into ``similia.config(max_memory=...)``.
-Each block is one call d(X, training objects), so the distance can use its lanes, threads and sparse products.
+Each block is one call d(X, training objects), so the distance can use its SIMD loops, threads and sparse products.
 `similia.distances.DTW` has its own search (`similia.learn._dtw_neighbors`), which skips most series by lower bounds and
 stops warping early.
 
-Cost: m n distances for m objects, for DTW at most that. Memory: the training objects and a block of distances.
+Cost: m n distances for m objects; fewer for DTW. Memory: the training objects and a block of distances.
 
-With a kernel, the distance is that of its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
+A kernel k stands for the distance in its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
-_MOST_MINIMA = 8  # up to this many neighbours, repeated minima are faster than a sort
+_MOST_MINIMA = 8  # up to this many neighbours, one search for the minimum per neighbour is faster than a sort
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -71,7 +71,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         self.weights = weights
 
     def _fit_objects(self, X: Any) -> None:
-        """Store the training objects in the layout that the distance uses."""
+        """Check the parameters; store the distance, and the training objects in the layout that it uses."""
         refuse_lazy(X, "neighbours are searched among objects in memory; take SimilaritySearch or D2KE")
         refuse_class(self.distance, "distance")
         if not callable(self.distance):
@@ -96,14 +96,14 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
 
-        At equal distances the smaller index comes first.
+        Ties in distance are broken in favour of the smaller index.
 
         Parameters
         ----------
         X : sequence of m objects, optional
-            By default the training objects; an object is then not its own neighbour.
+            By default the training objects, each of which is then excluded from its own neighbours.
         n_neighbors : int, optional
-            By default the parameter `n_neighbors`; raises if it exceeds the number of training objects.
+            By default the parameter of the estimator. Raises if there are fewer training objects.
         return_distance : bool, default=True
             If False, return only the indices.
         """
@@ -118,7 +118,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return (distances, indices) if return_distance else indices
 
     def _read(self, distance: Any, X: Any, *, reset: bool) -> Any:
-        """Return objects in the layout that the distance uses; raise if vectors are not finite, also in `fit`."""
+        """Return `X` in the layout that the distance uses; raise if `X` is a table with NaN or infinity."""
         objects = read_objects(self, distance, X, reset=reset)
         if not is_table(objects) or (hasattr(objects, "tocsr") and takes_sparse(distance)):
             return objects
@@ -145,7 +145,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
         """Return the distances to all training objects, shape (m, n), as a new array.
 
-        If a kernel with features is 0 between an object and all training objects, append the object to `alone`.
+        Objects are numbered from `start`. If a kernel with explicit features is 0 between an object and all training
+        objects, the number of the object is appended to `alone`.
         """
         names = "X[{}] and training object {}"
         if self._squared_norms is None:
@@ -160,7 +161,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return np.sqrt(np.maximum(squares, 0.0))
 
     def _weights(self, distances: Floats) -> npt.NDArray[np.float64]:
-        """Return the weights of neighbours; each row sums to 1."""
+        """Return the weights of neighbours at the given distances; the weights in each row sum to 1."""
         weights = np.ones(distances.shape)
         if self.weights == "distance":
             nearest = distances[:, :1].astype(np.float64)
@@ -177,12 +178,12 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     ----------
     distance : callable
         ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, a kernel of
-        `similia.kernels` (which means the distance of its feature space), or `similia.pairwise` of a function.
+        `similia.kernels` (which stands for the distance in its feature space), or `similia.pairwise` of a function.
     n_neighbors : int, default=1
         Number of neighbours that vote. If there are fewer training objects, all vote, with a warning.
     weights : {"uniform", "distance"}, default="uniform"
-        "uniform" gives all votes equal weight, "distance" 1 / distance. If neighbours are at distance 0, only they
-        vote.
+        Weight of the vote of a neighbour: equal for "uniform", 1 / distance for "distance". With "distance", if some
+        neighbours are at distance 0, only these vote.
 
     Attributes
     ----------
@@ -199,12 +200,12 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     Notes
     -----
-    Ties are deterministic: at equal distances the earlier training object is nearer; with equal votes the first class
-    in `classes_` wins. Results depend neither on ``max_memory`` nor on the number of threads.
+    Ties in distance are broken in favour of the earlier training object, ties in votes in favour of the first class in
+    `classes_`. Results depend neither on ``max_memory`` nor on the number of threads.
 
-    With `similia.distances.DTW` it corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn, for series of
-    any lengths and channels. ``DTW(local="sqeuclidean")`` has their costs; tslearn also takes the root. For many
-    objects use `similia.SimilaritySearch` or `similia.D2KE`.
+    With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
+    for series of any lengths and channels. ``DTW(local="sqeuclidean")`` has the costs of both; tslearn also takes the
+    root of the sum. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------
@@ -231,7 +232,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return each class's share of the votes, shape (m, n_classes)."""
+        """Return the fraction of the (weighted) votes for each class, shape (m, n_classes)."""
         distances, indices = self.kneighbors(X)
         weights, shares = self._weights(distances), np.zeros((len(indices), len(self.classes_)))
         rows = np.arange(len(indices))
@@ -248,7 +249,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
 @state(targets_="targets")
 class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
-    r"""Regressor by the k nearest neighbours of objects, with any distance or kernel: the mean of their targets.
+    r"""Regressor that predicts the mean target of the k nearest neighbours, with any distance or kernel.
 
     Parameters
     ----------
@@ -268,7 +269,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 
     Notes
     -----
-    At equal distances the earlier training object is nearer.
+    Ties in distance are broken in favour of the earlier training object.
 
     Examples
     --------
@@ -297,7 +298,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
-    """Return the k smallest entries of each row, ascending, and their columns; equal entries keep their order."""
+    """Return the k smallest entries of each row, ascending, and their columns; ties keep the order of columns."""
     rows = np.arange(len(D))
     if k > _MOST_MINIMA:
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)

@@ -18,12 +18,12 @@ _FEW, _PER_VALUE = 20, 5  # whole numbers are classes with at most 20 values, or
 
 
 def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
-    """Return whether the targets are classes or numbers to predict.
+    """Return "classification" if the targets are classes, "regression" if they are numbers to predict.
 
-    A `task` other than "auto" decides. So does a scorer that only suits one of them: "r2" means regression, "accuracy"
+    A `task` other than "auto" decides. So does a scorer that suits only one task: "r2" means regression, "accuracy"
     classification. Otherwise the values decide. Numbers that are not whole mean regression. Whole numbers are classes,
-    whatever their dtype, unless they have more than 20 different values and fewer than 5 objects a value on average.
-    Text that holds numbers counts as numbers; anything else is a class.
+    whatever their dtype, unless there are more than 20 different values and on average fewer than 5 objects per value.
+    Text that holds numbers counts as numbers. All other targets are classes.
 
     Raises ValueError if `task` or `scoring` asks for regression and a target is not a finite number.
 
@@ -47,7 +47,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
 
 
 def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
-    """Return targets, also numbers written as text, as float64 of shape (n,); None if one is not a finite number."""
+    """Return targets as float64 of shape (n,), also if they are text; None if a target is not a finite number."""
     array = np.asarray(unmasked(y, "y"))
     if array.dtype.kind not in "biufOUST":
         return None
@@ -62,7 +62,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
 
 
 def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
-    """Check and return the labels of n objects; with `two`, require at least two classes."""
+    """Return the labels of n objects as an array; raise if they are not valid or, with `two`, of one class only."""
     given, y = y, check_labels(y, n)
     if y.dtype.kind not in "biufUSO":
         raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
@@ -81,13 +81,13 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
 
 
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
-    """Raise if there are fewer than two classes."""
+    """Raise if there are fewer than two classes; `name` is the name of the labels in the message."""
     if len(classes) < 2:
         raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
 
 
 def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
-    """Check and return numbers to predict, shape (n,) or (n, n_outputs); `who` is the regressor's name."""
+    """Return numbers to predict as float64, (n,) or (n, n_outputs), or raise; `who` names the regressor in messages."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     unmasked(y, "y")
@@ -105,7 +105,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return the only task that a scikit-learn scorer suits; None if it suits both or is another callable."""
+    """Return the only task that a scikit-learn scorer suits; None for one that suits both, or any other callable."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
@@ -118,7 +118,7 @@ def suits(scoring: Any) -> Task | None:
 
 
 def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
-    """Try a scorer on targets, and return whether it accepts them."""
+    """Return whether a scorer accepts a dummy `model` fitted to `targets`, without raising."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     X, y = np.zeros((len(targets), 1)), np.array(targets)
