@@ -33,18 +33,18 @@ class _Composite(ListParams, Kernel):
     _noun: ClassVar[str]
 
     def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-        """Combine the values of the parts."""
+        """Combine the kernel values of the parts; `values` yields one array per part."""
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as the batch that all parts work on, or `X` itself if they do not share one."""
+        """Return `X` as a batch of the type that all parts take, or `X` itself if they take different types."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
-        # A part that compares structure only reads no labels; take the batch that has most of them.
+        # A kernel that compares only structure reads no labels; take the batch with the most attributes.
         return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
 
     def _parts(self) -> list[Any]:
-        """Return the parts, or raise if there are none or one is not callable."""
+        """Return the list of kernels; raise if it is empty or a kernel is not callable."""
         if not isinstance(self.kernels, list | tuple) or len(self.kernels) == 0:
             name = type(self).__name__
             raise ValueError(
@@ -55,7 +55,7 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
-        """Return the combination with the data-dependent settings of its kernels fixed from `X`."""
+        """Return the combination with the settings of its kernels that depend on data fixed from `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
@@ -114,13 +114,13 @@ class Sum(_Composite):
         return sum(weight * part for weight, part in zip(self._weights(), values, strict=True))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features: those of the parts, times sqrt(weight), side by side.
+        """Return explicit features: the features of each kernel times sqrt(weight), side by side.
 
         Parameters
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Total number of columns. Part i of p gets (n_features + i) // p of them, so features of different parts
+            Total number of columns. Kernel i of p gets (n_features + i) // p columns, so features of different kernels
             never share a column.
 
         Returns
@@ -155,9 +155,9 @@ class Sum(_Composite):
 
 
 class Product(_Composite):
-    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`, large only if all parts are large.
+    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`, large only if all factors are large.
 
-    It has no ``features``, since its feature space is the tensor product of those of the parts.
+    It has no method ``features``, since its feature space is the tensor product of the kernels' feature spaces.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Normalized(Kernel):
         return as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
-        """Return this kernel with the data-dependent settings of `kernel` fixed from `X`."""
+        """Return this kernel with the settings of `kernel` that depend on data fixed from `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else Normalized(found)
 
@@ -244,12 +244,12 @@ class Normalized(Kernel):
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-    """Return the values of any kernel as a new float64 array."""
+    """Return the kernel values of `X` and `Y` (`X` if None) as a new float64 array."""
     return np.array(evaluate(kernel, X, Y), dtype=np.float64)
 
 
 def _features(kernel: Any, name: str, X: Any, n_features: int) -> sp.csr_array:
-    """Return the explicit features of a part, or raise if it has none."""
+    """Return the explicit features of a kernel, or raise if it has none; `name` appears in the message."""
     if not hasattr(kernel, "features"):
         raise TypeError(f"{name} ({kernel!r}) has no explicit features; similia.Nystroem makes vectors of any kernel")
     return kernel.features(X, n_features)

@@ -1,4 +1,4 @@
-"""Kernels with a finite explicit feature map: a Gram block is one sparse product of feature counts."""
+"""Kernels with a finite explicit feature map: kernel values are a sparse product of feature counts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import named
 from similia.similarity import Kernel
 
-# A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is outside
-# kernels, which hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
+# A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
+# the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16
 _PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
-# By the collection's address: a weak reference to it, the type and the parameters of the kernel, the counts.
+# Slot, from the collection's address -> (weak reference to the collection, type and parameters of the kernel, counts).
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class FeatureKernel(Kernel):
-    """Base class of kernels that are inner products of feature counts; a Gram block is one sparse product.
+    """Base class of kernels that are inner products of feature counts, computed as one sparse product.
 
     Subclasses have a parameter `normalize` and implement `_counts`.
     """
@@ -58,14 +58,14 @@ class FeatureKernel(Kernel):
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the kernel of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
+        """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
 
         Parameters
         ----------
         X, Y : sequences of objects
         rows, columns : array-like of int, shape (n_pairs,)
         counts : Counts, optional
-            The result of ``counted(Y)``, which is computed if not given.
+            The result of ``counted(Y)``; computed from `Y` if not given.
         """
         (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
         self._check_alike(X, Y)
@@ -86,7 +86,7 @@ class FeatureKernel(Kernel):
         return self._counts(self.as_objects(Y))
 
     def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-        """Return exactly ``self(X, Y)``, but faster if few objects at a time are compared with the same `Y`.
+        """Return the same values as ``self(X, Y)``, faster if few objects at a time are compared with the same `Y`.
 
         Parameters
         ----------
@@ -109,14 +109,14 @@ class FeatureKernel(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. A feature goes to column (64-bit id) modulo n_features, in any process. Two given
-            features share a column with probability 1 / n_features. A collection with v distinct features has about
-            v**2 / (2 n_features) such pairs; each adds an error to the kernel.
+            Number of columns. A feature goes to the column with index (64-bit id) modulo n_features, in any process, so
+            two features share a column with probability 1 / n_features. Among v distinct features, there are about
+            v**2 / (2 n_features) pairs that share a column; each pair adds an error to the kernel.
 
         Returns
         -------
         scipy.sparse.csr_array of float64, shape (n, n_features)
-            With int32 indices.
+            The indices are int32.
         """
         n_features = check_positive_int(n_features, "n_features")
         if n_features > 2**31 - 1:
@@ -129,7 +129,10 @@ class FeatureKernel(Kernel):
 
 
 def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:
-    """Raise if different properties of `X` and `Y` would be compared, such as labels with degrees."""
+    """Raise if the kernel would compare different properties of `X` and `Y`, such as labels with degrees.
+
+    `left` and `right` map each part of an object, such as "nodes", to the property compared; `X` and `Y` are names.
+    """
     for part in left.keys() & right.keys():
         if left[part] != right[part]:
             raise ValueError(
@@ -141,7 +144,7 @@ def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str
 def scale_by_norms(
     K: npt.NDArray[np.float64], kxx: npt.NDArray[np.float64], kyy: npt.NDArray[np.float64], *, same: bool
 ) -> None:
-    """Divide K, in place, by sqrt(k(x, x) k(y, y)).
+    """Divide the kernel values K, in place, by sqrt(k(x, x) k(y, y)), given as `kxx` for rows and `kyy` for columns.
 
     An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same` objects, 1 to
     itself.
@@ -163,13 +166,13 @@ def scale_by_norms(
 
 
 def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return numbers m in [1/2, 2) or 0, and integers e, such that values = m 4**e."""
+    """Return an array m of numbers in [1/2, 2) or 0, and an array e of integers, such that values = m 4**e."""
     mantissas, exponents = np.frexp(values)
     return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
 
 
 def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:
-    """Divide the row of each object, in place, by sqrt(k(x, x)); a row of norm 0 is unchanged."""
+    """Divide each object's row of features, in place, by sqrt(k(x, x)); a row with k(x, x) = 0 stays unchanged."""
     norms = np.sqrt(kxx)
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
 

@@ -1,13 +1,13 @@
 r"""Kernels from a distance d: by distances to random objects, or by substituting d for the Euclidean distance.
 
-`FromDistance` is positive semi-definite for any d; it costs R distances per object. `DistanceRBF` and
-`NegativeDistance` cost one distance per pair. They are positive semi-definite (-d^p conditionally, which is enough for
-a support vector machine) if d^2, or d^p, is of negative type, as the square of a Euclidean distance is. For alignment,
-edit and Hausdorff distances they are indefinite; the parameter `spectrum` of `similia.Nystroem` determines how negative
-eigenvalues are treated.
+`FromDistance` is positive semi-definite for any d and computes the distances of each object to R random objects.
+`DistanceRBF` and `NegativeDistance` compute one distance per pair. `DistanceRBF` is positive semi-definite if d^2 is of
+negative type, as the square of a Euclidean distance is. `NegativeDistance` is conditionally so, which is enough for a
+support vector machine, if d^p is of negative type. For alignment, edit and Hausdorff distances both are indefinite; the
+parameter `spectrum` of `similia.Nystroem` determines how negative eigenvalues are treated.
 
-When called, all raise a ValueError or TypeError if a parameter is out of range, or the distance returns NaN, infinity,
-a negative number or the wrong shape; the message names the pair.
+All kernels raise a ValueError or TypeError when called if a parameter is out of range, or the distance returns NaN,
+infinity, a negative number or the wrong shape; the message names the pair.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from similia.similarity import Kernel, as_objects, check_distance, diagonal, dis
 
 F = TypeVar("F", bound=np.floating)
 BLOCK = 256  # random objects per generator, so that object j depends on (seed, j) only
-_MOST_ROWS = 4096  # rows of distances copied at a time
+_MOST_ROWS = 4096  # maximum number of rows of distances computed at a time
 
 
 class FromDistance(Kernel):
@@ -51,7 +51,7 @@ class FromDistance(Kernel):
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
         The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``; all its parameters must
-        be given, since a kernel does not learn them from data. Or a collection to use directly.
+        be given, since a kernel does not learn them from data. Or a collection to use in place of random objects.
     gamma : float, default=1.0
         Decay of a feature with distance, in 1 / (unit of the distance).
     n_components : int, default=1024
@@ -65,7 +65,7 @@ class FromDistance(Kernel):
     features, and is faster with a linear model. ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)`` is the
     kernel of a fitted `similia.D2KE`.
 
-    scikit-learn's Gaussian processes take no such kernel. Use the equivalent model ``make_pipeline(D2KE(...),
+    scikit-learn's Gaussian processes do not accept this kernel. Use the equivalent ``make_pipeline(D2KE(...),
     GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))``.
 
     References
@@ -111,8 +111,8 @@ class FromDistance(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, optional
-            If given, return a sparse matrix with this many columns, at least R; those beyond R are empty. `Sum` and
-            `similia.KernelFeatures` need this form.
+            If given, return a sparse matrix with this many columns, at least R; columns beyond the first R are empty.
+            `Sum` and `similia.KernelFeatures` need this form.
 
         Returns
         -------
@@ -128,10 +128,10 @@ class FromDistance(Kernel):
         return sp.csr_array((F.ravel(), indices, np.arange(0, n * R + 1, R)), shape=(n, n_features))
 
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the standard error of each kernel value as an estimate of Equation 4, shape (n, m).
+        """Return the standard error of each kernel value as an estimate of the integral, shape (n, m).
 
-        A kernel value is the mean of R products; its standard error is their standard deviation divided by sqrt(R). It
-        needs R >= 2. If `objects` is a collection, its objects are treated as independent draws.
+        A kernel value is the mean of R products; the standard error is the standard deviation of these products divided
+        by sqrt(R), for R >= 2. If `objects` is a collection, its objects are treated as independent draws.
         """
         F = self._features(X)
         G = F if Y is None else self._features(Y)
@@ -158,14 +158,14 @@ class FromDistance(Kernel):
 
 
 def is_sampler(objects: Any) -> bool:
-    """Return whether `objects` is a sampler rather than a collection."""
+    """Return whether `objects` is a sampler rather than a collection; raise if it is a class."""
     if isinstance(objects, type):
         raise TypeError(f"objects is the class {objects.__name__}; write {objects.__name__}(...)")
     return (hasattr(objects, "sample") and not hasattr(objects, "iloc")) or callable(objects)
 
 
 def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any]:
-    """Yield the random objects start, ..., stop - 1 of a seed, block by block."""
+    """Yield blocks of random objects: those numbered start, ..., stop - 1 in the sequence determined by `seed`."""
     for first in range(start // BLOCK * BLOCK, stop, BLOCK):
         rng = random_stream(seed, 0, first // BLOCK)
         drawn = sampler.sample(X, BLOCK, rng) if hasattr(sampler, "sample") else sampler(X, BLOCK, rng)
@@ -178,12 +178,15 @@ def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator; the key is (0, block) for random objects and 1 for the rows that determine gamma."""
+    """Return a generator for a key: (0, block) for random objects, (1,) for the rows that determine gamma."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
-    """Concatenate collections, in the layout in which the distance takes the objects of `X`."""
+    """Concatenate collections into the layout of `X`, as the distance takes it.
+
+    If `single` and `X` holds vectors, the result has the dtype of `X`.
+    """
     if not isinstance(X, Batch):
         parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
     if len(parts) == 1:
@@ -199,13 +202,13 @@ def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> A
 
 
 def _unpacked(batch: Batch, like: Any) -> list[Any]:
-    """Return the objects of a batch as a list, for a function that takes objects such as `like`."""
+    """Return the objects of a batch as a list; series become 1-D arrays if the object `like` is 1-D."""
     flat = isinstance(batch, SeriesBatch) and np.ndim(like) == 1
     return [item[:, 0] for item in batch] if flat else list(batch)
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return d(X, objects), computed in blocks of rows, or raise and name the object and the random object."""
+    """Return the distances of `X` to `objects`, computed in blocks of rows; an error names the pair."""
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)
     D: npt.NDArray[np.floating] = np.empty((0, R))
@@ -220,7 +223,7 @@ def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.float
 
 
 def exp_features(D: npt.NDArray[F], gamma: float) -> npt.NDArray[F]:
-    """Turn distances into features R^(-1/2) exp(-gamma D), in place."""
+    """Turn the distances D to R random objects into features R^(-1/2) exp(-gamma D), in place."""
     D *= -gamma
     functions.exp(D, out=D)
     D /= np.sqrt(D.shape[1]).astype(D.dtype)
@@ -236,7 +239,7 @@ class _Substitution(Kernel):
         return as_objects(self.distance, X)
 
     def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return d(x, x) for each object: 0 if the facts of the distance say so, else computed."""
+        """Return d(x, x) for each object: 0 if ``distance.facts`` guarantees it, otherwise computed."""
         check_distance(self.distance)
         facts = getattr(self.distance, "facts", None)
         if facts is not None and facts.identity:
@@ -253,14 +256,14 @@ class DistanceRBF(_Substitution):
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
         ``similia.pairwise(f)`` or your own function. Set its parameters as ``distance__name``.
     gamma : float, default=1.0
-        Above 0. `suggest_gamma` returns one that fits the scale of the distances.
+        Decay with the squared distance, above 0. `suggest_gamma` returns a value that fits the scale of the distances.
 
     Notes
     -----
     The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
     Hausdorff distances it is generally not. ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the
-    objects as vectors. With "clip" and "flip", the inner products of the training vectors are exactly the matrix K with
-    negative eigenvalues set to 0 or made positive ("shift" gives K (K + a I)^(-1) K).
+    objects as vectors. The inner products of the training vectors are exactly the matrix K with its negative
+    eigenvalues set to 0 ("clip") or made positive ("flip"); with "shift" they are K (K + a I)^(-1) K for a number a.
 
     References
     ----------
@@ -304,7 +307,7 @@ class NegativeDistance(_Substitution):
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array, as for `DistanceRBF`.
     power : float, default=2
-        p above 0. The paper uses the square; p <= 1 is more robust to outliers.
+        Exponent p, above 0. The paper uses the square; p <= 1 is more robust to outliers.
     origin : object, optional
         One object o. If given, the kernel is :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the Euclidean
         distance and p = 2 is the inner product of x - o and y - o.
@@ -312,9 +315,9 @@ class NegativeDistance(_Substitution):
     Notes
     -----
     -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally so: c^T K c >= 0 for
-    coefficients that sum to 0, such as those of a support vector machine with an intercept. The kernel with an origin
+    coefficients c that sum to 0, such as those of a support vector machine with an intercept. The kernel with an origin
     is positive semi-definite exactly if -d^p is conditionally so (Schölkopf, "The kernel trick for distances", 2001).
-    Prefer it for `Nystroem`, which would otherwise spend its largest eigenvalue on repairing the diagonal. The values
+    Prefer an origin for `Nystroem`, which otherwise spends its largest eigenvalue on repairing the diagonal. The values
     are float32 if the distances are.
 
     References
@@ -358,7 +361,7 @@ class NegativeDistance(_Substitution):
         return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
-        """Return d^p, or raise and name the first pair for which it overflows or underflows."""
+        """Return D**power, or raise and name the first pair (in the format `pair`) whose power over- or underflows."""
         power = check_positive(self.power, "power")
         with np.errstate(over="ignore", under="ignore"):
             powers: npt.NDArray = D**power
@@ -375,7 +378,7 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median distance of pairs of objects (if it is 0, the median of those above 0).
+    gamma = 1 / (p m^p), where m is the median of the distances between objects (or, if 0, of those that are above 0).
     `DistanceRBF` (p = 2) needs 1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p =
     1) need 1 / m.
 
@@ -390,7 +393,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the objects.
     power : float, default=2
-        p above 0.
+        Exponent p of the distance, above 0.
 
     Returns
     -------

@@ -1,12 +1,12 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
-Each has a finite explicit feature map, a histogram of features with 64-bit ids, so a Gram block is one sparse product
-(see `FeatureKernel`). Permuting the nodes of a graph does not change a bit of its features. Without node labels, the
-kernels compare the degrees of the nodes. A graph without features has kernel 0 with all others; with ``normalize=True``
-it has kernel 1 with itself.
+Each kernel has a finite explicit feature map, a histogram of features with 64-bit ids, so kernel values are a sparse
+product (see `FeatureKernel`). Permuting the nodes of a graph does not change its features, to the last bit. Without
+node labels, the kernels compare the degrees of the nodes. A graph without features has kernel 0 with all others; with
+``normalize=True`` it has kernel 1 with itself.
 
-Costs for N nodes and M arcs in all: O(N) vertices, O(M) edges, O(h M) refinement with h rounds, O(sum of n_g m_g)
-shortest paths of graphs of n_g nodes and m_g arcs.
+Costs for N nodes and M arcs in total: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement, and the sum
+of O(n_g m_g) over the graphs, of n_g nodes and m_g arcs, for shortest paths.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 
 
 class GraphKernel(FeatureKernel):
-    """Base class of the graph kernels. It reads graphs and refuses to compare labels with degrees."""
+    """Base class of the graph kernels: reads graphs, and raises if labels would be compared with degrees."""
 
     def as_objects(self, X: Any) -> GraphBatch:
         return as_graphs(X)
@@ -66,12 +66,12 @@ def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
 
 
 def arcs_of(graphs: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where the arcs of each node start, and the target of each arc."""
+    """Return (position of each node's first arc, target of each arc), as in a CSR matrix."""
     return np.ascontiguousarray(graphs.indptr, np.int64), np.ascontiguousarray(graphs.indices, np.int64)
 
 
 def edge_labels_of(graphs: GraphBatch, wanted: bool) -> npt.NDArray[np.int64]:
-    """Return the label of each arc; an empty array if there are none or they are not `wanted`."""
+    """Return the label of each arc, or an empty array if the graphs have no edge labels or they are not `wanted`."""
     if not wanted or graphs.edge_labels is None:
         return _NO_LABELS
     return np.ascontiguousarray(graphs.edge_labels, dtype=np.int64)
@@ -167,7 +167,7 @@ class WeisfeilerLehman(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=5
-        Rounds of refinement; 0 gives `VertexHistogram`.
+        Number of rounds of refinement; with 0, the kernel equals `VertexHistogram`.
     edge_labels : bool, default=True
         Whether to combine each neighbour's colour with the edge label, if the graphs have edge labels.
     normalize : bool, default=False
@@ -176,8 +176,9 @@ class WeisfeilerLehman(GraphKernel):
     Notes
     -----
     Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
-    v distinct colours, two are equal with probability v**2 / 2**65. Neighbours are the targets of a node's arcs; edge
-    weights are ignored. Graphs that refinement cannot distinguish (a hexagon and two triangles) have equal features.
+    v distinct colours, some two have the same hash with probability v**2 / 2**65. Neighbours are the targets of a
+    node's arcs; edge weights are ignored. Graphs that refinement cannot distinguish (such as a hexagon and two
+    triangles) have equal features.
 
     References
     ----------
@@ -223,14 +224,14 @@ class ShortestPath(GraphKernel):
     Parameters
     ----------
     with_labels : bool, default=True
-        Whether to use node labels (or degrees); otherwise distances only.
+        Whether to compare node labels (or degrees) and distances; if False, only distances.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
-    Distance is the number of arcs; edge weights and edge labels are ignored. Pairs are ordered, so an undirected graph
-    counts each path twice. Pairs without a path are not counted.
+    The distance of two nodes is the smallest number of arcs between them; edge weights and edge labels are ignored.
+    Pairs are ordered, so each pair of an undirected graph counts twice. Pairs without a path are not counted.
 
     References
     ----------
@@ -271,7 +272,7 @@ class Graphlet(GraphKernel):
     n_samples : int or None, default=None
         Number of graphlets drawn from each graph; None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How to draw them; see `similia.objects.graphlets.sample_graphlets`.
+        How to draw graphlets; see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     seed : int, default=0
@@ -287,8 +288,9 @@ class Graphlet(GraphKernel):
     The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with fewer than
     k nodes has no graphlet.
 
-    With uniform sampling, the count of a class estimates ``n_samples`` times its share of the subsets. Different graphs
-    are sampled independently, so K(G, H) is unbiased for them. K(G, G) is too large by about ``n_samples``.
+    With uniform sampling, the count of a class estimates ``n_samples`` times the share of subsets in that class.
+    Different graphs are sampled independently, so K(G, H) is unbiased for G != H. K(G, G) is too large by about
+    ``n_samples``.
 
     References
     ----------
@@ -297,8 +299,8 @@ class Graphlet(GraphKernel):
 
     Examples
     --------
-    A path of four nodes has two paths of three and two pairs of an edge and a node; a star has three paths
-    of three and one empty triple:
+    Of the four subsets of three nodes, a path has two that are paths and two of an edge and a single node; a star has
+    three that are paths and one without edges:
 
     >>> from similia.kernels.graphs import Graphlet
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)
@@ -342,7 +344,7 @@ class Graphlet(GraphKernel):
         return self._by_class(graphs, count_patterns(codes))
 
     def _by_class(self, graphs: GraphBatch, patterns: Patterns) -> Counts:
-        """Return the counts of isomorphism classes, given those of graphlet codes."""
+        """Return the counts of isomorphism classes, given the counts of graphlet codes (packed adjacency bits)."""
         table, representatives = canonical_forms(self.size)
         lengths = np.diff(patterns.offsets)
         # Samples of a graph with fewer than `size` nodes contain padding nodes.
@@ -358,7 +360,7 @@ class Graphlet(GraphKernel):
 
 @njit()
 def vertex_ids(labels):  # type: ignore[no-untyped-def]
-    """Return one id for each label."""
+    """Return a feature id, a 64-bit hash, for each label."""
     ids = np.empty(len(labels), dtype=np.uint64)
     for v in range(len(labels)):
         ids[v] = mix(np.uint64(labels[v]))
@@ -369,7 +371,8 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-untyped-def]
     """Return the colours after 0, ..., n_iter rounds, shape (n_nodes, n_iter + 1); the first column is `ids`.
 
-    A sum of hashes modulo 2**64 does not depend on the order of neighbours. `edge_labels` may be empty.
+    Hashes of the neighbours' colours are summed modulo 2**64, so the order of neighbours does not matter. `edge_labels`
+    may be empty.
     """
     colours = np.empty((len(ids), n_iter + 1), dtype=np.uint64)
     colours[:, 0] = ids
@@ -385,7 +388,10 @@ def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-u
 
 @njit()
 def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets):  # type: ignore[no-untyped-def]
-    """Write one id per edge, and where each graph's ids start; arcs u-v and v-u of equal label are one edge."""
+    """Fill `ids` with one id per edge and `offsets` with where each graph's ids begin.
+
+    The arcs u-v and v-u are one edge if their labels are equal.
+    """
     end = 0
     for g in range(len(node_offsets) - 1):
         for v in range(node_offsets[g], node_offsets[g + 1]):
@@ -403,7 +409,7 @@ def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets): 
 
 @njit()
 def _has_reverse(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-untyped-def]
-    """Return whether arc u-v exists with the label of arc k."""
+    """Return whether there is an arc from u to v with the same label as arc k."""
     place = indptr[u] + np.searchsorted(indices[indptr[u] : indptr[u + 1]], v)
     found = place < indptr[u + 1] and indices[place] == v
     return found and (len(edge_labels) == 0 or edge_labels[place] == edge_labels[k])
@@ -411,9 +417,10 @@ def _has_reverse(u, v, k, indptr, indices, edge_labels):  # type: ignore[no-unty
 
 @njit()
 def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore[no-untyped-def]
-    """Return (offsets, ids, values): the count of each (label, label, distance) in each graph.
+    """Return (offsets, ids, values) of `Counts`: how often each (label, label, distance) occurs in each graph.
 
-    Each breadth-first search adds to a hash table, so memory is one entry per distinct triple, not per pair of nodes.
+    The breadth-first searches of a graph add to one hash table, which has one entry per distinct triple, so memory does
+    not grow with the number of pairs of nodes.
     """
     offsets = np.zeros(len(node_offsets), dtype=np.int64)
     ids, values = np.empty(1024, dtype=np.uint64), np.empty(1024)
@@ -435,7 +442,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Write the nodes reachable from `source`, nearest first, and their distances; return their number."""
+    """Fill `queue` with the nodes reachable from `source`, nearest first, and `distances`; return their number."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:
@@ -452,7 +459,7 @@ def _search(source, indptr, indices, seen_from, queue, distances):  # type: igno
 
 @njit()
 def _tally(labels, source, queue, distances, table, ids, values, end):  # type: ignore[no-untyped-def]
-    """Count the triples (label, label, distance) of one source; return the new end of `ids`."""
+    """Count the triples (label, label, distance) from one source node; return the number of `ids` in use."""
     shift = _shift_for(len(table))
     distance, key = 0, np.uint64(0)
     for q in range(1, len(queue)):
@@ -470,7 +477,7 @@ def _tally(labels, source, queue, distances, table, ids, values, end):  # type: 
 
 @njit()
 def _rehashed(ids, start, end, more):  # type: ignore[no-untyped-def]
-    """Return a table that holds ``ids[start:end]`` with room for `more`, at most half full."""
+    """Return a hash table of ``ids[start:end]`` that is at most half full even if `more` ids are added."""
     n_slots = 64
     while n_slots < 4 * (end - start + more):
         n_slots *= 2
@@ -483,7 +490,7 @@ def _rehashed(ids, start, end, more):  # type: ignore[no-untyped-def]
 
 @njit()
 def _with_room(values, n):  # type: ignore[no-untyped-def]
-    """Return a copy with room for 2 n values."""
+    """Return a copy of `values` extended to 2 n entries; the new entries are not initialised."""
     grown = np.empty(2 * n, dtype=values.dtype)
     grown[: len(values)] = values
     return grown

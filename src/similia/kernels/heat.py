@@ -24,10 +24,10 @@ from similia.core.validation import check_positive, check_positive_int, generato
 from similia.kernels import heat_series as _heat
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
-_FEW = 512  # values for which summing the series is faster than building a table
+_FEW = 512  # up to so many values, summing the series is faster than building a table
 _ROUNDING = 1e-9  # by how much a versine may lie outside [0, 2]
 _LEAST_CONTRAST, _MOST_SLOPE = 1e-8, 1e5  # below and above them, the kernel is useless
-_NOTHING = 1e-12  # a kernel value that counts as 0
+_NOTHING = 1e-12  # kernel values up to this one count as 0
 _SEARCHED = (0.25, 64.0)  # contrasts worth trying
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
 
 
 def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
-    """Return a copy of versines, clipped to [0, 2], or raise if one lies outside by more than rounding."""
+    """Return a new array of the versines, clipped to [0, 2]; raise if one lies outside by more than rounding."""
     u = np.array(unmasked(one_minus_cos, "one_minus_cos"), dtype=np.float64, order="C")
     least, most = u.min(initial=0.0), u.max(initial=0.0)
     if least >= 0 and most <= 2:
@@ -117,7 +117,7 @@ class HypersphericalHeat(SphereKernel):
     -----
     n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows, and
     within 2e-13 of the kernel of the computed 1 - cos. The error of 1 - cos matters more: it is multiplied by the slope
-    of the kernel at 0, about 1 / (2 t) for small t and a for large n.
+    of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
 
     References
     ----------
@@ -144,8 +144,9 @@ class HypersphericalHeat(SphereKernel):
     def gradient(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
 
-        The derivative with respect to the contrast is dK/dt / (-(n - 1) a). The error is below 1e-12 times
-        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`\lambda_l = l (l + n - 2)`.
+        The derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12 times
+        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`\lambda_l = l (l + n - 2)` has the weighted mean
+        :math:`\bar\lambda`.
 
         Examples
         --------
@@ -184,7 +185,7 @@ class HypersphericalHeat(SphereKernel):
 
 
 def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
-    """Warn if the Gram matrix is the identity."""
+    """Warn if the kernel matrix K is the identity."""
     if len(K) < 2 or K.shape[0] != K.shape[1] or not (K.diagonal() == 1).all():
         return
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
@@ -201,7 +202,7 @@ def suggest_contrast(
 ) -> float:
     r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    The kernel of such a pair is most sensitive to the contrast there. Search around it by factors of 2.
+    There, the kernel of such a pair changes fastest with the contrast. Search around the result by factors of 2.
 
     Parameters
     ----------

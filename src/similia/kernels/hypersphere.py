@@ -1,4 +1,4 @@
-r"""Vectors on the unit hypersphere, their versines, and kernels that are functions of the angle.
+r"""Vectors on the unit hypersphere, their versines 1 - cos, and kernels that are functions of the angle.
 
 .. math:: x \mapsto \sqrt{x / \textstyle\sum_j x_j} \;\text{(proportions)} \quad\text{or}\quad x / \|x\|,
           \qquad u(x, y) = 1 - \cos\theta = 1 - x^T y = \tfrac12 \|x - y\|^2.
@@ -32,7 +32,7 @@ _MAPPINGS = ("auto", "sqrt", "projection", None)
 _ZERO_ROWS = ("raise", "uniform")
 _UNIT = {"float64": 1e-6, "float32": 1e-4}  # how far from 1 the norm of a row may be with mapping=None
 _BLOCK = 2**18  # bytes of a block of rows; it stays in cache from one step of the map to the next
-_EXTREME = 1e100  # rows with entries above it, or all entries below its reciprocal, are scaled first
+_EXTREME = 1e100  # a row with an entry above it, or with all entries below its reciprocal, is scaled first
 
 
 def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "raise", name: str = "X") -> Any:
@@ -42,10 +42,10 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     ----------
     X : array-like or sparse array of shape (n_rows, n), n >= 2
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        "sqrt": take the square root of proportions, for non-negative data such as counts. The metric of the sphere is
-        then that of the multinomial distribution. "projection": divide by the Euclidean norm. "auto": "sqrt" if no
-        entry is negative, else "projection". None: return the rows unchanged; they must have norm 1 (within 1e-6, in
-        float32 1e-4), and rows of another norm raise an error.
+        "sqrt": divide each row by its sum and take square roots, for non-negative data such as counts. Angles are then
+        half the Fisher-Rao distances of multinomial distributions. "projection": divide by the Euclidean norm. "auto":
+        "sqrt" if no entry is negative, else "projection". None: return the rows unchanged; their norm must be 1 (within
+        1e-6, in float32 1e-4), otherwise an error is raised.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat a row of zeros, which has no direction: raise an error, or set all its columns to 1 / sqrt(n).
     name : str, default="X"
@@ -54,13 +54,13 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     Returns
     -------
     ndarray or csr_array of float32 or float64, shape (n_rows, n)
-        float32 if `X` is. May be `X` itself.
+        float32 if `X` is float32. The result may be `X` itself.
 
     Raises
     ------
     ValueError
-        If `X` is not a real 2-D array of at least one row; an entry is NaN or infinite, or with "sqrt" negative; or a
-        row is zero or, with None, not a unit vector. The message names row and column.
+        If `X` is not a real 2-D array of at least one row; an entry is NaN or infinite (or negative, with "sqrt"); a
+        row is zero (with "raise"); or a row is not a unit vector (with ``mapping=None``). The message names the row.
 
     Notes
     -----
@@ -84,7 +84,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
-    """Return finite rows as a 2-D float32 or float64 array, or csr_array with sorted indices, or raise."""
+    """Return `X` as a finite 2-D float32 or float64 array, or csr_array with sorted indices; otherwise raise."""
     sparse = sp.issparse(X)
     if not sparse:
         X = _as_array(X, name)
@@ -108,7 +108,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
 
 
 def _as_array(X: Any, name: str) -> npt.NDArray:
-    """Return an array of numbers, or raise."""
+    """Return `X` as an array of numbers, or raise."""
     unmasked(X, name)
     try:
         X = np.asarray(X)
@@ -124,7 +124,7 @@ def _as_array(X: Any, name: str) -> npt.NDArray:
 
 
 def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
-    """Resolve "auto": "sqrt" if no entry of `X` is negative, else "projection"."""
+    """Return `mapping`; for "auto", return "sqrt" if no entry of `X` is negative, and otherwise "projection"."""
     if mapping not in _MAPPINGS:
         raise ValueError(f'mapping must be "auto", "sqrt", "projection" or None, got {mapping!r}')
     if mapping != "auto":
@@ -133,9 +133,9 @@ def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
 
 
 def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any, Any]:
-    """Return unit rows of `X` and of `Y` (None stays None).
+    """Return the rows of `X` and of `Y`, all mapped to the unit sphere in the same way; `Y` may be None.
 
-    If given, `Y` holds training rows or landmarks, and determines what "auto" means.
+    If `Y` (training rows or landmarks) is given, "auto" depends on `Y` only, otherwise on `X`.
     """
     A = as_rows(X)
     if Y is None:
@@ -148,25 +148,25 @@ def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any
 
 
 def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-    r"""Return 1 - cos of the angles between unit rows.
+    r"""Return the versine, 1 - cosine of the angle, of each pair of unit rows.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_x, n), of float32 or float64
         Unit rows, as `to_hypersphere` returns them.
     Y : ndarray or sparse array of shape (n_y, n), optional
-        `X` itself if not given.
+        If not given, the rows of `X` are compared with each other.
 
     Returns
     -------
     ndarray of float64, shape (n_x, n_y)
-        Between 0 and 2; 0 for equal rows. Without a `Y`, the matrix is symmetric with 0 on the diagonal.
+        Between 0 and 2; 0 for equal rows. Without `Y`, the matrix is symmetric with 0 on the diagonal.
 
     Notes
     -----
     Entries below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences in float64, also for float32 rows, so
-    they are as precise as the rows. The others come from one matrix product, which for float32 rows has a rounding
-    error of 1e-7.
+    they are as precise as the rows. The other entries come from one matrix product, which for float32 rows has a
+    rounding error of 1e-7.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
 
 
 class SphereKernel(Kernel):
-    """Base class of kernels that depend only on the angle of two unit vectors and the number of features.
+    """Base class of kernels that depend only on the angle between two vectors and on the number of features.
 
     Subclasses have the parameters `mapping` and `zero_rows` of `to_hypersphere` and implement `_of_versines`.
     """
@@ -195,20 +195,20 @@ class SphereKernel(Kernel):
         return as_rows(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the Gram block of the rows of `X` against those of `Y` (`X` if not given), shape (n_x, n_y).
+        """Return the kernel of each row of `X` with each row of `Y` (`X` if not given), shape (n_x, n_y).
 
-        In a call, `Y` determines the map that "auto" chooses for both. Estimators that hold the kernel choose the map
-        once, from all training objects.
+        If ``mapping="auto"``, `Y` (`X` if not given) determines the map of both. Estimators that hold the kernel choose
+        the map once, from all training objects.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         self._check(A.shape[1])
         return self._of_versines(versines(A, B), A.shape[1])
 
     def _check(self, n: int) -> None:
-        """Raise, before the matrix product, if the parameters do not suit vectors of `n` features."""
+        """Raise if the parameters do not suit vectors of `n` features; this runs before the matrix product."""
 
     def decided(self, X: Any) -> Self:
-        """Return this kernel with "auto" resolved for the rows of `X`."""
+        """Return this kernel with ``mapping="auto"`` replaced by the map that suits the rows of `X`."""
         if isinstance(X, Distributed):
             X = concatenate([*X.map(_lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
@@ -223,7 +223,7 @@ class SphereKernel(Kernel):
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row with the smallest entry, which determines "auto", as an array of shape (1, n)."""
+    """Return the row with the smallest entry, shape (1, n); the sign of this entry determines what "auto" means."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0
@@ -233,7 +233,7 @@ def _lowest_row(part: Any, start: int) -> npt.NDArray:
 
 
 class Cosine(SphereKernel):
-    r"""Cosine of the angle between vectors on the sphere, :math:`K(x, y) = \hat x^T \hat y`.
+    r"""Cosine of the angle between rows mapped to unit vectors, :math:`K(x, y) = \hat x^T \hat y`.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
 
 
 def _mapped_block(block: Any, mapping: Mapping) -> Any:
-    """Return some rows mapped to the sphere, in float64, with zero rows unchanged."""
+    """Return a block of rows mapped to the sphere, in float64; rows of zeros stay unchanged."""
     block = block.astype(np.float64)
     largest = _largest(block)
     extreme = (largest > _EXTREME) | ((largest < 1 / _EXTREME) & (largest > 0))
@@ -327,7 +327,7 @@ def _check_unit(X: Any, name: str) -> None:
 
 
 def _with_uniform(X: Any, zero: list[int], name: str) -> Any:
-    """Return `X` with 1 / sqrt(n) in all columns of its zero rows."""
+    """Return `X` with 1 / sqrt(n) in all n columns of the rows with indices `zero`."""
     n = X.shape[1]
     if not sp.issparse(X):
         X[zero] = 1 / np.sqrt(n)
@@ -344,7 +344,7 @@ def _with_uniform(X: Any, zero: list[int], name: str) -> Any:
 
 
 def _blocks(X: Any) -> list[slice]:
-    """Return slices of rows that fit into the cache."""
+    """Divide the rows of `X` into blocks that fit into the cache; return their slices."""
     width = X.shape[1] if not sp.issparse(X) else max(1, X.nnz // X.shape[0])
     step = rows_per_block(8 * width, at_most=max(1, _BLOCK // (8 * width)))
     return [slice(start, min(X.shape[0], start + step)) for start in range(0, X.shape[0], step)]
@@ -363,7 +363,7 @@ def _largest(X: Any) -> npt.NDArray[np.float64]:
 
 
 def _divide(X: Any, divisors: npt.NDArray[np.float64]) -> None:
-    """Divide the rows of `X` in place, except where the divisor is 0."""
+    """Divide each row of `X`, in place, by its divisor; a row with divisor 0 stays unchanged."""
     divisors = np.where(divisors > 0, divisors, 1.0)
     if sp.issparse(X):
         X.data /= np.repeat(divisors, np.diff(X.indptr))

@@ -1,8 +1,8 @@
 r"""Propagation kernel: compares the labels or attributes around nodes after 0, 1, 2, ... steps of a random walk.
 
-If f (see `Propagation`) is the identity, P_t u_t = T^t (P_0 u_t). Projecting first leaves only one number per node and
-term to propagate, O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is built. Hellinger's distance needs P_t
-itself, O(n_iter M L) with L labels, in blocks of graphs.
+The symbols are those of `Propagation`. If f is the identity, P_t u_t = T^t (P_0 u_t): projecting first leaves only one
+number per node and step t to propagate, which takes time O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is
+built. Hellinger's distance needs P_t itself, in time O(n_iter M L) for L labels; graphs are processed in blocks.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
 _NODES_PER_BLOCK = 4096  # rows of P_t in memory at once; they fit in the cache
 _S11 = np.uint64(11)
-_FEW = 32  # neighbours that are sorted by n (n - 1) / 2 exchanges
+_FEW = 32  # up to so many values n are sorted by n (n - 1) / 2 exchanges
 Array = npt.NDArray[np.float64]
 
 
 class Propagation(GraphKernel):
     r"""Propagation kernel of labelled or attributed graphs.
 
-    P_0 has one row per node: its one-hot label or its attributes. A random walk propagates it, P_{t+1} = T P_t with T =
-    D^{-1} A. Random hyperplanes, the same for all graphs, divide the rows into bins,
+    P_0 has one row per node: its one-hot label or its attributes. A random walk propagates the rows, P_{t+1} = T P_t
+    with T = D^{-1} A for adjacency matrix A and degrees D. Random projections, the same for all graphs, divide the rows
+    into bins b_t, and the kernel compares the histograms of the bins:
 
     .. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
               K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
 
-    u_t has Cauchy entries for the total variation of labels and l1 of attributes (f is the identity), normal ones for
-    l2 and for Hellinger's distance (f is the square root).
+    The entries of u_t are Cauchy for the metrics "tv" and "l1", normal for "l2" and "hellinger"; beta_t is uniform on
+    [0, w]. f is the square root for "hellinger", otherwise the identity.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class Propagation(GraphKernel):
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
         Seed of u_t and beta_t. It must be an integer, since a kernel has no ``fit`` in which to draw. Each number is a
-        hash of (seed, term, label or column), so a graph gets the same features in any process.
+        hash of (seed, t, label or column), so a graph gets the same features in any process.
 
     Raises
     ------
@@ -75,9 +76,8 @@ class Propagation(GraphKernel):
     -----
     The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row.
 
-    Two rows at l1 (Cauchy) or l2 (normal) distance c share a bin with probability
-    (2/pi) atan(w/c) - (c / (pi w)) log(1 + (w/c)^2), or
-    erf(w / (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
+    Two rows at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w)) log(1 + (w/c)^2), two rows at
+    l2 distance c with probability erf(w / (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
 
     References
     ----------
@@ -127,7 +127,7 @@ class Propagation(GraphKernel):
         return count(ids.ravel(), objects.node_offsets * ids.shape[1])
 
     def _node_ids(self, objects: GraphBatch) -> npt.NDArray[np.uint64]:
-        """Return the bin id of each node in each term, shape (n_nodes, n_iter + 1)."""
+        """Return the id of each node's bin after t = 0, ..., n_iter steps of the walk, shape (n_nodes, n_iter + 1)."""
         n_terms = check_positive_int(self.n_iter, "n_iter", minimum=0) + 1
         used = self._used(objects)
         metric = self._metric(used)
@@ -149,7 +149,7 @@ class Propagation(GraphKernel):
         return ids
 
     def _used(self, graphs: GraphBatch) -> str:
-        """Return what to propagate, "labels" or "attributes"."""
+        """Return what to propagate, "labels" or "attributes"; raise if the parameters do not suit the graphs."""
         if self.use not in ("auto", *_METRICS):
             raise ValueError(f"use must be 'auto', 'labels' or 'attributes', got {self.use!r}")
         found = "attributes" if _n_attributes(graphs) else "labels"
@@ -174,18 +174,18 @@ class Propagation(GraphKernel):
 
 
 def project_labels(rows: npt.NDArray[np.int64], u: Array) -> Array:
-    """Return P_0 u_t for one-hot P_0: ``u[t, rows[v]]``, shape (n_nodes, n_terms)."""
+    """Return P_0 u_t of each node v and step t: ``u[t, rows[v]]``, as P_0 is one-hot; shape (n_nodes, n_terms)."""
     return np.ascontiguousarray(u.T)[rows]
 
 
 def project_each(X: Array, u: Array) -> Array:
-    """Return X times u_t for each column and term, shape (n_nodes, n_terms * n_attributes)."""
+    """Return X multiplied by each row of `u`, attribute by attribute; shape (n_nodes, n_terms * n_attributes)."""
     with np.errstate(over="ignore"):  # `bins` raises for an overflow
         return (X[:, None, :] * u).reshape(len(X), u.size)
 
 
 def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
-    """Return T^t Z_t for each term t, where Z_t are its d columns of Z, shape (n_nodes, n_terms * d)."""
+    """Divide the columns of Z into `n_terms` equal blocks; return Z with block t propagated by t steps of the walk."""
     Z, moved, walk = Z.copy(), np.empty_like(Z), _walk(graphs, Z.shape[1])
     for first in range(Z.shape[1] // n_terms, Z.shape[1], Z.shape[1] // n_terms):
         walk(Z, first, moved)
@@ -194,7 +194,7 @@ def propagated(graphs: GraphBatch, Z: Array, n_terms: int) -> Array:
 
 
 def bins(Z: Array, beta: Array, width: float) -> Array:
-    """Return floor((Z + beta) / width) as float64."""
+    """Return floor((Z + beta) / width) as float64, or raise if a value is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         b = np.floor((Z + beta.ravel()) / width)
     if not np.isfinite(b).all():
@@ -204,7 +204,7 @@ def bins(Z: Array, beta: Array, width: float) -> Array:
 
 
 def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) -> Array:
-    """Return sqrt(P_t) u_t for each t, where node v has label ``rows[v]`` in P_0, shape (n_nodes, n_terms)."""
+    """Return sqrt(P_t) u_t for each step t, shape (n_nodes, n_terms); in P_0, node v has the label ``rows[v]``."""
     n_terms, n_labels = u.shape
     P, moved = np.zeros((len(rows), n_labels)), np.empty((len(rows), n_labels))
     P[np.arange(len(rows)), rows] = 1.0
@@ -218,7 +218,7 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
 
 
 def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array:
-    """Return sqrt(P_t) u_t of all graphs, block by block; a block has columns only for its own labels."""
+    """Return `root_projections` of all graphs, block by block; P_t of a block has columns for its own labels only."""
     parts = [np.empty((0, n_terms))]
     for run in runs(graphs.node_offsets, _NODES_PER_BLOCK):
         block = graphs[run]
@@ -229,7 +229,7 @@ def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array
 
 
 def _walk(graphs: GraphBatch, n_columns: int) -> Callable[[Array, int, Array], None]:
-    """Return a function (Z, first, out) that writes T Z to `out`, from column `first` on."""
+    """Return a function (Z, first, out) that fills `out`, from column `first` on, with T Z: one step of the walk."""
     arcs = arcs_of(graphs)
     weights, totals = np.empty(0), graphs.degrees.astype(np.float64)
     if graphs.edge_weights is not None:
@@ -248,7 +248,7 @@ def _n_attributes(graphs: GraphBatch) -> int:
 
 
 def _attributes(graphs: GraphBatch) -> Array:
-    """Return node attributes (none for graphs without nodes), or raise at the first value that is not finite."""
+    """Return the node attributes, or raise and name the first node with a value that is not finite."""
     if graphs.node_attributes is None:
         return np.empty((0, 1))
     X = np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
@@ -270,20 +270,20 @@ def _check_weights(graphs: GraphBatch) -> None:
 
 
 def _place(graphs: GraphBatch, node: int) -> tuple[int, str]:
-    """Return the graph of a node, and the name of the node within it."""
+    """Return the index of a node's graph, and the name of the node within that graph, such as "node 3"."""
     graph = int(np.searchsorted(graphs.node_offsets, node, side="right")) - 1
     return graph, f"node {node - graphs.node_offsets[graph]}"
 
 
 @njit()
 def _uniform(key):  # type: ignore[no-untyped-def]
-    """Turn a hash into a number in (0, 1)."""
+    """Turn a 64-bit hash into a number in (0, 1)."""
     return (float(key >> _S11) + 0.5) * 2.0**-53
 
 
 @njit()
 def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
-    """Return a Cauchy or normal number for each (seed, term, name), shape (n_terms, len(names))."""
+    """Hash (seed, step, name) into a Cauchy number, or a normal one if not `cauchy`; shape (n_terms, len(names))."""
     u = np.empty((n_terms, len(names)))
     for t in range(n_terms):
         term = combine(seed, np.uint64(2 * t))
@@ -300,7 +300,7 @@ def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
 
 @njit()
 def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
-    """Return numbers uniform on (0, 1), shape (n_terms, n_dimensions)."""
+    """Hash (seed, step, dimension) into numbers uniform on (0, 1), shape (n_terms, n_dimensions)."""
     beta = np.empty((n_terms, n_dimensions))
     for t in range(n_terms):
         term = combine(seed, np.uint64(2 * t + 1))
@@ -311,7 +311,7 @@ def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
 
 @njit()
 def project(X, u):  # type: ignore[no-untyped-def]
-    """Return X @ u.T, with sums in the order of the columns."""
+    """Return X @ u.T; each sum adds the columns of X in order."""
     Z = np.zeros((len(X), len(u)))
     for v in range(len(X)):
         for k in range(X.shape[1]):
@@ -322,7 +322,7 @@ def project(X, u):  # type: ignore[no-untyped-def]
 
 @njit()
 def total_weights(indptr, weights):  # type: ignore[no-untyped-def]
-    """Return the sum of the weights of each node's arcs, added in ascending order."""
+    """Return the total weight of each node's arcs; the weights are added in ascending order."""
     totals = np.zeros(len(indptr) - 1)
     for v in range(len(totals)):
         totals[v] = np.sort(weights[indptr[v] : indptr[v + 1]]).sum()
@@ -331,11 +331,11 @@ def total_weights(indptr, weights):  # type: ignore[no-untyped-def]
 
 @njit()
 def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # type: ignore[no-untyped-def]
-    """Write the mean of Z over the neighbours of each node to `out`, columns from `first` on.
+    """Fill `out`, from column `first` on, with the weighted mean of Z over the neighbours of each node.
 
-    Terms are summed in ascending order, so the order of neighbours does not matter. A node of total weight 0 keeps its
-    values. `weights` is empty if all are 1; `room` has shape (most neighbours, n_columns). Most of the time is sorting:
-    up to three terms need no loop.
+    Terms are added in ascending order, so the order of neighbours does not matter. A node of total weight 0 keeps its
+    values. `weights` is empty if all are 1; `room` is work space of shape (largest degree, n_columns). Sorting takes
+    most of the time, so up to three terms are added without it.
     """
     n_columns = Z.shape[1]
     for v in range(len(indptr) - 1):
@@ -369,9 +369,9 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
 
 @njit()
 def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
-    """Sort the first n rows of each column from `first` on.
+    """Sort the first n values of each column, from column `first` on, in place.
 
-    Few rows are sorted by exchanges without branches on values, in a third of the time of an insertion sort.
+    Up to `_FEW` values are sorted by exchanges without branches, in a third of the time of an insertion sort.
     """
     if n > _FEW:
         for c in range(first, room.shape[1]):
@@ -387,7 +387,7 @@ def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
 
 @njit()
 def hash_bins(bits, n_terms):  # type: ignore[no-untyped-def]
-    """Return one id for each (node, term) from the bits of its d bins, shape (n_nodes, n_terms * d), uint64."""
+    """Hash the d bins of each node and step into one id; `bits` are the bins as uint64, (n_nodes, n_terms * d)."""
     n_dimensions = bits.shape[1] // n_terms
     ids = np.empty((len(bits), n_terms), dtype=np.uint64)
     for v in range(len(bits)):

@@ -1,7 +1,7 @@
 """Global alignment kernel: series are similar if many of their alignments are good, not only the best one.
 
-The recurrence takes m n steps. It stores exponents of two separately, since k(x, x) of a constant series is a Delannoy
-number, about 5.8^m. Cost: O(m n p) for a pair with p channels, O(n) memory.
+The recurrence takes m n steps for series of m and n time points. It stores mantissas and exponents separately, since
+k(x, x) of a constant series is a Delannoy number, about 5.8^m. Cost: O(m n p) for p channels, O(n) memory per pair.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class GlobalAlignment(Kernel):
     Parameters
     ----------
     bandwidth : float, default=1.0
-        s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and try 0.5,
-        1 and 2 times its result (see Notes).
+        Bandwidth s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and
+        try 0.5, 1 and 2 times the result (see Notes).
     triangular : int, default=0
-        T: the local similarity becomes :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
+        If T > 0, the local similarity becomes :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
         :math:`\kappa'` and :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths differ by T or more have
         similarity 0, and the cost falls to O(T max(m, n)). 0 allows all alignments.
     normalize : bool, default=True
@@ -98,7 +98,7 @@ class GlobalAlignment(Kernel):
         return np.minimum(logs, 0.0, out=logs) if self.normalize else logs  # values above 0 are rounding errors
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
-        """Return the kernel of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
+        """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
         A, B, *pairs = as_named_series(X, Y, rows, columns)
         how, half = self._how()
         A, B = in_units(A, half, "bandwidth"), in_units(B, half, "bandwidth", "Y")
@@ -117,7 +117,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
-        """Return the options of `log_sums`, for series divided by 2**exponent, and the exponent of the bandwidth."""
+        """Return the options of `log_sums` for series divided by 2**e, and e, the binary exponent of the bandwidth."""
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)
@@ -169,7 +169,7 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
 
 
 def _check_exponents(logs: Array, which: str) -> None:
-    """Raise and name the first value if exp(logs) exceeds the range of float64."""
+    """Raise if exp(logs) exceeds the range of float64, and name the largest value in the format `which`."""
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
         raise ValueError(

@@ -6,11 +6,12 @@ kernel             feature                                                      
 Spectrum           a k-mer                                                             1
 GappyKmers pair    two halves of a k-mer, at most `gaps` letters apart                 gaps + 1
 GappyKmers window  a k-subsequence of a window of k + gaps letters, once per window    C(k + gaps, k)
-Mismatch           a k-mer, counted wherever at most `mismatches` letters differ       neighbourhood
+Mismatch           a k-mer, counted wherever at most `mismatches` letters differ       see `Mismatch`
 WeightedDegree     a k-mer at its position, k = 1 ... degree                           degree
 =================  ==================================================================  =================
 
-Cost: linear in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
+A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
+in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
 strings. Every character is a letter; case matters unless `ignore_case` is set. All kernels raise a ValueError when
 called if a parameter is out of range, and a TypeError if an object is not a string.
 """
@@ -35,7 +36,7 @@ from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import runs
 
-Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids and where those of each string start
+Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids, and the position of each string's first id
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
 _MOST_SUBSEQUENCES = 5_000
 _MOST_NEIGHBOURS = 100_000
@@ -53,7 +54,7 @@ class StringKernel(FeatureKernel):
         raise NotImplementedError
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        """Return one id for each occurrence of a feature, string by string."""
+        """Return the feature ids of all occurrences, string by string, and the offset of each string's first id."""
         raise NotImplementedError
 
     def _counts(self, objects: StringBatch) -> Counts:
@@ -76,16 +77,16 @@ class Spectrum(StringKernel):
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand.
-        Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and the
-        ambiguous IUPAC letters with theirs (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T. Other
-        letters raise an error.
+        Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an
+        ambiguous IUPAC letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
+        Other letters raise an error.
     ignore_case : bool, default=False
         Whether to read a to z as A to Z.
 
     Notes
     -----
     K-mers are compared by 64-bit ids. Ids of k-mers with k <= 8 and code points below 256 are unique. Among v other
-    distinct k-mers, two share an id with probability v**2 / 2**65.
+    distinct k-mers, some two share an id with probability v**2 / 2**65.
 
     References
     ----------
@@ -145,7 +146,7 @@ class GappyKmers(StringKernel):
         it (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features. A window may have at
         most 5000 subsequences.
     merge : bool, default=True
-        Whether pairs that differ only in the size of the gap are one feature. With ``kind="window"`` they always are.
+        Whether k-mers that differ only in the size of the gap are one feature; always the case for ``kind="window"``.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -209,7 +210,7 @@ class GappyKmers(StringKernel):
 class Mismatch(StringKernel):
     """Mismatch kernel: a spectrum kernel in which each k-mer also counts for all similar k-mers.
 
-    The feature of a k-mer a over the alphabet is #{i : Hamming(x[i:i+k], a) <= mismatches}.
+    A string x has a feature for each k-mer a over the alphabet, with value #{i : Hamming(x[i:i+k], a) <= mismatches}.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ class Mismatch(StringKernel):
         return batch
 
     def _letters(self) -> npt.NDArray[np.uint64]:
-        """Return the code points of the alphabet as the kernel reads them, ascending, or raise."""
+        """Return the letters of the alphabet as ascending code points, converted by `letters_read`, or raise."""
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
             raise ValueError(
@@ -319,7 +320,7 @@ class Mismatch(StringKernel):
 
 
 class WeightedDegree(StringKernel):
-    r"""Weighted degree kernel: k-mers that two strings share at the same position.
+    r"""Weighted degree kernel: counts the substrings that two strings share at the same position.
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
@@ -334,9 +335,9 @@ class WeightedDegree(StringKernel):
 
     Notes
     -----
-    Use it for aligned strings, such as windows around a site. Positions count from the start of each string; strings of
-    unequal length are compared over the length of the shorter one. Among v distinct pairs (position, k-mer), two share
-    an id with probability v**2 / 2**57.
+    Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
+    strings of unequal length are compared over the length of the shorter one. Among v distinct pairs (position, k-mer),
+    some two share an id with probability v**2 / 2**57.
 
     References
     ----------
@@ -381,7 +382,7 @@ def ids_at(
     distinct_gaps: bool,
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return the ids of the k-mers whose letters lie at ``positions[gap]`` from their start; see `pair_ids`."""
+    """Return (ids, offsets) of the k-mers whose letters are ``positions[gap]`` after their start; see `pair_ids`."""
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
@@ -395,20 +396,20 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
 
 
 def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return code points and offsets of some strings, in one dtype so that each loop is compiled once."""
+    """Return the code points (uint32, so that each loop is compiled once) and the offsets of a slice of strings."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
 
 
 def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
-    """Return the code points of an alphabet, or raise."""
+    """Return the code points of an alphabet; raise if it is empty or not a string."""
     if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
         raise ValueError(f"alphabet must be a string of letters such as 'ACGT', got {alphabet!r}")
     return np.array([*alphabet] if isinstance(alphabet, bytes) else [*map(ord, alphabet)], dtype=np.uint64)
 
 
 def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return all ways to change at most `mismatches` of k letters: positions, shifts; shape (n_ways, mismatches)."""
+    """Return (positions, shifts), each (n_ways, mismatches): all ways to change at most `mismatches` of k letters."""
     rows = [
         (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))
         for t in range(mismatches + 1)
@@ -420,7 +421,7 @@ def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[
 
 
 def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
-    """Raise if a string has no letter of the alphabet but has some in the other case."""
+    """Raise if a string has no letter of the alphabet, but has letters of the alphabet in the other case."""
     letters = _code_points(alphabet)
     in_other_case = np.isin(batch.values, np.setdiff1d(_code_points(alphabet.swapcase()), letters))
     if not in_other_case.any():
@@ -446,7 +447,7 @@ _U_AS_T = np.where(ord("U") == _BYTES, ord("T"), np.where(ord("u") == _BYTES, or
 
 
 def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
-    """Return code points as a kernel reads them: a-z as A-Z with `ignore_case`, U as T with `reverse_complement`."""
+    """Return code points with a-z read as A-Z if `ignore_case`, and U read as T if `reverse_complement`."""
     if not (ignore_case or reverse_complement):
         return values
     table = _UPPER if ignore_case else _BYTES

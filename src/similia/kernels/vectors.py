@@ -1,6 +1,6 @@
 """Optical kernel of vectors: the limit of the features |W x + b|^2 with complex Gaussian W and b.
 
-The features are all products of two coordinates, and the squared norm. Cost of a block: one matrix product.
+The explicit features are all products of two coordinates, and the squared norm. Cost: one matrix product per block.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from similia.kernels.features import scale_by_norms
 from similia.similarity import Kernel
 
 _PLAIN = 900  # sums of exponents below it need no check
-_LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value, and norm of the features, without loss of precision
+_LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value and smallest norm of features with full precision
 
 
 class Optical(Kernel):
     r"""Kernel of optical random features |W x + b|^2 with complex Gaussian W and b.
 
-    `similia.OpticalRandomFeatures` estimates it without bias.
+    `similia.OpticalRandomFeatures` gives unbiased estimates of it.
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,
@@ -39,7 +39,7 @@ class Optical(Kernel):
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + cos^2) / 2, with the cosine of x' and y'.
+        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + c^2) / 2, where c is the cosine of the angle between x' and y'.
         Without bias, a zero vector has kernel 0 with all others and 1 with itself.
 
     Raises
@@ -110,7 +110,7 @@ class Optical(Kernel):
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) = 2 scale^4 (norm^2 + q)^2 for each vector, shape (n,)."""
+        """Return k(x, x) = 2 scale^4 (norm^2 + q)^2, with q = bias^2 / scale^2, for each vector, shape (n,)."""
         _, _, power = self._parameters()
         A, a = self._in_units(self.as_objects(X))
         if self.normalize:
@@ -167,7 +167,7 @@ class Optical(Kernel):
         return bias / scale, int(exponent), float(factor)
 
     def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Return the rows (x, bias / scale), divided by powers of two, and the exponents of their squares."""
+        """Return each row (x, bias / scale) divided by a power 2**e, and 2 (e + exponent of the scale) for each row."""
         q, exponent, _ = self._parameters()
         A = X.astype(np.float64, order="C")
         if q > 0:
@@ -181,7 +181,10 @@ class Optical(Kernel):
 def _scaled_back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents, or raise and name one that is out of range; row 0 is object `first`."""
+    """Return values times 2**exponents; raise and name (in the format `what`) the first value out of range.
+
+    Row 0 of `values` belongs to the object with index `first`.
+    """
     with np.errstate(over="ignore", under="ignore"):
         found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
     bad = np.isinf(found) | ((found <= least) & (values > 0))
