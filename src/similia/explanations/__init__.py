@@ -1,4 +1,4 @@
-"""Explain similarities, distances and predictions as sums of named parts, each with its places in the objects."""
+"""Explain similarities, distances and predictions as sums of named parts, and show where in the objects they lie."""
 
 from similia.core.lazy import attach
 

@@ -1,8 +1,8 @@
-r"""What the drawings of notebooks and of matplotlib share: colours, the layout of graphs, RDKit's molecules.
+r"""Colours, layouts of graphs and RDKit's pictures of molecules, for notebooks and for matplotlib.
 
-Graphs are laid out so that distances on paper match path lengths: classical scaling of the path lengths, then stress
-majorisation, which minimises sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with w_ij = d_ij^-2. The layout is deterministic.
-Cost: n^3 once and n^2 for each of 60 rounds.
+Graphs are laid out so that distances between drawn nodes match path lengths d_ij: classical scaling of the path
+lengths, then stress majorisation, which finds positions p_i that minimise sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with
+w_ij = d_ij^-2. The layout is deterministic. Cost: n^3 once and n^2 for each of 60 rounds.
 
 Paper: Gansner, Koren & North, "Graph drawing by stress majorization", Graph Drawing 2004.
 """
@@ -31,9 +31,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
-    """Return (name, view, shares, strengths) of x and of y if there is one.
+    """Return (name, view, shares, strengths) for x and, if there is a y, for y.
 
-    Strengths are shares scaled to [-1, 1]; positive ones make objects similar or support the decision.
+    Shares are what the parts add at each place; strengths are shares scaled to [-1, 1]. Places of positive strength
+    make the objects similar or support the decision.
     """
     found = []
     for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)):
@@ -47,18 +48,18 @@ def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
 
 
 def sign_of(e: Explanation) -> float:
-    """Return -1 for distances, where positive parts make objects unlike, else 1."""
+    """Return -1 if a distance is explained, because its positive parts make objects unlike; otherwise 1."""
     return -1.0 if "distance" in e.kind else 1.0
 
 
 def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
-    """Return the links between x and y, and the largest absolute amount of any (1 if all are 0)."""
+    """Return the links (place in x, place in y, amount), and the largest absolute amount (1 if all are 0)."""
     links = [] if e._x is None or e._y is None else list(e._x.links)
     return links, max((abs(value) for *_, value in links), default=0.0) or 1.0
 
 
 def positions(n: int, arcs: npt.NDArray[np.int64]) -> Floats:
-    """Return the positions of n nodes in [0, 1] x [0, 1], shape (n, 2)."""
+    """Return positions in [0, 1] x [0, 1] for the n nodes of a graph, shape (n, 2); `arcs` has shape (2, n_arcs)."""
     if n <= 1:
         return np.full((n, 2), 0.5)
     weights = np.ones(arcs.shape[1])
@@ -85,7 +86,7 @@ def positions(n: int, arcs: npt.NDArray[np.int64]) -> Floats:
 
 
 def _scaled(D: Floats) -> Floats:
-    """Return coordinates by classical scaling, slightly perturbed to keep coinciding nodes apart."""
+    """Return coordinates by classical scaling of the distances `D`; small shifts separate coinciding nodes."""
     n = len(D)
     centre = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ D**2 @ centre)
@@ -95,19 +96,19 @@ def _scaled(D: Floats) -> Floats:
 
 
 def shade(strength: float) -> str:
-    """Return white blended with blue or orange, as ``#rrggbb``."""
+    """Return a shade of blue if `strength` is positive, of orange if negative, white if 0, as ``#rrggbb``."""
     # Weak places stay visible, and black letters stay readable on the full colour.
     amount = 0.0 if strength == 0 else 0.12 + 0.68 * min(1.0, abs(strength))
     return "#" + "".join(f"{round(255 + amount * (c - 255)):02x}" for c in (_FOR if strength >= 0 else _AGAINST))
 
 
 def full(strength: float) -> str:
-    """Return blue or orange, as ``#rrggbb``."""
+    """Return blue if `strength` is at least 0, otherwise orange, at full colour, as ``#rrggbb``."""
     return "#" + "".join(f"{c:02x}" for c in (_FOR if strength >= 0 else _AGAINST))
 
 
 def _drawn(view: View, strength: Floats, canvas: str, pixels: float) -> Any:
-    """Return RDKit's canvas with the molecule, its atoms and bonds coloured by what they add."""
+    """Return RDKit's canvas with the molecule drawn on it; atoms and bonds are coloured by their strength."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = in_the_plane(view.names, bonds_of(view))
@@ -137,7 +138,7 @@ def _rgb(strength: float) -> tuple[float, float, float]:
 
 
 def svg(view: View, strength: Floats, tips: list[str]) -> str | None:
-    """Return a drawing of a molecule as SVG, with a tooltip for each atom, or None if RDKit is not installed."""
+    """Return an SVG drawing of a molecule with a tooltip for each atom, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
     drawer = _drawn(view, strength, "MolDraw2DSVG", _PIXELS)
@@ -152,7 +153,7 @@ def svg(view: View, strength: Floats, tips: list[str]) -> str | None:
 
 
 def picture(view: View, strength: Floats) -> npt.NDArray[Any] | None:
-    """Return a drawing of a molecule as an array of colours, or None if RDKit is not installed."""
+    """Return a picture of a molecule as an array of pixels, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
     from matplotlib.image import imread

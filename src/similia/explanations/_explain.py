@@ -8,10 +8,11 @@ A prediction is a decision sum_j w_j f_j(x) + b, where f is the output of the mo
 first step           parts of the decision
 ===================  ==============================================================================================
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
-`Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w: with
-                     features, phi_f(x) sum_l alpha_l phi_f(l) for each feature, else alpha_l k(x, l) for each landmark
+`Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w; if the
+                     kernel has features, phi_f(x) sum_l alpha_l phi_f(l) for each feature f, otherwise
+                     alpha_l k(x, l) for each landmark l
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
-neighbours           the share of each neighbour in the votes, or in the mean
+nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `D2KE`               w_j (f_j(x) - mean) for each random object
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
 ===================  ==============================================================================================
@@ -72,7 +73,7 @@ from similia.objects.sequences import Batch
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
 
-_AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # of targets
+_AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
 
 
 def explain(
@@ -83,10 +84,11 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, the kernel or distance of an estimator (a pipeline, or a search over pipelines)
-        explains how similar `x` and `y` are. Without `y`, the estimator's decision for `x` is explained; its learner
-        must be a linear model, a support-vector machine, `HDClassifier` or nearest neighbours. For voting and
-        calibrated models, one member is explained. Transformed targets are transformed back.
+        What to explain. With `y`, the similarity or distance of `x` and `y` is explained, by the kernel or distance
+        inside if `what` is an estimator (a pipeline, or a search over pipelines). Without `y`, the estimator's decision
+        for `x` is explained; its learner must be a linear model, a support-vector machine, `HDClassifier` or nearest
+        neighbours. For voting and calibrated models, one member is explained. Transformed targets are
+        transformed back.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -106,7 +108,7 @@ def explain(
     Raises
     ------
     TypeError
-        If `what` cannot be split into parts, or `x` is not the kind of object it compares.
+        If `what` cannot be split into parts, or `x` is not the kind of object that `what` compares.
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -114,7 +116,7 @@ def explain(
     -----
     The parts are exact for kernels with features, alignments and set distances; for linear models on
     `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. They
-    are also exact for nonlinear support-vector machines on vectors (an RBF kernel), by integrated gradients from the
+    are also exact for nonlinear support-vector machines on vectors (RBF kernels), by integrated gradients from the
     zero vector. The entropy of soft alignments and the nonlinear share of signs of random projections stay unexplained.
 
     References
@@ -194,7 +196,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
 
 
 def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Explain a learner that compares its input with training objects."""
+    """Explain the prediction of a learner that compares its input with training objects."""
     learner = steps[-1]
     check_is_fitted(learner)
     given = X = _collection(steps[0], x)
@@ -210,7 +212,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
 
 
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Explain the first voter that decides by a sum and predicts the same as the vote."""
+    """Explain one voter that decides by a sum: the first that predicts the same as the vote, else the first."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = _collection(voters[0][0], x)
@@ -228,12 +230,12 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
 
 
 def _noted(found: Explanation, *notes: str) -> Explanation:
-    """Add notes to an explanation."""
+    """Return an explanation with notes added."""
     return replace(found, note="; ".join(filter(None, (found.note, *notes))))
 
 
 def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
-    """Say which voter is explained, and how many others agree."""
+    """Return a note that says which voter is explained, and how many voters agree with the vote."""
     n = len(agree)
     if isinstance(learner, VoteRegressor):
         return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
@@ -252,7 +254,7 @@ def _predicted(steps: list[Any], X: Any) -> Any:
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
-    """Convert the explanation to the units of the targets if their transform is affine; otherwise add a note."""
+    """Return the explanation in the units of the targets if their transform is affine, else only with a note."""
 
     def back(value: float) -> float:
         return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
@@ -276,7 +278,7 @@ def _rows(X: Any) -> Any:
 
 
 def _collection(first: Any, x: Any) -> Any:
-    """Return a collection that holds one object, for the first step of a model."""
+    """Return a collection with the single object `x`, as the first step of a model takes it."""
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     if callable(compared):
         return one_object(compared, x, "x")
@@ -284,7 +286,7 @@ def _collection(first: Any, x: Any) -> Any:
 
 
 def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
-    """Return the parts, and the constant that does not depend on the object."""
+    """Return (parts, intercept) of a decision; the intercept does not depend on the object."""
     if isinstance(first, KernelFeatures) and (blocks := blocks_of(first.kernel)) is not None:
         parts = []
         for block, column in blocks:
@@ -306,7 +308,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Return the parts of sum_l alpha_l k(x, l): by feature, or by landmark if the kernel has no features."""
+    """Return the parts of sum_l alpha_l k(x, l): one for each feature or, for kernels without features, landmark l."""
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)
@@ -373,7 +375,7 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:
     """Explain a prediction for one object by its nearest training objects.
 
-    The machine is an estimator of similia or of scikit-learn, and takes `X`; `given` is the object to show.
+    `machine` is an estimator of similia or scikit-learn. `X` is its input, and `given` the same object as it is shown.
     """
     (distances,), (numbers,) = machine.kneighbors(X)
     ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)
@@ -409,7 +411,7 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
 
 
 def _weights(machine: Any, distances: Floats) -> Floats:
-    """Return the weights, summing to 1, of the neighbours that scikit-learn's estimator found."""
+    """Return the weights that an estimator of scikit-learn gives to neighbours at these distances; they sum to 1."""
     if machine.weights == "uniform":
         return np.full(len(distances), 1 / len(distances))
     if callable(machine.weights):

@@ -14,10 +14,10 @@ from similia.explanations._views import Places, View, groups, is_molecule
 
 Floats = npt.NDArray[np.float64]
 Described = tuple[str, Places, Places]  # name of a part, and its places in x and y
-Link = tuple[int, int, float]
+Link = tuple[int, int, float]  # place in x, place in y, amount of the match
 NOWHERE: Places = np.empty(0, dtype=np.int64)
 INTERCEPT = "intercept"
-_NOTHING = 1e-12  # relative to the whole: smaller values are rounding errors
+_NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Part:
     name : str
         Name of the part: a k-mer, a tree of labels, an edit, a step of a warping path or a column.
     contribution : float
-        Amount it adds to the value.
+        Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
-        Its places in ascending order, counted from 0: letters of a string, nodes of a graph, time points of a series
-        or points of a set. Empty if the part has no place, or there is no y.
+        Places of the part in x and in y, ascending and counted from 0: letters of a string, nodes of a graph, time
+        points of a series or points of a set. Empty if the part has no place, or there is no y.
 
     Examples
     --------
@@ -66,8 +66,8 @@ class Explanation:
     omitted : float
         Sum of the `n_omitted` parts that are known but not listed.
     unexplained : float
-        Amount that no part explains. If the explanation is exact, this is rounding; it is not shown below 1e-12 of
-        the whole.
+        Amount that no part explains: only rounding errors if the explanation is exact. Amounts below 1e-12 of the value
+        are not shown.
     n_omitted : int
         Number of known parts that are not listed.
     title : str
@@ -159,13 +159,14 @@ class Explanation:
         """Draw the explanation with matplotlib.
 
         Letters of strings and nodes of graphs are coloured by what they add; series are drawn aligned. RDKit draws
-        molecules if it is installed. Bars show the parts, below those of whole substructures of molecules. Blue adds
-        to the value and orange subtracts from it, in shades that colour-blind readers can distinguish.
+        molecules if it is installed. Bars show the parts; for molecules, bars of whole substructures come above them.
+        Blue makes objects similar or adds to a prediction, orange does the opposite; colour-blind readers can tell the
+        two apart.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
+            Where to draw. By default, a new figure is made.
 
         Returns
         -------
@@ -186,7 +187,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """All parts of a value.
+    """All parts of a value, listed in an explanation or not.
 
     Attributes
     ----------
@@ -206,7 +207,7 @@ class Found:
     links: Sequence[Link] = ()
 
     def times(self, factor: float, prefix: str = "") -> Found:
-        """Return the parts of `factor` times the value, with `prefix` before their names."""
+        """Return the parts multiplied by `factor`, with `prefix` before their names."""
 
         def describe(k: int) -> Described:
             name, in_x, in_y = self.describe(k)
@@ -218,7 +219,7 @@ class Found:
 
 
 def joined(founds: Sequence[Found]) -> Found:
-    """Return the parts of a sum of values."""
+    """Return the parts of all `founds` together, which explain the sum of their values."""
     if len(founds) == 1:
         return founds[0]
     starts = np.cumsum([0] + [len(found.contributions) for found in founds]).tolist()
@@ -233,13 +234,13 @@ def joined(founds: Sequence[Found]) -> Found:
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of the shares that are known; None if they are of different lengths."""
+    """Return the sum of the shares that are not None; None if there are none or their lengths differ."""
     known = [s for s in shares if s is not None]
     return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Return parts given as (name, contribution, places in x, places in y); parts of one place each are links."""
+    """Return (name, contribution, places in x, places in y) as parts; one place on both sides makes a link."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:
@@ -266,7 +267,7 @@ def explained(
     note: str = "",
     intercept: float | None = None,
 ) -> Explanation:
-    """Return the explanation with the `top` largest parts, then the intercept; equal parts keep their order."""
+    """Return an explanation that lists the `top` largest parts, ties in given order, and then the intercept."""
     sizes = np.abs(found.contributions)
     order = np.argsort(-sizes, kind="stable")
     order = order[sizes[order] > 0]

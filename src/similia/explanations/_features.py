@@ -1,8 +1,8 @@
-r"""Features of one object with names and places, and sums over them.
+r"""Features of one object with their names and places, and sums over these features.
 
-A counting kernel is k(x, y) = sum_f w_f c_f(x) c_f(y), and a linear model on it is sum_f w_f c_f(x) g_f. Both sum
-c_f(x) times a coefficient over the features of x, so the part of each feature is exact. Ids are those of
-`similia.kernels.counts`, so features are the same as in the kernel.
+A counting kernel is k(x, y) = sum_f w_f c_f(x) c_f(y), where c_f(x) is the count of feature f in x and w_f a weight. A
+linear model on its features is sum_f c_f(x) g_f. Both are sums over the features of x of c_f(x) times a coefficient,
+so the part of each feature is exact. Features have the same ids as in the kernel (`similia.kernels.counts`).
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from similia.similarity import as_objects, diagonal, name_of
 Ids = npt.NDArray[np.uint64]
 Letters = npt.NDArray[np.uint32]
 Table = npt.NDArray[np.int64]
-Columns = Callable[[int], tuple[int, int]]  # of n hashed features, those of one kernel: (first, how many)
+Columns = Callable[[int], tuple[int, int]]  # number of hashed features -> (first, number of) columns of a kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """All places where features occur in one object.
+    """All n occurrences of features in one object, with their places (letters of a string, nodes of a graph).
 
     Attributes
     ----------
     ids : ndarray of uint64, shape (n,)
         Feature of each occurrence.
     values : ndarray of float64, shape (n,)
-        Amount each adds to the count of its feature: 1, or the whole count if the places are unknown.
+        Amount that each occurrence adds to the count of its feature: 1, or the whole count if places are unknown.
     offsets, places : ndarrays of int64
         Occurrence o is at ``places[offsets[o]:offsets[o + 1]]``.
     name : callable
         Maps the number of an occurrence to the name of its feature.
     n_places : int
+        Number of places of the object.
     groups : ndarray of uint64, shape (n,), optional
-        Features to show as one, such as a path and its reverse; `ids` if None.
+        Part that shows each occurrence, if several features, such as a path and its reverse, share one; else None.
     kinds : list of str, optional
-        Further distinction between occurrences of one feature; the kinds that occur follow its name.
+        Kind of each occurrence, such as the label of its node; the name of a feature is followed by its kinds.
     """
 
     ids: Ids
@@ -63,14 +64,14 @@ class Occurrences:
 
     @classmethod
     def of_width(cls, ids: Ids, places: Places, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make occurrences that each cover `width` places: `places` has shape (n, width)."""
+        """Make occurrences that all cover the same number of places; `places` has a row for each occurrence."""
         n, width = places.shape
         offsets = np.arange(n + 1, dtype=np.int64) * width
         return cls(ids, np.ones(n), offsets, places.ravel().astype(np.int64), name, n_places)
 
     @classmethod
     def without_places(cls, counts: Counts, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make one occurrence of each feature of an object from its counts alone."""
+        """Make one occurrence of each feature of an object, without places, from the counts of the object."""
         none = np.zeros(len(counts.ids) + 1, dtype=np.int64)
         return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
 
@@ -85,21 +86,21 @@ class Occurrences:
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:
-        """Return the amount at each place if occurrence o shares ``amounts[o]`` among its places."""
+        """Return the amount at each place if occurrence o divides ``amounts[o]`` equally among its places."""
         lengths = np.diff(self.offsets)
         each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
         return totals(self.places, each, self.n_places)
 
 
 def totals(rows: npt.NDArray, amounts: Floats, n: int) -> Floats:
-    """Return the sum of the amounts of each of n rows."""
+    """Return n sums: entry r is the sum of the amounts whose entry in `rows` is r."""
     sums = np.zeros(n)
     np.add.at(sums, rows.ravel(), amounts)
     return sums
 
 
 def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
-    """Return the value of each id, 0 if it is not in `known` (distinct)."""
+    """Return the value of each id, given the `values` of the distinct ids `known`; 0 for other ids."""
     if len(known) == 0:
         return np.zeros(len(ids))
     order = np.argsort(known)
@@ -108,7 +109,7 @@ def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
 
 
 def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
-    """Return the distinct ids, ascending, and the sum of the values of each."""
+    """Return the distinct ids, ascending, and for each of them the sum of its values."""
     distinct, rows = np.unique(ids, return_inverse=True)
     return distinct, totals(rows, values, len(distinct))
 
@@ -116,7 +117,7 @@ def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
 def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
     """Return the parts of sum_o values[o] coefficients[o] over the occurrences o of x, one for each feature.
 
-    If `y` is given, features also get places in y; the coefficients are then the counts of y times the weights.
+    If `y` is given, features also get places in y; the coefficients are then the counts in y times the weights.
     """
     amounts = x.values * coefficients
     kept = np.flatnonzero(amounts)
@@ -139,14 +140,14 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
 
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
-    """Return the parts of sum_f w_f c_f(x) c_f(y)."""
+    """Return the parts of sum_f w_f c_f(x) c_f(y), one for each feature f; `weights` maps ids to w_f."""
     found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
     shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
     return replace(found, shares_y=shares_y)
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
-    """Return the counts of objects and the weight of each entry in an inner product."""
+    """Return the feature counts of objects, and the weight w_f of each count in the kernel."""
     counts = kernel._counts(objects)
     return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
 
@@ -180,14 +181,14 @@ def _word(kernel: Spectrum | Mismatch, letters: npt.NDArray) -> str:
 
 
 def text_of(letters: npt.NDArray) -> str:
-    """Return letters as text."""
+    """Return letters, given as code points, as text."""
     return "".join(map(chr, letters.tolist()))
 
 
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return k-mers whose letters lie at ``positions[gap]`` from their start, ordered by gap as in `ids_at`."""
+    """Return k-mers with letters at ``positions[gap]`` after each start; like those of `ids_at`, ordered by gap."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -197,7 +198,7 @@ def _at_starts(
 
 
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
-    """Return pairs of half k-mers with all allowed gaps between them."""
+    """Return k-mers split into two halves, with every allowed gap between the halves."""
     half = kernel.k // 2
     letters = np.arange(kernel.k)
     positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
@@ -211,7 +212,7 @@ def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
 
 
 def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
-    """Return the distinct subsequences of each window, each at its first occurrence there."""
+    """Return the distinct subsequences of k letters in each window, each placed where it first occurs in the window."""
     window = kernel.k + kernel.gaps
     subsets = np.array(list(itertools.combinations(range(window), kernel.k)), dtype=np.int64)
     n_windows = max(0, len(values) - window + 1)
@@ -229,7 +230,7 @@ def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences
 
 
 def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:
-    """Return, for each k-mer of known letters, all k-mers that differ in few enough letters."""
+    """Return, for each k-mer of known letters, all k-mers that differ in at most `kernel.mismatches` letters."""
     k, letters = kernel.k, kernel._letters()
     values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
     known = np.isin(values, letters)
@@ -268,7 +269,7 @@ def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occu
 
 
 def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found:
-    """Return the parts of a weighted degree kernel, with all k-mers of a run of equal letters as one part."""
+    """Return the parts of a weighted degree kernel, one for each run of positions where x and y have equal letters."""
     a, b = (arrays_of(batch, slice(0, 1))[0] for batch in (x, y))
     n = min(len(a), len(b))
     equal = np.concatenate(([False], a[:n] == b[:n], [False]))
@@ -284,10 +285,10 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One counting kernel of a sum.
+    """One counting kernel of a (nested) sum.
 
-    `weight` is its weight in the sum, `normed` the kernels whose norms divide its features, and `prefix` the text
-    before the names of its features.
+    `weight` is the weight of the kernel in the sum, `normed` the kernels whose norms divide its features, and `prefix`
+    the text before the names of its features.
     """
 
     kernel: FeatureKernel
@@ -296,11 +297,11 @@ class Block:
     prefix: str
 
     def as_objects(self, X: Any) -> Any:
-        """Convert a collection to the kernel's layout."""
+        """Convert a collection to the form that the kernel takes."""
         return as_objects(self.kernel, X)
 
     def scale(self, X: Any) -> Floats:
-        """Return the factor by which the norms scale each object; 0 for an object without features."""
+        """Return 1 over the product of all norms for each object, or 0 for an object without features."""
         factor = np.ones(len(X))
         for kernel in self.normed:
             if isinstance(kernel, FeatureKernel):
@@ -312,7 +313,7 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return the blocks of a kernel with the columns of each, or None if one of its parts is not a counting kernel."""
+    """Return (block, columns) for each counting kernel of a sum, or None if some kernel in it does not count."""
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -331,7 +332,7 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
-    """Return the columns of the i-th kernel of a sum; `columns` are those within the kernel's own columns."""
+    """Return the columns of a block among those of a sum; `columns` are those among the i-th kernel's own columns."""
 
     def of_sum(n: int) -> tuple[int, int]:
         widths = [(n + j) // n_parts for j in range(i + 1)]
@@ -342,7 +343,7 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
 
 
 def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return the coefficient of each feature in a linear function of hashed features, before the norms."""
+    """Return the coefficient of each id in a linear model on hashed features, before division by norms."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
     own = np.ones(len(ids))
@@ -352,7 +353,7 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return sum_l alpha_l w_f c_f(l) for each of the features `ids`."""
+    """Return the coefficient sum_l alpha_l w_f c_f(l) over landmarks l, for each feature f in `ids`."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
     return lookup(ids, *summed(counts.ids, amounts))

@@ -4,10 +4,10 @@ Names, with labels 6 and 7 (or what the user calls them):
 
 ====================  =========================================================================================
 label                 ``6``; ``degree 3`` for graphs without labels
-edge                  ``6-7``, with an edge label ``6-[1]-7``, of molecules ``C=O``
+edge                  ``6-7``, with an edge label ``6-[1]-7``, in molecules ``C=O``
 Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among one node 6 and two nodes 8; the trees of
-                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, of molecules ``C(=O, -O)``, and
-                      cut where they are long
+                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, in molecules ``C(=O, -O)``;
+                      long names are cut
 shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
 graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
 propagation           ``step 2, bin 3dc8 (6/7)``: nodes 6 or 7 whose surroundings of two steps fall into one bin
@@ -61,7 +61,7 @@ Index = npt.NDArray[np.int64]
 
 
 def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:
-    """Return the features of one graph, or None for other kernels; if `directed`, a path differs from its reverse."""
+    """Return a graph's features, or None for a kernel unknown here; if `directed`, a path is not its reverse."""
     if graph.node_labels is None:
         labels = [f"degree {degree}" for degree in graph.degrees.tolist()]
     else:
@@ -75,13 +75,13 @@ def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, direct
 
 
 def _neighbours(graph: GraphBatch) -> list[list[int]]:
-    """Return the neighbours of each node."""
+    """Return a list of neighbours for each node."""
     indptr, indices = arcs_of(graph)
     return [indices[start:stop].tolist() for start, stop in pairwise(indptr.tolist())]
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the edges in the order of `edge_ids`."""
+    """Return edges as features, placed at their two nodes, in the order in which `edge_ids` writes their ids."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
@@ -102,7 +102,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the colours of all rounds; the colour of round r covers the nodes within r steps."""
+    """Return the colours of each node in all rounds as features; in round r they cover the nodes within r steps."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
@@ -125,16 +125,16 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
 
 
 def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
-    """Return the nodes within 0, 1, ..., rounds - 1 steps of v, ascending."""
+    """Return, for each number of steps below `rounds`, the nodes within as many steps of `v`, ascending."""
     reached = _distances(v, neighbours, rounds - 1)
     return [sorted(u for u, d in reached if d <= steps) for steps in range(rounds)]
 
 
 def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
-    """Return the tree of labels around node v, with as many levels as the name has room for."""
+    """Return the tree of labels around node `v` as text, with as many levels as there is room for."""
     name, text = labels[v], labels
     for _ in range(rounds):
-        # Trees of all nodes grow together: the tree of v is made of its neighbours' trees of one level less.
+        # Trees of all nodes grow together: a tree consists of the trees of the neighbours with one level less.
         text = [_grown(labels[u], [text[w] for w in neighbours[u]], marks[u]) for u in range(len(labels))]
         if len(text[v]) > _LONGEST_NAME:
             return f"{name} ... to depth {rounds}"
@@ -143,7 +143,7 @@ def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int
 
 
 def _grown(label: str, children: list[str], marks: list[int]) -> str:
-    """Return a tree of labels from its root and its subtrees, in alphabetical order."""
+    """Return a tree as text: the label of the root and, in brackets, its subtrees in alphabetical order."""
     if not children or len(label) > _LONGEST_NAME:
         return label
     if marks:
@@ -154,7 +154,7 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
 
 
 def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
-    """Return pairs of nodes by their labels and distance, placed at both ends."""
+    """Return pairs of connected nodes as features (two labels and the path length), placed at both nodes."""
     numbers = node_labels_of(graph) if kernel.with_labels else np.zeros(graph.n_nodes, dtype=np.uint64)
     if graph.n_nodes**2 > _MOST_PLACED:
         counts = kernel._counts(graph)
@@ -177,14 +177,14 @@ def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed:
 
 
 def _path_ids(first: npt.NDArray, last: npt.NDArray, distances: Index) -> npt.NDArray[np.uint64]:
-    """Return the ids that the kernel gives to pairs of labels at these distances."""
+    """Return the ids that the kernel gives to (first label, last label, distance), one for each pair of nodes."""
     ends = lru_cache(None)(lambda label, distance: np.uint64(combine(label, distance)))
     triples = zip(first, last, distances.astype(np.uint64), strict=True)
     return np.array([combine(ends(a, d), b) for a, b, d in triples], dtype=np.uint64)
 
 
 def _distances(source: int, neighbours: list[list[int]], most: float = inf) -> list[tuple[int, int]]:
-    """Return the nodes within `most` steps and their distances in steps."""
+    """Return (node, steps) for each node that is at most `most` steps away from `source`."""
     seen, reached = {source}, [(source, 0)]
     for v, d in reached:
         if d < most:
@@ -195,7 +195,7 @@ def _distances(source: int, neighbours: list[list[int]], most: float = inf) -> l
 
 
 def is_directed(graph: GraphBatch) -> bool:
-    """Return whether an arc of the graph has no reverse."""
+    """Return whether some arc of the graph has no reverse arc."""
     indptr, indices = arcs_of(graph)
     sources = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     arcs = set(zip(sources.tolist(), indices.tolist(), strict=True))
@@ -203,7 +203,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return all subsets of nodes, named by the subgraphs they induce; without places if sampled or too many."""
+    """Return the subgraphs induced by all subsets of `size` nodes; without places if sampled or too many."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))
@@ -227,7 +227,7 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
 
 
 def graphlet_name(code: np.uint64, size: int) -> str:
-    """Return the name of a graphlet, or its numbers of nodes and edges and its degrees."""
+    """Return the usual name of a graphlet or, if it has none, its numbers of nodes and edges and its degrees."""
     edges = [pair for bit, pair in enumerate(_pairs_of(size)) if int(code) >> bit & 1]
     degrees = sorted(sum(v in pair for pair in edges) for v in range(size))
     listed = " ".join(map(str, degrees[::-1]))
@@ -236,12 +236,12 @@ def graphlet_name(code: np.uint64, size: int) -> str:
 
 
 def _pairs_of(size: int) -> list[tuple[int, int]]:
-    """Return the pairs of nodes in the order of the bits of a graphlet's code."""
+    """Return the pair of nodes that each bit of a graphlet's code stands for, the lowest bit first."""
     return [(i, j) for j in range(1, size) for i in range(j)]
 
 
 def _bins(kernel: Propagation, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the bin of each node after each step."""
+    """Return the bin of each node after each propagation step, placed at the node."""
     ids = kernel._node_ids(graph)
     n_terms = ids.shape[1]
     places = np.repeat(np.arange(len(ids)), n_terms)[:, None]

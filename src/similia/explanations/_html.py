@@ -38,7 +38,7 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table of parts; if they explain the `whole` value, the last rows are what the parts leave."""
+    """Return a table of parts; if they explain the `whole` value, its last rows are those of `rest`."""
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)
@@ -66,7 +66,7 @@ def _row(e: Explanation, name: str, value: float, *others: str) -> str:
 
 
 def _drawing(e: Explanation) -> str:
-    """Return drawings of strings, series or not too large graphs; nothing for other objects."""
+    """Return drawings of strings, series or not too large graphs, and an empty text for other objects."""
     kinds = {view.kind for _, view, *_ in sides(e)}
     if kinds == {"strings"}:
         return "".join(_letters(name, view, strength) for name, view, _, strength in sides(e))

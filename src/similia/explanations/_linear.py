@@ -1,7 +1,7 @@
 """Express the decision of a pipeline for one object as a linear function of its first step's output.
 
-A last step with coefficients decides by z . w + b. The scalers, selections and projections before it are affine,
-z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b), for any number of steps.
+Let f be the output of the first step. A last step with coefficients w decides by z . w + b. The scalers, selections
+and projections in between are affine, z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Decision:
         Decision as the model computes it.
     kind : {"decision", "prediction"}
     title : str
-        The class decided for and the class decided against, or "the predicted number".
+        The class decided for and the class decided against (`against`), or "the predicted number".
     weights : ndarray of float64, shape (n_columns,)
     intercept : float
     centre : ndarray of float64 or None
@@ -103,7 +103,7 @@ def several_numbers(learner: Any, n: int) -> ValueError:
 
 
 def _linear(learner: Any, row: Any) -> Decision:
-    """Return the decision of a model with coefficients."""
+    """Return the decision of a model with coefficients for one row of its input."""
     coef = np.atleast_2d(dense(learner.coef_))
     intercept = np.broadcast_to(dense(getattr(learner, "intercept_", 0.0)).ravel(), (len(coef),))
     if is_regressor(learner):
@@ -130,16 +130,16 @@ def _linear(learner: Any, row: Any) -> Decision:
 
 
 def best_two(scores: Floats) -> tuple[int, int]:
-    """Return the classes of the largest and the second largest score."""
+    """Return the indices of the classes with the largest and the second largest score."""
     first, second = np.argsort(-scores, kind="stable")[:2].tolist()
     return first, second
 
 
 def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int, float, int]:
-    """Return (winner, other, sign, machine): the predicted class, its runner-up, and the machine between them.
+    """Return (winner, other, sign, machine): predicted class, closest rival, and the machine that separates them.
 
-    `scores` are those of the one-vs-one machines for the classes (0, 1), (0, 2), ..., positive for the first class;
-    times `sign`, the score is positive for the winner.
+    `scores` has the score of each one-vs-one machine, for the classes (0, 1), (0, 2), ...; a positive score means the
+    first class. `sign` is -1 if the winner is the second class of its machine, else 1.
     """
     winner = int(np.flatnonzero(classes == predicted)[0])
     found = []
@@ -152,20 +152,20 @@ def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int
 
 
 def against(classes: Any, winner: int, other: int) -> str:
-    """Return the title of a decision."""
+    """Return the title of a decision: for the winner against the other class."""
     return f"for {classes[winner]!s} against {classes[other]!s}"
 
 
 def one_vs_one(classes: Any) -> str:
-    """Return the note on a decision between two of several classes."""
+    """Return the note that the decision is that of one machine; empty if there are only two classes."""
     return "" if len(classes) == 2 else "the decision is that of the machine for these two classes"
 
 
 def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
-    r"""Return the linear surrogate of a decision on signs of projections.
+    r"""Return a linear approximation of a decision of `HDClassifier` on signs of random projections.
 
-    Cosines to the prototypes are linear in the bits. The best linear prediction for Gaussian directions (Bussgang)
-    replaces each sign: sign(p . z) by sqrt(2 / pi) p . z / (s ||z||), s^2 the mean square of the entries of p.
+    Cosines to the prototypes are linear in the signs. Each sign(p . z) is replaced by its best linear prediction for
+    Gaussian directions p (Bussgang): sqrt(2 / pi) p . z / (s ||z||), where s^2 is the mean square of the entries of p.
     """
     learner, projection = steps[-1], steps[-2] if len(steps) > 1 else None
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
@@ -195,7 +195,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
-    """Return (A^T w, c . w) of an affine step z = A f + c; `row` is the f of the object."""
+    """Return (A^T w, c . w) for an affine step that turns f into A f + c; `row` is the f of the object."""
     if isinstance(step, FeatureScaler):
         step = step.scaler_
     kind = type(step).__name__
@@ -227,12 +227,12 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
 
 
 def _is_curved(learner: Any) -> bool:
-    """Return whether a learner is a support-vector machine with a nonlinear kernel that is known here."""
+    """Return whether a learner is a support-vector machine with an RBF, polynomial or sigmoid kernel."""
     return isinstance(learner, SVC | NuSVC | SVR | NuSVR) and learner.kernel in ("rbf", "poly", "sigmoid")
 
 
 def _curved(learner: Any, row: Any) -> Decision:
-    """Return the decision of a support-vector machine whose kernel is not linear."""
+    """Return the decision for `row` of a support-vector machine whose kernel is not linear."""
     z, support = dense(row).ravel(), dense(learner.support_vectors_)
     a, b = _machines(learner)
     predicted = learner.predict(row)[0]
@@ -249,7 +249,7 @@ def _curved(learner: Any, row: Any) -> Decision:
 
 
 def _machines(learner: Any) -> tuple[Floats, Floats]:
-    """Return the dual coefficients, shape (n_machines, n_support), and the intercepts, as `best_machine` takes them."""
+    """Return (dual coefficients, intercepts) of the one-vs-one machines; positive scores mean the first class."""
     D, b = dense(learner.dual_coef_), dense(learner.intercept_)
     if is_regressor(learner):
         return D, b
@@ -266,7 +266,7 @@ def _machines(learner: Any) -> tuple[Floats, Floats]:
 
 
 def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -> tuple[Floats, float, float]:
-    """Return (weights, f(0), f(z)) with f(z) = weights . z + f(0) of f(z) = sum_i a_i k(s_i, z) + b."""
+    """Return (weights, f(0), f(z)) for f(z) = sum_i a_i k(s_i, z) + b, such that f(z) = weights . z + f(0)."""
     ends = a @ _kernel(learner, support, z, np.array([0.0, 1.0]))[0] + b
     size = _EXACT * max(1.0, *np.abs(ends).tolist())
     for n in _NODES:
@@ -280,7 +280,7 @@ def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -
 
 
 def _kernel(learner: Any, support: Floats, z: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return values k(s_i, t z), and the factors of s_i and of z in their gradients, each (n_support, n_nodes)."""
+    """Return k(s_i, t z) and the coefficients of s_i and of z in its gradient, each of shape (n_support, len(t))."""
     gamma, degree = float(learner._gamma), int(learner.degree)
     products = (support @ z)[:, None] * t
     if learner.kernel == "rbf":

@@ -3,15 +3,18 @@ r"""Explain kernels and distances of two objects; composite kernels are explaine
 =====================  ========================================================================================
 kernel                 parts
 =====================  ========================================================================================
-with features          w_f c_f(x) c_f(y) for each feature f that both have, over the norms if normalised
-`Sum`                  those of the summands, times their weights
-`Normalized`           those of the kernel, over sqrt(k(x, x) k(y, y))
-`Product` of p         k = (1/p) sum_i k_i prod_{j != i} k_j: those of each factor, times 1/p of the other factors
-`FromDistance`         exp(-gamma d(x, w)) exp(-gamma d(y, w)) / R for each random object w
+with features          w_f c_f(x) c_f(y) for each feature f that both have: weight times counts in x and in y,
+                       divided by the norms if normalised
+`Sum`                  the parts of each summand, times its weight
+`Normalized`           the parts of the kernel inside, divided by sqrt(k(x, x) k(y, y))
+`Product` of p         the parts of each factor, times the other factors and 1/p, since
+                       k = (1/p) sum_i k_i prod_{j != i} k_j
+`FromDistance`         exp(-gamma d(x, w)) exp(-gamma d(y, w)) / R for each of the R random objects w
 `Cosine`               products of the coordinates of the unit vectors
-`DistanceRBF`          of log k = -gamma d^2, and of -d^p for `NegativeDistance`: those of the distance
-`GlobalAlignment`      of log k: P(x_i and y_j are matched) log kappa(x_i, y_j); the rest is the entropy of
-                       the alignments and the norms
+`DistanceRBF`          log k = -gamma d^2 is explained by the parts of d
+`NegativeDistance`     k = -d^p is explained by the parts of d
+`GlobalAlignment`      log k is explained by P(x_i and y_j are matched) log kappa(x_i, y_j), kappa the kernel of
+                       time points; the residual is the entropy of the alignments and the norms
 =====================  ========================================================================================
 """
 
@@ -58,7 +61,7 @@ WHAT = (
 )
 Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object
-_Parts = list[tuple[str, float, Any, Any]]
+_Parts = list[tuple[str, float, Any, Any]]  # name, contribution, places in x, places in y
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
 
 
@@ -67,7 +70,7 @@ class NoParts(TypeError):
 
 
 def one_object(kernel: Any, x: Any, which: str) -> Any:
-    """Return a collection of the one object `x` in the layout of the kernel, or raise an error that says `which`."""
+    """Return a collection with the single object `x`, as the kernel takes it; errors call the object `which`."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
     items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
@@ -80,7 +83,7 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the one object of a collection; for kernels that users define, without names."""
+    """Return the features of the single object of a collection; features of a user's kernel have no places."""
     found = None
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
@@ -93,17 +96,17 @@ def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, dir
 
 
 def is_directed(*batches: Any) -> bool:
-    """Return whether any of the graphs is directed; False for other objects."""
+    """Return whether any batch holds a directed graph; False for objects that are not graphs."""
     return any(isinstance(batch, GraphBatch) and graph_is_directed(batch) for batch in batches)
 
 
 def value_of(kernel: Any, X: Any, Y: Any) -> float:
-    """Return k(x, y) as the kernel computes it."""
+    """Return the kernel value of the first objects of two collections, as the kernel computes it."""
     return float(evaluate(kernel, as_objects(kernel, X), as_objects(kernel, Y))[0, 0])
 
 
 def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found, str]:
-    """Return (value, kind, parts, note) of the kernel between the first objects of two collections."""
+    """Return (value, kind, parts, note) that explain the kernel value of the first objects of two collections."""
     if isinstance(kernel, DistanceRBF | NegativeDistance):
         return _substituted(kernel, X, Y)
     if isinstance(kernel, GlobalAlignment):
@@ -114,7 +117,7 @@ def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found
 
 
 def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of k(x, y), or raise `NoParts`."""
+    """Return the parts of k(x, y) for the first objects, or raise `NoParts` if the kernel has none."""
     X, Y = as_objects(kernel, X), as_objects(kernel, Y)
     if isinstance(kernel, FeatureKernel):
         return _counted(kernel, X, Y, naming)
@@ -142,7 +145,7 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of a component of a composite; a component without parts is its own single part."""
+    """Return the parts of a component of a composite kernel; a component without parts becomes a single part."""
     try:
         return similarity(kernel, X, Y, naming)
     except NoParts:
@@ -150,12 +153,12 @@ def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _prefix(kernel: Any) -> str:
-    """Return the text before the names of a component's parts."""
+    """Return the text that is put before the names of the parts of a component."""
     return f"{name_of(kernel)}: "
 
 
 def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of a kernel with features."""
+    """Return the parts of k(x, y) for a kernel with features, one part for each feature that both have."""
     kernel._check_alike(X, Y)
     (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
     scale = 1.0
@@ -174,14 +177,14 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
-    """Return the product of the two features for each random object."""
+    """Return one part for each random object: its feature of x times its feature of y."""
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
 
 
 def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
-    """Return the parts of the logarithm of exp(-gamma d^2), or of -d^p."""
+    """Return what `pair` returns, for log k = -gamma d^2 (`DistanceRBF`) or k = -d^p (`NegativeDistance`)."""
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
     rbf = isinstance(kernel, DistanceRBF)
@@ -190,7 +193,7 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
             "NegativeDistance with an origin adds three distances; explain(kernel.distance, x, y) explains one of them"
         )
     power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
-    # The parts add up to d^scale, and d^power = d^scale d^(power - scale).
+    # The parts of the distance add up to d^scale, and d^power = d^scale d^(power - scale).
     found = found.times(factor * (d ** (power - scale) if d > 0 else 0.0))
     sums, kind = f"the parts are those of d = {d:.6g}", "similarity"
     if rbf:
@@ -200,7 +203,7 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
-    """Return (d, scale, parts, note) of the distance between the first objects; parts add up to d**scale."""
+    """Return (d, scale, parts, note) for the distance d of the first objects; the parts add up to d**scale."""
     X, Y = as_objects(distance, X), as_objects(distance, Y)
     read, scale, note = _reader(distance)
     d = float(distance(X, Y)[0, 0])
@@ -210,7 +213,7 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
 
 
 def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:
-    """Return (function that finds the parts, power of the distance to which they add up, note)."""
+    """Return (function that finds the parts, exponent p, note); the parts add up to the distance to the power p."""
     read = next((read for kinds, read in _READERS if isinstance(distance, kinds)), None)
     if read is None or (isinstance(distance, MMD) and distance.kernel not in ("match", "match_iso")):
         hint = "; with kernel='match' or 'match_iso' it can be explained" if isinstance(distance, MMD) else ""
@@ -225,13 +228,13 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
 
 
 def _key(batch: Any) -> tuple[int, bytes]:
-    """Return a sort key for an object."""
+    """Return a sort key of an object, by which explanations of (x, y) and (y, x) use the same order."""
     values = getattr(batch, "values", np.empty(0))
     return len(values), np.ascontiguousarray(values).tobytes()
 
 
 def _exchanged(found: Found) -> Found:
-    """Swap the places in x and y; the names of the parts stay."""
+    """Return the parts with their places in x and in y swapped, under the same names."""
 
     def describe(k: int) -> tuple[str, Any, Any]:
         name, in_x, in_y = found.describe(k)
@@ -242,7 +245,7 @@ def _exchanged(found: Found) -> Found:
 
 
 def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) -> Found:
-    """Return runs of letters that are inserted, deleted or substituted."""
+    """Return a part for each run of letters that is inserted, deleted or substituted."""
     from rapidfuzz.distance import Levenshtein as rapidfuzz
 
     a, b = X[0], Y[0]
@@ -259,14 +262,14 @@ def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) 
 
 
 def _edit_name(x: str, y: str) -> str:
-    """Return the name of an edit of some letters of x to those of y."""
+    """Return the name of an edit that replaces the letters `x` by the letters `y`; either may be empty."""
     if not y:
         return f"{x!r} in x only"
     return f"{x!r} for {y!r}" if x else f"{y!r} in y only"
 
 
 def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names) -> Found:
-    """Return the positions of different letters; those beyond the shorter string are different, too."""
+    """Return a part for each position where the letters differ, or where one string has already ended."""
     a, b = X[0], Y[0]
     parts: _Parts = []
     for i in range(max(len(a), len(b))):
@@ -279,7 +282,7 @@ def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names)
 
 
 def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return each point with its nearest point of the other set, and what the pair adds."""
+    """Return a part for each point and its nearest point in the other set; for `Hausdorff`, only one such pair."""
     A, B = comparable(X, Y)
     ground = cdist(dense(A.values), dense(B.values), _GROUND[distance.ground])
     there, back = ground.min(axis=1), ground.min(axis=0)
@@ -298,7 +301,7 @@ def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Fo
 
 
 def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return matched points as parts; the point that stands for an empty set has no place."""
+    """Return pairs (i, j, cost, set that seeks its nearest or "") as parts; the origin stands for an empty set."""
     m, n = int(X.lengths[0]), int(Y.lengths[0])
     parts: _Parts = []
     for i, j, cost, seeks in pairs:
@@ -312,12 +315,12 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return what each pair of points adds to d^p: mass moved times distance to the power p, mean over projections."""
+    """Return a part of d^p for each pair of points: mean over projections of mass moved times distance^p."""
     A, B = comparable(X, Y)
     a, b = dense(A.values), dense(B.values)
     m, n = len(a), len(b)
     check_cells(m, n)
-    cuts = np.union1d(np.arange(1, m + 1) * n, np.arange(1, n + 1) * m)  # in units of 1 / (m n)
+    cuts = np.union1d(np.arange(1, m + 1) * n, np.arange(1, n + 1) * m)  # cumulated mass, in units of 1 / (m n)
     mass = np.diff(cuts, prepend=0) / (m * n)
     left, right = (cuts - 1) // n, (cuts - 1) // m
     costs = np.zeros((m, n))
@@ -331,7 +334,7 @@ def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Na
 
 
 def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
-    """Return, for each graphlet, the squared difference of its shares of the sampled subgraphs of x and y."""
+    """Return a part for each graphlet: the squared difference of its frequencies in the samples of x and of y."""
     patterns = [distance._samples(side) for side in (X, Y)]
     codes = np.unique(np.concatenate([np.asarray(p.codes) for p in patterns]))
     counts = np.zeros((2, len(codes)))

@@ -30,7 +30,7 @@ _MOST_LINKS = 150
 
 
 def plot(e: Explanation, ax: Any = None) -> Any:
-    """Draw the objects and return their axes; a new figure also gets bars of the parts."""
+    """Draw the objects and return their axes; if `ax` is None, a new figure also shows bars of the parts."""
     draw = _drawer(e)
     title = shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
     if ax is not None:
@@ -65,12 +65,12 @@ def _drawer(e: Explanation) -> Any:
 
 
 def _plain(text: str, most: int) -> str:
-    """Return text that matplotlib draws literally."""
+    """Return text cut to `most` letters, with ``$`` escaped so that matplotlib draws it literally."""
     return shortened(text, most).replace("$", r"\$")
 
 
 def _bars(e: Explanation, ax: Any) -> None:
-    """Draw a bar for each substructure of molecules and each part, and grey ones for what the parts leave."""
+    """Draw a bar for each substructure of molecules and each part, and grey bars for what `rest` returns."""
     groups = e.groups[:MOST_GROUPS]
     where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
     named = [(f"{part.name}{of}", part) for part, of in zip(groups, where, strict=True)]
@@ -88,7 +88,7 @@ def _bars(e: Explanation, ax: Any) -> None:
 
 
 def _strings(e: Explanation, ax: Any) -> None:
-    """Draw strings, each letter on the colour of what it adds."""
+    """Draw strings, each letter on a background coloured by what the letter adds."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -117,7 +117,7 @@ def _strings(e: Explanation, ax: Any) -> None:
 
 
 def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
-    """Draw letters at places: one collection for each distinct letter takes a tenth of the time of single texts."""
+    """Draw letters at places; one collection for each distinct letter is ten times as fast as single texts."""
     from matplotlib.collections import PathCollection
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
@@ -133,7 +133,7 @@ def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
 
 
 def _molecules(e: Explanation, ax: Any) -> bool:
-    """Draw molecules side by side with RDKit; return whether it is installed."""
+    """Draw molecules side by side with RDKit and return True, or return False if RDKit is not installed."""
     left, space, starts = 0.0, 60.0, []
     for name, view, _, strength in sides(e):
         shown = picture(view, strength)
@@ -151,7 +151,7 @@ def _molecules(e: Explanation, ax: Any) -> bool:
 
 
 def _graphs(e: Explanation, ax: Any) -> None:
-    """Draw graphs side by side, each node in the colour of what it adds."""
+    """Draw graphs side by side, each node coloured by what the node adds."""
     ax.set_aspect("equal")
     ax.axis("off")
     if all(is_molecule(view) for _, view, *_ in sides(e)) and _molecules(e, ax):

@@ -1,7 +1,8 @@
-r"""Explain series distances by the steps of the cheapest alignment, or by all alignments, weighted.
+r"""Explain similarities and distances of series by the steps of the cheapest alignment, or of all alignments.
 
 Elastic distances sum local costs along a path. This module recomputes them with the path, so the parts sum to the
-distance up to rounding. Sums over all alignments (soft-DTW and global alignment) satisfy
+distance up to rounding. Sums over all alignments pi (soft-DTW and global alignment), weighted by local similarities
+kappa_ij of time points i and j, satisfy
 
 .. math:: \log \sum_\pi \prod_{(i, j) \in \pi} \kappa_{ij} = \sum_{ij} P_{ij} \log \kappa_{ij} + H,
 
@@ -38,7 +39,7 @@ _Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]  # name, cost, time 
 
 
 def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
-    """Return the steps of the cheapest alignment under `DTW`, `ERP`, `MSM`, `TWE` or `LCSS`."""
+    """Return the steps of the cheapest alignment under `DTW`, `ERP`, `MSM`, `TWE` or `LCSS` as parts."""
     A, B = _as_floats(X, Y)
     a, b = A.values, B.values
     outside = _outside(len(a), len(b), distance.window)
@@ -57,14 +58,14 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
 
 
 def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return two series as float64; raise if the table of their pairs exceeds the working memory."""
+    """Return two series as float64; raise if a table of all pairs of time points would exceed the memory limit."""
     A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
     check_cells(len(A.values), len(B.values))
     return A, B
 
 
 def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
-    """Return the steps under `ERP` and `TWE`, which charge for each deleted time point."""
+    """Return the steps under `ERP` or `TWE`, which charge for each deleted time point, as parts."""
     kind, nu, costs = distance._how(1.0)
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
@@ -84,11 +85,11 @@ def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any
 
 
 def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
-    """Return the steps of one channel under `MSM`, which charges for each split or merged time point."""
+    """Return the steps of one channel under `MSM`, which charges for each split or merged time point, as parts."""
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
-        """Return the costs of splitting `new` off `old` against each of `other`, shape (len(new), len(other))."""
+        """Return the cost of each value in `new`, split from its predecessor in `old`, opposite each in `other`."""
         low, high = np.minimum.outer(old, other), np.maximum.outer(old, other)
         result: Floats = c + np.abs(new[:, None] - np.clip(new[:, None], low, high))
         return result
@@ -101,7 +102,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
-    """Return the unmatched time points of the shorter series; each costs 1 / min(m, n)."""
+    """Return the unmatched time points of the shorter series as parts; each costs 1 / min(m, n)."""
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
@@ -125,7 +126,10 @@ def _steps(
     border_delete: Floats | None = None,
     border_insert: Floats | None = None,
 ) -> list[tuple[int, int, int, float]]:
-    """Return (i, j, move, cost) of the cheapest path; cells in `outside` and missing borders are forbidden."""
+    """Return (i, j, move, cost) of each step of the cheapest path; cells in `outside` are forbidden.
+
+    Without `borders`, every path begins with a match of the first time points.
+    """
     m, n = match.shape
     costs = [np.where(outside, np.inf, cost) for cost in (match, delete, insert)]
     first_row, first_column = (np.full(n + 1, np.inf), np.full(m + 1, np.inf)) if borders is None else borders
@@ -141,9 +145,10 @@ def _steps(
 
 
 def _path(costs: Sequence[Floats], row: Floats, column: Floats) -> list[tuple[int, int, int]]:
-    """Return the cells (i, j, move) of the cheapest path from the start; -1 is the border.
+    """Return (i, j, move) of each step of the cheapest path, first to last; an index of -1 is the border.
 
-    `costs` are those of matches, deletions and insertions, each of shape (m, n).
+    `costs` has the costs of matches, deletions and insertions, each of shape (m, n); `row` and `column` have the total
+    costs of the cells on the borders.
     """
     moves = best_moves(*map(np.ascontiguousarray, costs), row, column)
     i, j = costs[0].shape
@@ -162,7 +167,7 @@ def _found(
     both: bool = False,
     gone: str = "deleted",
 ) -> Found:
-    """Return steps as parts; if `both` (time warping), each matches two time points, else an edit removes one."""
+    """Return steps as parts; if `both` (time warping), every step is a match, else only diagonal steps are."""
     parts: list[_Step] = []
     for i, j, move, cost in steps:
         if both or move == DIAGONAL:
@@ -175,13 +180,13 @@ def _found(
 
 
 def matched(names: Names, i: int, j: int) -> str:
-    """Return the name of a match, x first."""
+    """Return the name of a match of time points `i` and `j`; x comes first, even if `names` begins with y."""
     at = {names[0]: i, names[1]: j}
     return f"x[{at['x']}] with y[{at['y']}]"
 
 
 def check_cells(m: int, n: int) -> None:
-    """Raise if the table of a pair exceeds the working memory."""
+    """Raise if a table of m x n cells would exceed the memory limit."""
     if _BYTES_PER_CELL * m * n > settings().max_memory:
         raise ValueError(
             f"the alignment of x and y, of lengths {m} and {n}, takes {_BYTES_PER_CELL * m * n / 2**20:.0f} MiB and "
@@ -191,14 +196,14 @@ def check_cells(m: int, n: int) -> None:
 
 
 def _outside(m: int, n: int, window: Any) -> Any:
-    """Return which cells of the table of pairs lie outside the window, shape (m, n)."""
+    """Return whether each pair of time points lies outside the window, shape (m, n)."""
     steps, share = window_band(window)
     width = half_width(m, n, steps, share)
     return np.abs(np.subtract.outer(np.arange(m), np.arange(n))) > width
 
 
 def soft_warping(distance: SoftDTW, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
-    """Return the expected costs of the matches of soft-DTW; the rest is their entropy and the self terms."""
+    """Return the expected cost of each match under soft-DTW as a part; entropy and self terms are not parts."""
     A, B = _as_floats(X, Y)
     costs = cdist(A.values, B.values) ** 2
     allowed = np.where(_outside(len(costs), costs.shape[1], distance.window), -np.inf, -costs / distance.gamma)
@@ -206,7 +211,7 @@ def soft_warping(distance: SoftDTW, X: SeriesBatch, Y: SeriesBatch, names: Names
 
 
 def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, str, Found, str]:
-    """Return the parts of log k of the global alignment kernel."""
+    """Return (log k, kind, parts, note) for the global alignment kernel k of two series."""
     A, B = _as_floats(kernel.as_objects(X), kernel.as_objects(Y))
     (rate, _, triangular, _, _), half = kernel._how()
     log_e = -rate * cdist(in_units(A, half, "bandwidth").values, in_units(B, half, "bandwidth").values) ** 2
@@ -230,7 +235,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return the probability that i and j are matched, for alignments weighted by the product of e^logs."""
+    """Return the probability of each match (i, j) if alignments have weights prod e^logs(i, j), shape (m, n)."""
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
@@ -240,7 +245,7 @@ def _posterior(logs: Floats) -> Floats:
 
 
 def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
-    """Return the costs of all matches, times the probability of each."""
+    """Return all matches as parts: the cost of each match times its probability."""
     amounts = np.where(chances > 0, chances * np.where(chances > 0, costs, 0.0), 0.0)
     n = amounts.shape[1]
     links = [(int(i), int(j), float(chances[i, j])) for i, j in np.argwhere(chances > _FAINT)]
@@ -256,8 +261,8 @@ def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
 def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[no-untyped-def]
     """Return the cheapest move into each cell, shape (m + 1, n + 1); ties prefer the diagonal.
 
-    D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) + insert). The first row (n + 1 values) and the
-    first column (m + 1 values) of D are given.
+    The cost of the cheapest path to a cell is D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) +
+    insert). The first row (n + 1 values) and the first column (m + 1 values) of D are given.
     """
     m, n = match.shape
     moves = np.zeros((m + 1, n + 1), dtype=np.uint8)
@@ -281,7 +286,7 @@ def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[
 
 @njit()
 def log_sums_to(logs):  # type: ignore[no-untyped-def]
-    """Return log M of M(i, j) = e^logs (M(i-1, j-1) + M(i-1, j) + M(i, j-1)), shape (m, n), M(0, 0) = 1 before it."""
+    """Return log M for M(i, j) = e^logs(i, j) (M(i-1, j-1) + M(i-1, j) + M(i, j-1)), M(-1, -1) = 1, shape (m, n)."""
     m, n = logs.shape
     table = np.full((m + 1, n + 1), -np.inf)
     table[0, 0] = 0.0

@@ -1,4 +1,4 @@
-"""Render an explanation as text: a table of parts, and strings with the strongest part below each letter."""
+"""Render an explanation as text: a table of parts, and strings with the number of a part below each letter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_RUNS = 4
 MOST_GROUPS = 8  # maximum number of substructures listed
-_NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: for float64, and for float32 values
+_NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
 
 
 def as_text(e: Explanation) -> str:
@@ -33,7 +33,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return the lines of a table; if its parts explain the `whole` value, with marks and what the parts leave."""
+    """Return a table of parts as lines; if they explain the `whole` value, with marks and the lines of `rest`."""
     table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
         numbers = number(part.contribution), percent(part.contribution, e.value)
@@ -56,7 +56,7 @@ def _aligned(row: list[str], widths: list[int]) -> str:
 
 
 def rest(e: Explanation) -> list[tuple[str, float]]:
-    """Return the names and amounts of a table's last lines: parts not listed, and what no part explains."""
+    """Return (name, amount) for the last lines of a table: parts not listed, and what no part explains."""
     lines = []
     if e.n_omitted:
         lines.append((counted(e.n_omitted, "smaller part"), e.omitted))
@@ -67,7 +67,7 @@ def rest(e: Explanation) -> list[tuple[str, float]]:
 
 
 def _strings(e: Explanation) -> list[str]:
-    """Return strings with the mark of the strongest part below each letter, or a space if there is none."""
+    """Return lines of strings, with the mark of the strongest listed part, or a space, below each letter."""
     lines: list[str] = []
     for name, view, side in (("x", e._x, "in_x"), ("y", e._y, "in_y")):
         if view is None or view.kind != "strings" or not view.n_places:
@@ -90,7 +90,7 @@ def _mark(k: int) -> str:
 
 
 def runs(places: Places) -> str:
-    """Return ascending places as runs: ``3-5, 9``."""
+    """Return ascending places as text, consecutive ones joined: ``3-5, 9``."""
     found = [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
     shown = [f"{run[0]}" if run[0] == run[-1] else f"{run[0]}-{run[-1]}" for run in found]
     more = len(shown) - _MOST_RUNS
@@ -98,22 +98,22 @@ def runs(places: Places) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a part in percent of the whole; nothing if the whole is 0 or less than 1e-4 of the part."""
+    """Return 100 part / |whole| as text, empty if `whole` is 0 or less than 1e-4 of the part."""
     share = round(100 * part / abs(whole)) if whole and abs(part / whole) < 1e4 else None
     return "" if share is None else str(share)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return `visible` text, cut to at most `most` letters."""
+    """Return the text made `visible` and cut to at most `most` letters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def visible(text: str) -> str:
-    """Remove control characters and invalid text; turn line breaks into spaces."""
+    """Replace line breaks and tabs by spaces, and other unprintable characters by U+FFFD."""
     return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def visible_letters(text: str) -> str:
-    """Replace letters that cannot be shown; keep the length."""
+    """Replace each unprintable character by U+FFFD, so that the length stays the same."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,4 +1,4 @@
-"""Objects in the form in which explanations show them: strings, graphs, series, point sets, vectors."""
+"""Convert objects to views, the form in which explanations show them, and find substructures of molecules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class View:
 
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
-    """Return the first object of a batch, or a view without places if `batch` is not one of similia's batches."""
+    """Return a view of the first object of a batch; the view has no places if `batch` is of another type."""
     if isinstance(batch, StringBatch):
         text = as_text(batch[0])
         return View(batch.kind, len(text), text=text)
@@ -80,7 +80,7 @@ def as_text(letters: str | bytes) -> str:
 
 
 def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
-    """Return the bonds of a molecule, or None for other graphs."""
+    """Return the bond of each arc of a molecule, or None for other graphs."""
     labels = None if graph.edge_labels is None else graph.edge_labels.tolist()
     if labels is None and len(graph.indices) == 0:
         labels = []
@@ -105,7 +105,7 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return the text labels of a graph's nodes, keyed by the numbers that `as_graphs` gives them."""
+    """Return {number that `as_graphs` gives a text label: the label} for a graph; empty without text labels."""
     labels: Iterable[Any] = ()
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
@@ -144,7 +144,7 @@ def is_molecule(view: View) -> bool:
 def groups(view: View) -> list[Group]:
     """Return the functional groups, aromatic rings and carbon chains of a molecule, in the order of their atoms."""
     names, bonds = view.names, bonds_of(view)
-    near: list[dict[int, str]] = [{} for _ in names]  # of each atom: its neighbours and their bonds
+    near: list[dict[int, str]] = [{} for _ in names]  # for each atom, {neighbour: bond}
     for u, v, bond in bonds:
         near[u][v] = near[v][u] = bond
     aromatic = {v for *ends, bond in bonds if bond == ":" for v in ends}
@@ -172,7 +172,7 @@ def bonds_of(view: View) -> list[tuple[int, int, str]]:
 
 
 def _connected(members: set[int], near: list[dict[int, str]], along: str) -> list[list[int]]:
-    """Return the connected components of `members`, ascending, along bonds of the kinds in `along`."""
+    """Return the components of the atoms `members` connected by bonds of the kinds in `along`, each ascending."""
     seen: set[int] = set()
     pieces = []
     for start in sorted(members):
@@ -188,7 +188,7 @@ def _connected(members: set[int], near: list[dict[int, str]], along: str) -> lis
 
 
 def _name(kind: str, atoms: list[int], names: list[str], near: list[dict[int, str]]) -> str:
-    """Return the name of a ring system, functional group or chain."""
+    """Return the name of a "ring", functional "group" or "chain" (the `kind`) of these atoms."""
     inside = {(u, v): bond for u in atoms for v, bond in near[u].items() if u < v and v in atoms}
     counts = Counter(names[v] for v in atoms)
     formula = " ".join(f"{symbol}{n if n > 1 else ''}" for symbol, n in sorted(counts.items()))
