@@ -1,4 +1,4 @@
-"""Use kernels and distances of GraKeL, POT, aeon and tslearn; each library is imported on its first call."""
+"""Use kernels and distances of GraKeL, POT, aeon and tslearn, which are imported only when they are first used."""
 
 from similia.core.lazy import attach
 

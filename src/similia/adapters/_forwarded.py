@@ -1,4 +1,4 @@
-"""Shared by the adapters: import a library on demand, and expose its options as parameters for grid search."""
+"""Functions shared by all adapters: import a library on demand, and make its options parameters for grid search."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from sklearn.base import BaseEstimator
 
 
 class Forwarded(BaseEstimator):
-    """An estimator with a dict `params` of options for a function of another library.
+    """An estimator that passes the dict `params` as options to a function of another library.
 
-    Each option is also a parameter: ``get_params()["window"]``, ``set_params(window=0.1)``.
+    Each option is also a parameter of the estimator: ``get_params()["window"]``, ``set_params(window=0.1)``.
     """
 
     params: dict[str, Any] | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters and, if `deep`, each option by name."""
+        """Return the parameters and, if `deep`, also each option in `params` by its name."""
         own = super().get_params(deep=False)
         return {**(self.params or {}), **own} if deep else own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, or options by name."""
+        """Set parameters of the estimator and, by any other names, options in `params`."""
         own = super().get_params(deep=False)
         options = {name: value for name, value in params.items() if name not in own}
         super().set_params(**{name: value for name, value in params.items() if name in own})
@@ -36,7 +36,7 @@ class Forwarded(BaseEstimator):
 
 
 def library(name: str, module: str, what: str) -> Any:
-    """Return a module of another library, or raise an error that says how to install it."""
+    """Import a module of another library, or raise an error that says how to install it; `what` needs the library."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -48,7 +48,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
-    """Return the name of a function of `package`, since a name can be saved; anything else unchanged."""
+    """Return the name of a function of `package`, without suffix, for models are saved with names; else `function`."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__
@@ -57,7 +57,7 @@ def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
 
 
 def called(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function of another library; turn its error into one sentence that names the library."""
+    """Call a function of another library; turn any error into a ValueError of one sentence that begins with `name`."""
     try:
         return function(*args, **options)
     except Exception as error:

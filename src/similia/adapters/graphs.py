@@ -1,8 +1,8 @@
 """Use the kernels of GraKeL.
 
-Graphs are passed to GraKeL as dicts of neighbours, including isolated nodes, with labels of nodes and edges in its
-format. K(X) is one ``fit_transform``; K(X, Y) is a ``fit`` to Y and a ``transform`` of X. Each call uses a new clone,
-so nothing is learnt or kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
+A graph is passed to GraKeL as a dict of the neighbours of each node, isolated nodes included, with labels of nodes and
+edges. K(X) is computed by ``fit_transform``, K(X, Y) by ``fit`` on Y and ``transform`` of X. Each call uses a new clone
+of the kernel, so no state is kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
 
 Library: Siglidis, Nikolentzos, Limnios, Giatsidis, Skianis & Vazirgiannis, "GraKeL: a graph kernel library in Python",
 JMLR 21, 2020.
@@ -36,8 +36,8 @@ class GraKeLKernel(Kernel):
     use : {"labels", "attributes"}, default="labels"
         What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
-        Divide by sqrt(k(x, x) k(y, y)), as the kernels of this library do: an object with k(x, x) = 0 gets similarity 0
-        to all others and 1 to itself, where GraKeL returns NaN. If not given, the kernel's own parameter applies.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)), as the kernels of similia do. A graph with k(x, x) = 0 then
+        has similarity 0 to all others and 1 to itself (GraKeL itself returns NaN). By default, as set in `kernel`.
 
     See Also
     --------
@@ -45,10 +45,10 @@ class GraKeLKernel(Kernel):
 
     Notes
     -----
-    Graphs without labels of nodes (edges) get the label 0 everywhere. A graph without nodes is not passed to GraKeL; it
-    has kernel 0 with all graphs. If the GraKeL kernel draws at random, give it a ``random_state``.
+    If graphs have no node labels, all nodes get the label 0; likewise for edges. A graph without nodes is not passed to
+    GraKeL; its kernel with all graphs is 0. If the GraKeL kernel draws at random, give it a ``random_state``.
 
-    For some of GraKeL's kernels, the value of two graphs depends on the rest of the collection;
+    For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. With 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
     WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass;
     RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian do not, nor do Propagation, NeighborhoodHash and HadamardCode
@@ -89,7 +89,7 @@ class GraKeLKernel(Kernel):
         return diagonal
 
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X), and its diagonal twice."""
+        """Return K(X), and its diagonal twice, as k(x, x) of rows and of columns."""
         graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
@@ -99,7 +99,7 @@ class GraKeLKernel(Kernel):
         return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X, Y), and, if values are normalised, k(x, x) and k(y, y)."""
+        """Return K(X, Y), k(x, x) of each row and k(y, y) of each column; the last two are 0 if not needed."""
         (rows, left), (columns, right) = self._as_lists(X), self._as_lists(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
@@ -110,7 +110,7 @@ class GraKeLKernel(Kernel):
         return K, kxx, kyy
 
     def _unfitted(self) -> Any:
-        """Return an unfitted copy that does not normalise."""
+        """Return an unfitted copy of the GraKeL kernel that does not normalise."""
         refuse_class(self.kernel, "the kernel")
         if not hasattr(self.kernel, "fit_transform") or not hasattr(self.kernel, "get_params"):
             raise TypeError(f"from_grakel takes a kernel of GraKeL, such as WeisfeilerLehman(), got {self.kernel!r}")
@@ -126,7 +126,7 @@ class GraKeLKernel(Kernel):
         return f"GraKeL's {type(self.kernel).__name__}"
 
     def _diagonals(self, kernel: Any) -> tuple[Floats, ...]:
-        """Return k(x, x) of the graphs the kernel was fitted to and, if any, of those it transformed."""
+        """Return k(x, x) of the graphs the kernel was fitted to and, after ``transform``, of those transformed."""
         found = called(self._name(), kernel.diagonal)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(np.asarray(part, dtype=np.float64).ravel() for part in found)
@@ -142,7 +142,7 @@ class GraKeLKernel(Kernel):
         return K
 
     def _as_lists(self, X: GraphBatch) -> tuple[list[Any], npt.NDArray[np.int64]]:
-        """Return the non-empty graphs in GraKeL's format, and their positions."""
+        """Return the graphs that have nodes, in GraKeL's format, and their positions in `X`."""
         if self.use not in ("labels", "attributes"):
             raise ValueError(f"use must be 'labels' or 'attributes', got {self.use!r}")
         if self.use == "attributes" and X.node_attributes is None:
@@ -183,7 +183,7 @@ def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = No
 
 
 def _as_grakel(X: GraphBatch, g: int, use: str) -> list[Any]:
-    """Return graph g as [neighbours and weights of each node, labels of nodes, labels of edges]."""
+    """Return graph number `g` as [dict of neighbours and weights of each node, labels of nodes, labels of edges]."""
     first, stop = X.node_offsets[g], X.node_offsets[g + 1]
     neighbours: dict[int, dict[int, float]] = {}
     edges: dict[tuple[int, int], int] = {}

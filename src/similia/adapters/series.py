@@ -1,11 +1,11 @@
-"""Use the distances and kernels of time series of aeon and tslearn.
+"""Use the time series distances and kernels of aeon and tslearn.
 
-Series are passed in each library's format: a list of (n_channels, length) arrays for aeon, of (length, n_channels)
-arrays for tslearn, which pads them with NaN and removes the padding itself. Matrices are computed in blocks of rows
-that fit into ``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
+Series are passed in each library's format: for aeon, a list of (n_channels, length) arrays; for tslearn, a list of
+(length, n_channels) arrays, which tslearn pads with NaN and strips again. Matrices are computed in blocks of rows that
+fit into ``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
 
-`similia.distances.DTW` and the other elastic distances of this library are faster. Use these adapters for distances
-that it lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparisons.
+`similia.distances.DTW` and the other elastic distances of similia are faster. Use these adapters for distances that
+similia lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparisons.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from similia.objects import SeriesBatch, as_series, take
 from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate, name_of
 
 Floats = npt.NDArray[np.floating]
-_ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # of aeon
-_SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn: larger is closer
-_KERNELS = ("gak", "unnormalized_gak")  # of tslearn
+_ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # distances of aeon with d(x, y) != d(y, x)
+_SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn: larger values mean closer series
+_KERNELS = ("gak", "unnormalized_gak")  # kernels of tslearn
 
 
 class _OfSeries(Forwarded):
-    """A kernel or distance of series."""
+    """Base class of the kernels and distances of series."""
 
     def as_objects(self, X: Any) -> SeriesBatch:
         """Return `X` as a `SeriesBatch`."""
@@ -39,7 +39,7 @@ class _OfSeries(Forwarded):
 
 
 class _SeriesDistance(_OfSeries, Distance):
-    """A named function of another library, or a function of two series, as a distance."""
+    """Base class of distances given by the name of another library's function, or by a function of two series."""
 
     facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library")
 
@@ -53,7 +53,7 @@ class _SeriesDistance(_OfSeries, Distance):
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) on batches, and whether d(X) uses symmetry and so takes half the time of d(X, X)."""
+        """Return d(X, Y=None) on batches of series, and whether d(X) may use symmetry to halve the time of d(X, X)."""
         raise NotImplementedError
 
 
@@ -89,8 +89,8 @@ class AeonDistance(_SeriesDistance):
 
         def function(X: Any, Y: Any = None) -> Any:
             sides = [_transposed(side) for side in (X, Y) if side is not None]
-            # If the second collection has equal lengths, aeon 1.6 assumes that the first has too, and reads past the
-            # ends of its series. One extra series of another length avoids this.
+            # If all series of Y have equal lengths, aeon 1.6 assumes the same of X and reads past the ends of its
+            # series. One extra series of another length in Y avoids this.
             misread = Y is not None and np.ptp(X.lengths) > 0 and np.ptp(Y.lengths) == 0
             if misread:
                 other = X[int(np.argmax(X.lengths != Y.lengths[0]))]
@@ -136,7 +136,7 @@ class TslearnKernel(_OfSeries, Kernel):
 
     Notes
     -----
-    `similia.kernels.GlobalAlignment` is of the same family, positive definite and faster.
+    `similia.kernels.GlobalAlignment` is a similar kernel, positive definite and faster.
 
     Examples
     --------
@@ -233,12 +233,12 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
 
 
 def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
-    """Call a function of two (n_channels, length) arrays on two of our series."""
+    """Call a function of two (n_channels, length) arrays on the transposes of `x` and `y`, (length, n_channels)."""
     return function(np.ascontiguousarray(x.T), np.ascontiguousarray(y.T), **options)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Return f(X, Y=None) on batches for a tslearn function given by name, or for a function of two series."""
+    """Turn the name of a tslearn function, or a function of two series, into f(X, Y=None) on batches of series."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
@@ -274,7 +274,7 @@ def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[n
 def _in_blocks(
     function: Callable[[Any, Any], Floats], A: SeriesBatch, B: SeriesBatch | None, symmetric: bool
 ) -> Floats:
-    """Return f(A, B), or f(A) if no `B` is given and f needs only half of the pairs."""
+    """Return f(A, B) computed in blocks of rows; if `B` is None, return f(A) if symmetric, else f(A, A) in blocks."""
     if B is None and symmetric:
         return function(A, None)
     B = A if B is None else B

@@ -2,10 +2,10 @@ r"""Use the optimal transport of POT as distances of point sets, histograms and 
 
 .. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
 
-For sets, M holds the distances of their points, and all points of a set have the same weight. For histograms, M is a
-fixed cost of moving mass between bins. The function of POT is called for each pair, n m times (n (n + 1) / 2 times for
-one collection, if it is symmetric), in ``similia.config(n_jobs=...)`` processes. The cost is that of the function,
-O(s^3 log s) for emd2 of s points.
+For two sets, M holds the distances between their points, and all points of a set have the same weight. For histograms,
+M is a fixed cost of moving mass between bins. The function of POT is called once for each pair of objects: n m times
+for two collections, n (n + 1) / 2 times for one if the distance is symmetric. Calls run in
+``similia.config(n_jobs=...)`` processes. A call costs O(s^3 log s) for emd2 of sets of s points.
 
 Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is a
 faster sliced distance of sets.
@@ -28,7 +28,7 @@ from similia.core.validation import check_vectors
 from similia.objects import as_sets
 from similia.similarity import Distance, Facts, Pairwise, distances_between
 
-# The names of a function's first parameters show what it compares.
+# What a function compares (see `_value`), by the names of its first parameters.
 _KINDS = {
     ("a", "b", "M"): "plan",
     ("X_s", "X_t"): "points",
@@ -80,7 +80,7 @@ class POTDistance(Forwarded, Distance):
         return as_sets(X) if self.cost is None else check_vectors(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the distances of `X` to `Y` (`X` if not given), shape (n, m); a histogram is divided by its sum."""
+        """Return the distances of `X` to `Y` (`X` if not given), shape (n, m); histograms are normalised to sum 1."""
         pair = self._pair()
         left = self._arrays(self.as_objects(X), "X")
         right = None if Y is None else self._arrays(as_second(self.as_objects, Y), "Y")
@@ -88,7 +88,7 @@ class POTDistance(Forwarded, Distance):
         return np.sqrt(D, out=D) if self.root else D
 
     def _pair(self) -> Callable[[Any, Any], float]:
-        """Return the function of two objects, in a form that can be sent to processes."""
+        """Return the distance of two objects as a function that can be pickled and sent to other processes."""
         function, options = self.function, dict(self.params or {})
         if isinstance(function, str):
             ot = library("POT", "ot", "from_pot")
@@ -141,7 +141,7 @@ class POTDistance(Forwarded, Distance):
 def _value(
     function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
 ) -> float:
-    """Call a function of POT on two objects."""
+    """Return the value of a function of POT for two objects; `kind`, a value of `_KINDS`, decides its arguments."""
     if kind == "plan" and cost is not None:
         arguments: tuple[Any, ...] = (x, y, cost)
     elif kind == "plan":
@@ -176,17 +176,19 @@ def from_pot(
     ----------
     function : str or callable, default="emd2"
         A function of ``ot``, or its name. Functions of (a, b, M), such as "emd2" and "sinkhorn2", compare sets by the
-        distances of their points, or histograms by `cost`. Functions of (X_s, X_t), such as
-        "sliced_wasserstein_distance", get the points. Functions of (C1, C2), such as "gromov_wasserstein2", get the
-        distances within each set. Functions of two arrays of numbers ("wasserstein_1d") get one-dimensional sets.
+        distances between their points, or histograms by `cost`. Functions of (X_s, X_t), such as
+        "sliced_wasserstein_distance", are passed the points of both sets. Functions of (C1, C2), such as
+        "gromov_wasserstein2", are passed the distances within each set. Functions of two arrays of numbers, such as
+        "wasserstein_1d", are passed sets of one-dimensional points.
     metric : str, default="euclidean"
-        Distance of points, by its name in ``scipy.spatial.distance.cdist``; sliced functions ignore it.
+        Distance between points, by its name in ``scipy.spatial.distance.cdist``; sliced functions ignore it.
     cost : ndarray of shape (n_bins, n_bins), optional
-        Cost of moving mass between bins. If given, the objects are histograms, the rows of a matrix, and not sets.
+        Cost of moving mass between bins. If given, the objects are histograms (the rows of a matrix) instead of sets.
     root : bool, default=False
-        Take the square root. "emd2" with metric "sqeuclidean" is the square of the 2-Wasserstein distance.
+        Whether to take the square root of the values, for example of "emd2" with the metric "sqeuclidean", which is the
+        square of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If so, one collection takes half the calls.
+        Whether d(x, y) = d(y, x). If so, distances within one collection need half the calls.
     **params
         Options of the function, such as ``reg=0.1`` for "sinkhorn2". ``seed`` is 0 if not given.
 
@@ -197,8 +199,8 @@ def from_pot(
 
     Notes
     -----
-    Sinkhorn's distance of a set to itself is not 0, and Gromov's solver may find different local minima for (x, y) and
-    (y, x). `similia.checks.check_distance` tests this on your objects.
+    The Sinkhorn distance of a set to itself is not 0, and the Gromov-Wasserstein solver may find different local minima
+    for (x, y) and (y, x). `similia.checks.check_distance` tests both properties on your objects.
 
     Examples
     --------

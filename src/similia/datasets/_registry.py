@@ -1,8 +1,8 @@
-"""Sources, checksums and expected contents of the data sets that `similia.datasets.fetch` can get.
+"""Addresses, checksums and expected contents of the data sets that `similia.datasets.fetch` can get.
 
-Checksums cover the files inside an archive, so a re-packed archive passes, and only files whose published bytes are
-known. The others (the edges of DD, all of REDDIT-BINARY) are checked only, as every set is, against the numbers of
-nodes and arcs and the sizes of the classes.
+Checksums are those of the files inside an archive, so a re-packed archive passes. For every data set, the numbers of
+nodes and arcs and the sizes of the classes are also checked. Files whose published bytes are unknown (the edges of DD,
+all of REDDIT-BINARY) have no checksum, so only these counts are checked.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from similia.core.errors import BadFile
 
 @dataclass(frozen=True)
 class Entry:
-    """One downloadable data set: its address and expected contents."""
+    """One downloadable data set: its address, description and expected contents."""
 
-    kind: str  # "graphs" or "strings"; also the name of the folder it lies in
+    kind: str  # "graphs" or "strings"; also the name of its folder below SIMILIA_DATA
     description: str
     classes: dict[Any, int]  # number of objects with each label
     url: str | None = None
     n_nodes: int | None = None
-    n_arcs: int | None = None  # after merging repeated lines
+    n_arcs: int | None = None  # directed edges, after merging repeated lines
     sha256: dict[str, str] = field(default_factory=dict)  # of files inside the archive, by name
     file: str | None = None  # name of the file without ending, if it is not the name of the set
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A file below ``SIMILIA_DATA`` that has no download: its description and expected contents."""
+    """A data set that cannot be downloaded, only read from the folder ``SIMILIA_DATA``: its expected contents."""
 
-    kind: str  # "series", "sets" or "vectors"; also the name of the folder it lies in
+    kind: str  # "series", "sets" or "vectors"; also the name of its folder below SIMILIA_DATA
     description: str
     n: int
     n_classes: int
-    n_values: int  # time points, points or pictures in all
+    n_values: int  # total number of time points (series), points (sets) or vectors
     target: str = "y"
     file: str | None = None  # name of the file without ending, if it is not the name of the set
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    """Return an entry; labels of graphs are integers, which TOML does not allow as keys."""
+    """Return the entry of a table of the TOML file, with labels of graphs as integers, which TOML keys cannot be."""
     if table["kind"] == "graphs":
         table["classes"] = {int(label): n for label, n in table["classes"].items()}
     return Entry(**table)
@@ -60,9 +60,9 @@ ARCHIVES = {name: Archive(**table) for name, table in _SETS["archives"].items()}
 
 
 def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
-    """Return ``data``, ``target`` and the other columns of a file, or raise ValueError if its contents are unexpected.
+    """Return a dict of ``data``, ``target`` and other columns of a file; raise ValueError for unexpected contents.
 
-    Bytes (SIFT descriptors) become float32. A column ``split`` is 0 for the training and 1 for the test part.
+    Points stored as bytes (SIFT descriptors) become float32. In a column ``split``, 0 means training and 1 test.
     """
     from similia.objects import SeriesBatch, SetBatch
 

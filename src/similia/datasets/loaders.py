@@ -1,4 +1,4 @@
-"""Load the bundled data sets, and others from a folder, the cache or the network."""
+"""Load the bundled data sets, and other data sets from a folder, the cache or the network."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
     Notes
     -----
-    This is the Statlog version, as in the R package mlbench, without ambiguous letters. 3001 sequences are distinct;
+    This is the Statlog version, as in the R package mlbench, without ambiguous letters. Of the 3001 distinct sequences,
     125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
 
     Examples
@@ -80,7 +80,7 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
 
 def available() -> list[str]:
-    """Return the names that `fetch` knows.
+    """Return the names of the data sets that `fetch` can load.
 
     Examples
     --------
@@ -125,8 +125,9 @@ def fetch(
     Raises
     ------
     ValueError
-        If the name is unknown, or a file has other numbers of objects, nodes, arcs or members of each class than
-        expected. Downloads must also have the known sha256 digests (all but the edges of ``DD``, ``REDDIT-BINARY``).
+        If the name is unknown, or a file does not have the expected number of objects, nodes, directed edges or members
+        of each class. Files of downloads must also have the known sha256 digests (except the edges of ``DD`` and all of
+        ``REDDIT-BINARY``, whose digests are not known).
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
@@ -135,7 +136,7 @@ def fetch(
     Notes
     -----
     ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
-    ``sets/`` and ``vectors/``). Their checksums are not compared, as they may be the user's own files.
+    ``sets/`` and ``vectors/``). Checksums of these files are not compared, as they may be the user's own.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def fetch(
 
 
 def _from_folder(name: str, archive: Archive, return_X_y: bool) -> Any:
-    """Return a data set that has no download."""
+    """Return a data set that can only be read from the folder ``SIMILIA_DATA``."""
     path = _in_folder(name, archive, ".npz")
     if path is None:
         file = f"{archive.kind}/{archive.file or name}.npz"
@@ -172,7 +173,7 @@ def _from_folder(name: str, archive: Archive, return_X_y: bool) -> Any:
 
 
 def _in_folder(name: str, entry: Entry | Archive, ending: str) -> Path | None:
-    """Return the file below ``SIMILIA_DATA``, or None if there is no such folder or file."""
+    """Return the path of a data set below ``SIMILIA_DATA``, or None if there is no such folder or file."""
     folder = os.environ.get("SIMILIA_DATA")
     if not folder:
         return None
@@ -211,7 +212,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """Downloader for pooch, which deletes the file and retries after a ValueError."""
+    """Downloader for pooch that checks the file; after its ValueError, pooch deletes the file and retries."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -247,7 +248,7 @@ def _save(response: Any, path: Path) -> None:
 
 
 def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
-    """Return ``(data, target)``, or raise ValueError if the file has unexpected contents."""
+    """Return ``(data, target)`` of a file, or raise ValueError if its contents are unexpected."""
     try:
         if checksums:
             _check_sha256(path, entry)
@@ -264,7 +265,7 @@ def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
 
 
 def _check_sha256(path: Path, entry: Entry) -> None:
-    """Compare the files inside an archive with their checksums."""
+    """Raise if a file inside the archive is missing or has another checksum than expected."""
     with zipfile.ZipFile(path) as archive:
         members = {Path(member).name: member for member in archive.namelist()}
         for file, expected in entry.sha256.items():
@@ -303,7 +304,7 @@ def _bundled(name: str, return_X_y: bool) -> Any:
 
 
 def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
-    """Return labels and texts; a text may contain tabs and quotes."""
+    """Return the labels and texts of lines ``label<TAB>text``; a text may contain tabs and quotes."""
     lines = text.removesuffix("\n").split("\n")
     pairs = [line.rstrip("\r").partition("\t") for line in lines]
     for number, (_, tab, _) in enumerate(pairs, 1):
@@ -313,7 +314,7 @@ def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
 
 
 def bunch(data: Any, target: npt.NDArray[Any], description: str, return_X_y: bool) -> Any:
-    """Return ``(data, target)`` or a Bunch of both with the names of the classes and a description."""
+    """Return ``(data, target)``, or a Bunch that also holds the names of the classes and the description."""
     if return_X_y:
         return data, target
     from sklearn.utils import Bunch

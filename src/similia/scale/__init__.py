@@ -1,4 +1,4 @@
-"""Scale the same computations beyond one process and beyond memory: Dask clusters and streams."""
+"""Run the same computations on Dask clusters, and on streams of objects that do not fit into memory."""
 
 from similia.core.lazy import attach
 

@@ -1,6 +1,6 @@
 """Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class.
 
-Scores have six digits, because sums of floats differ in the last places with the chunks and files should not.
+Scores are rounded to six digits: the last digits of sums of floats depend on the chunks, but files must not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _ITEM, _LABEL = "item", "label"
 class Predictions:
     """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
-    `form` is "csv", "tsv" or "jsonl". With `scores`, the probabilities of all classes (or else decision values) stand
-    beside the labels. `names` is the column of the table with the names of the objects, written under its own name;
-    by default the column is "item".
+    `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
+    model has none, its decision values). `names` is the column of the input with the names of the objects; the output
+    has a column of the same name, by default "item".
     """
 
     row: Any = None
@@ -58,7 +58,7 @@ class Predictions:
         self.offset = len(self._head)
 
     def bytes_of(self, chunk: Chunk, predicted: Any) -> bytes:
-        """Return the lines of a chunk."""
+        """Return the lines of a chunk, encoded as UTF-8."""
         labels, scores = predicted if self._classes else (predicted, np.empty((len(predicted), 0)))
         names: Iterable[Any] = range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
         rows = zip(names, labels.tolist(), scores.tolist(), strict=True)
@@ -67,7 +67,7 @@ class Predictions:
         return self._table([name, label, *(f"{value:.6g}" for value in values)] for name, label, values in rows)
 
     def first(self, n: int) -> bytes:
-        """Return the header line."""
+        """Return the header line (empty for "jsonl"); `n` is not used."""
         return self._head
 
     def _table(self, rows: Iterable[list[Any]]) -> bytes:
@@ -83,7 +83,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Choose the format of predictions by the ending of a file, CSV for unknown endings; raise for other formats."""
+    """Return the format that the ending of `output` implies, "csv" if unknown; raise for formats of other files."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(
@@ -102,12 +102,12 @@ def _labels(model: Any, X: Any) -> npt.NDArray:
 
 @part_of_more()
 def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return labels and a score for each class; a pipeline transforms the objects only once."""
+    """Return labels and a score for each class; both come from a single transform of the objects."""
     *steps, last = steps_of(model)
     for step in steps:
         X = step.transform(X)
     scores = np.asarray(getattr(last, _method(last))(X), dtype=np.float64)
-    if scores.ndim == 1:  # one score: the second class against the first
+    if scores.ndim == 1:  # decision values of two classes: positive for the second one
         scores = np.column_stack([-scores, scores])
     if scores.shape[1:] != (len(last.classes_),):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Nearest codes of a Dask array: search an index for each part where it is stored, then merge the best."""
+"""Search for the nearest codes in a Dask array: one index per part, searched where it is stored, then a merge."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Distances = npt.NDArray[np.int32]
 class ShardedIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ, among the codes of a Dask array.
 
-    Each part of the array becomes a shard. Results equal those of one exact `HammingIndex` of all codes, ties
-    included: they are ordered by distance, then id. A query goes to all shards, and each returns k candidates. On a
-    cluster, shards stay in the memory of the workers; if a worker dies, Dask rebuilds its shards from the graph of the
-    codes. To keep codes after the cluster ends, write an index with ``similia index build``.
+    Each part of the array becomes a shard, an index of its own. Results are ordered by distance, then id, and equal
+    those of one exact `HammingIndex` of all codes. A query goes to all shards, and each returns its k nearest codes. On
+    a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes and rebuilds its
+    shards. To keep codes after the cluster ends, write an index with ``similia index build``.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ShardedIndex(BaseEstimator):
         codes : dask.array.Array of uint8, shape (n, n_bits // 8)
             Packed bits.
         ids : int array of shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1, in the order of the rows.
+            Distinct numbers >= 0 by which results name the codes; by default the positions of the rows, 0 to n - 1.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class ShardedIndex(BaseEstimator):
         distances : int32 array of shape (q, k)
             Numbers of differing bits, ascending.
         ids : int64 array of shape (q, k)
-            Ascending where distances are equal.
+            Ids of these codes, ascending where distances are equal.
         """
         check_is_fitted(self)
         queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
@@ -124,9 +124,9 @@ class ShardedIndex(BaseEstimator):
         Returns
         -------
         distances : object array of shape (q,)
-            An int32 array for each query, ascending.
+            An int32 array of numbers of differing bits for each query, ascending.
         ids : object array of shape (q,)
-            An int64 array for each query, ascending where distances are equal.
+            An int64 array of ids for each query, ascending where distances are equal.
         """
         check_is_fitted(self)
         queries = check_codes(X, n_bits=self.n_bits)

@@ -1,10 +1,10 @@
 """Encode, predict or index sources of any length in constant memory; interrupted runs resume.
 
-A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`), and
-results are committed in order, with the number of objects done so far: to a journal, or to the store of an index.
-Results do not depend on the chunks, the workers or interruptions. The command line calls these functions, so each side
-can resume runs of the other. Cost: `transform` of everything, one additional reading of a file for its fingerprint, and
-two flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only the rest.
+A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`). The
+results are committed in order to a journal or an index, together with the number of objects done so far. They do not
+depend on the chunks, the workers or interruptions. The command line calls these functions, so either can resume a run
+that the other began. Cost: `transform` of all objects, one additional reading of a file for its fingerprint, and two
+flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only the rest.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from similia.storage.disk import disk_full
 from similia.storage.journal import Journal
 
 CHUNK = 10_000  # maximum number of objects committed together
-FIT_ON = 20_000  # an encoder is fitted to at most this many objects of a stream
+FIT_ON = 20_000  # maximum number of objects of a stream to which an encoder is fitted
 _PARTIAL = ".partial"
 _PER_OBJECT = 2**16  # working memory in bytes that one object may need: 8192 numbers of 8 bytes
-_PER_BYTE = 16  # memory in bytes per byte of input, for each chunk in memory
-_ELSEWHERE = 32  # number of chunks in memory on a cluster of unknown size
+_PER_BYTE = 16  # bytes of working memory per byte of input, for each chunk in memory
+_ELSEWHERE = 32  # assumed number of chunks in memory on a cluster of unknown size
 _NPY_HEADER = 128
 Objects = str | os.PathLike[str] | Iterable[Any] | Source
 
@@ -69,8 +69,8 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    To resume an interrupted run, also one of ``similia encode``, call it again with the same file and encoder. `output`
-    appears when it is complete; until then, a folder next to it that ends in ``.partial`` holds the finished chunks.
+    To resume an interrupted run, also one of ``similia encode``, call this again with the same file and encoder.
+    `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the finished chunks.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def encode_stream(
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
         A file that `similia.sources.read_objects` can read; formats that `open_stream` lists are read in chunks. A run
-        over an iterable, such as a generator, cannot resume. Arrays in an iterable are taken for the kind of objects
-        that the encoder was fitted on: series, sets or vectors. For other options of reading, pass the result of
+        over an iterable, such as a generator, cannot resume. Arrays in an iterable are read as the kind of objects that
+        the encoder was fitted on: series, sets or vectors. To set other options for reading, pass the result of
         `similia.sources.open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
-        Column of a table; see `similia.sources.open_stream`.
+        Column of a table that holds the strings; see `similia.sources.Reading`.
     chunk : int, default=10_000
         Maximum number of objects that are committed together; ``similia.config(max_memory=...)`` may lower it.
     workers : None, int, str or distributed.Client, optional
@@ -131,8 +131,8 @@ def predict_stream(
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
-    The columns are ``item`` and ``label``; items are the names of FASTA and FASTQ records, else positions from 0. An
-    interrupted run, also one of ``similia predict``, resumes as in `encode_stream`.
+    The file has the columns ``item`` and ``label``. An item is the name of a FASTA or FASTQ record, or otherwise the
+    position of the object, from 0. An interrupted run, also one of ``similia predict``, resumes as in `encode_stream`.
 
     Parameters
     ----------
@@ -144,11 +144,11 @@ def predict_stream(
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table to write instead of ``item``, under its own name, so that predictions can be joined with the
-        table.
+        Column of a table to write in place of ``item``, with the same column name, so that predictions can be joined
+        with the table.
     scores : bool, default=False
-        Whether to add a column for each class: its probability, or without ``predict_proba`` its decision value (for
-        two classes the value and its negative), with six digits.
+        Whether to add a column for each class with its probability, or, if the model has no ``predict_proba``, its
+        decision value (with two classes, the value and its negative), rounded to six digits.
     chunk : int, default=10_000
     workers : int or str, optional
     progress : Progress, optional
@@ -162,8 +162,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If the model has no scores, the source has no column `names`, the name of that column is also a column of the
-        predictions, or `output` has the ending of another format.
+        If scores are asked for but the model has none, if the source has no column called `names` or the output has
+        another column of that name, or if `output` has the ending of another format.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def partial_of(output: Path) -> Path:
 
 
 def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
-    """Return the maximum objects and bytes per chunk under ``max_memory``; results do not depend on them."""
+    """Return the maximum numbers of objects and bytes per chunk, so that all chunks in memory fit into `max_memory`."""
     alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
     memory = settings().max_memory
     most = max(2**12, memory // (_PER_BYTE * alive))
@@ -203,7 +203,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source with chunks that fit into memory and arrays as the model reads them; keep an open source."""
+    """Open a source in chunks that fit into memory, reading arrays as `model` does; return a `Source` unchanged."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -211,40 +211,40 @@ def open_bounded(
 
 
 def identity(source: Source) -> str:
-    """Return the fingerprint of a source; a source that can be read only once matches no other."""
+    """Return the fingerprint of a source, or a random one, which matches no other, if it can be read only once."""
     return source.fingerprint() if source.again else os.urandom(16).hex()
 
 
 def of(done: int, n: int | None) -> str:
-    """Describe the progress of a run for a sentence."""
+    """Return a phrase such as "3 of 10", or "3 objects" if the number of all objects is unknown."""
     return f"{done} objects" if n is None else f"{done} of {n}"
 
 
 class Form(Protocol):
-    """Defines how results of chunks become a file: `Rows` or `Predictions`."""
+    """Protocol of classes that turn the results of chunks into the bytes of a file: `Rows` and `Predictions`."""
 
     model: Any
     function: Function  # called by the workers with the model and objects
-    offset: int  # bytes before the first chunk
+    offset: int  # number of bytes of the file before the first chunk
     row: Any  # state of earlier rows that a resumed run needs
-    belongs: dict[str, Any]  # distinguishes results from those in another form
+    belongs: dict[str, Any]  # facts of the form that a run and its resumption must share
 
     def bytes_of(self, chunk: Chunk, result: Any) -> Any:
-        """Serialise the results of a chunk."""
+        """Return the results of a chunk as bytes."""
 
     def first(self, n: int) -> bytes:
-        """Return the bytes before the first chunk; n is the total number of objects."""
+        """Return the bytes of the file before the first chunk; `n` is the total number of objects."""
 
 
 class Rows:
-    """Write the rows of an encoder as an array in a ``.npy`` file; `packed` accepts only codes."""
+    """Turn the rows that an encoder returns into a ``.npy`` file; if `packed`, rows must be packed bits."""
 
     offset = _NPY_HEADER
 
     def __init__(self, encoder: Any, packed: bool = False) -> None:
         self.model, self.function = encoder, cast(Function, _codes if packed else _rows)
         self.belongs: dict[str, Any] = {}
-        self.row: list[Any] | None = None  # dtype and length
+        self.row: list[Any] | None = None  # dtype and length of each row
 
     @property
     def n_bits(self) -> int:
@@ -281,7 +281,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Do the work of `write_stream` with an open journal; a new journal stores `facts` in its header."""
+    """Do the work of `write_stream` with an open journal; if the run starts anew, store `facts` in its header."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}
@@ -317,7 +317,7 @@ def write_journal(
 
 
 def print_stream(form: Form, source: Source, file: TextIO, *, workers: Any = None) -> None:
-    """Write results to a terminal or pipe as soon as they are computed."""
+    """Write the results of each chunk to a terminal or pipe as soon as they are computed."""
 
     def show(chunk: Chunk, result: Any) -> None:
         file.write(form.bytes_of(chunk, result).decode())
@@ -347,11 +347,11 @@ def add_stream(
     folder: Any, stream: Source, *, key: str | None = None, n: int | None = None, again: bool = False,
     workers: Any = None, say: Callable[[str], None] | None = None,
 ) -> bool:  # fmt: skip
-    """Add a source to an index on disk, one commit per chunk; return whether there was anything to add.
+    """Add the objects of a source to an index on disk, one commit per chunk; return whether any were left to add.
 
     After an interruption, only the rest is added: `folder` (a `similia.search.on_disk.SearchFolder`) records the
     fingerprints of its sources and how many objects of each are done. `key` is the `identity` of the source and `n` its
-    number of objects, if known. With `again`, the objects of a source that is complete are added once more.
+    number of objects; if not given, they are taken from `stream`. With `again`, a completed source is added again.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)
@@ -396,7 +396,7 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-    """Return the codes and vectors that `SearchFolder.add` stores with the objects."""
+    """Return the codes and vectors of objects, which `add_stream` stores; `model` is a search and an example object."""
     search, example = model
     metric = search._metric()
     if metric is not None:
@@ -407,7 +407,7 @@ def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt
 
 
 def digest_of(model: Any) -> str:
-    """Return the fingerprint of a fitted model; a model that cannot be pickled matches no other."""
+    """Return the fingerprint of a fitted model, or a random one, which matches no other, if it cannot be pickled."""
     try:
         return fingerprint(model, "the model")
     except TypeError:
@@ -423,7 +423,7 @@ _INSIDE = (  # attributes that hold another model
 
 
 def kind_of_arrays(model: Any) -> str | None:
-    """Return "series", "sets" or "vectors", whichever a fitted model was fitted on, or None if unknown."""
+    """Return the kind of objects that a model was fitted on, "series", "sets" or "vectors", or None if unknown."""
     steps = getattr(model, "steps", None)
     if steps is not None:
         same = ("passthrough", None)
@@ -445,10 +445,10 @@ def kind_of_arrays(model: Any) -> str | None:
 # ---- locating an invalid object
 @contextmanager
 def places_named(source: Source, start: int = 0, numbers: Any = None) -> Iterator[None]:
-    """Add the name and line of the object to errors about it.
+    """Return a context that adds, to an error about an object, the line or position and the name of the object.
 
-    To find them, the source is read again from object `start`. If the error counts only some of the objects, `numbers`
-    holds their positions in the source.
+    To find them, the source is read again from object `start`. If the index in the error counts only a selection of the
+    objects, `numbers` holds the positions of the selected objects in the source.
     """
     try:
         yield
@@ -460,7 +460,7 @@ def places_named(source: Source, start: int = 0, numbers: Any = None) -> Iterato
 
 
 def _place(error: BadItem | BadPair, source: Source, start: int, numbers: Any) -> str | None:
-    """Return the line and name of the object that an error is about, or None if the error names no object."""
+    """Return the line (or position) and the name of the object that an error is about, or None if it is about none."""
     number = error.index[0] if isinstance(error, BadPair) else error.index if error.collection == "X" else None
     if number is None or (numbers is not None and number >= len(numbers)):
         return None

@@ -1,9 +1,9 @@
 """Apply a function to each chunk of a source and yield results in order: in this process, or on a Dask cluster.
 
-In this process, a thread reads ahead while a chunk is processed. On a cluster, at most two chunks per worker plus two
-are in progress, and each task uses one thread. The model is itself the result of a task, so the scheduler can recompute
-it if the workers that hold it die. If a worker dies, another one takes over its chunk. If the scheduler is lost, the
-run ends with an error; running it again resumes.
+In this process, a thread reads the next chunk while the current one is processed. On a cluster with w workers, at most
+2 w + 2 chunks are in progress, and each task uses one thread. The model is itself the result of a task, so the
+scheduler can recompute it if the workers that hold it die. If a worker dies, another one takes over its chunk. If the
+scheduler is lost, the run ends with an error; running it again resumes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PATIENCE = 60.0  # seconds to wait for a cluster without workers
-_FIRST = 10.0  # seconds to wait for it at the start
+_FIRST = 10.0  # seconds to wait for a cluster at the start
 _POLL = 5.0  # seconds between checks for workers
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
@@ -46,13 +46,13 @@ Results = Generator[tuple["Chunk", Any], None, None]
 
 
 class Here:
-    """Work in this process; with `ahead`, a thread reads the next chunk at the same time."""
+    """Process chunks in this process; if `ahead`, a thread reads the next chunk at the same time."""
 
     def __init__(self, ahead: bool = True) -> None:
         self.ahead = ahead
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
-        """Yield each chunk and ``function(model, chunk.objects)``."""
+        """Yield pairs of a chunk and ``function(model, chunk.objects)``, in order."""
         known: Heard = set()
         with closing(_read_ahead(chunks)) if self.ahead else nullcontext(chunks) as stream:
             for chunk in stream:
@@ -60,7 +60,7 @@ class Here:
 
 
 def _read_ahead(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
-    """Yield chunks; a thread reads the next one while the caller works on one."""
+    """Yield chunks; while the caller works on a chunk, a thread reads the next one."""
     rest = iter(chunks)
     run: Callable[..., Any] = contextvars.copy_context().run
     with ThreadPoolExecutor(1, "similia-reader") as thread:
@@ -71,11 +71,11 @@ def _read_ahead(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
 
 
 # ---- which object an error or warning is about
-Heard = set[tuple[Any, str]]  # kinds of warnings already emitted
+Heard = set[tuple[Any, str]]  # kinds of warnings that were already emitted in this run
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[WarningData]]:
-    """Return the result and the warnings of a chunk; messages give positions of objects in the source."""
+    """Return ``function(model, objects)`` and its warnings; messages give positions of objects in the source."""
     with collected_warnings() as caught:
         try:
             result = function(model, objects)
@@ -86,7 +86,7 @@ def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[A
 
 
 def _said(worked: tuple[Any, list[WarningData]], known: Heard) -> Any:
-    """Emit each kind of warning once per run; return the result."""
+    """Emit the warnings of a chunk, except kinds in `known`, which were emitted before; return the result."""
     result, warnings = worked
     for warning in warnings:
         warn_once(warning, known)
@@ -94,9 +94,10 @@ def _said(worked: tuple[Any, list[WarningData]], known: Heard) -> Any:
 
 
 def _located(error: Exception, function: Function, model: Any, objects: Any, start: int) -> Exception:
-    """Return the error with the position of the object in the source; the chunk begins at `start`.
+    """Return an error like `error` that names the position of the bad object in the source.
 
-    If the error has an index, `start` is added to it. Otherwise the chunk is bisected to find the bad object.
+    If `error` has an index, `start`, the position of the chunk, is added to it. Otherwise `function` is called again on
+    halves of the chunk, then on halves of the failing half and so on, to find the bad object.
     """
     n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
@@ -129,7 +130,7 @@ def _fails(function: Function, model: Any, objects: Any) -> bool:
 
 # ---- Dask
 class OnDask:
-    """Work on a Dask cluster; a context manager.
+    """Context manager that processes chunks on a Dask cluster.
 
     `workers` is a number of processes to start on this machine, the address of a scheduler, or a `distributed.Client`.
     """
@@ -154,7 +155,7 @@ class OnDask:
         self._stack.close()
 
     def _connected(self, Client: Any, stack: ExitStack) -> Any:
-        """Return a client that has workers; raise if connecting takes too long."""
+        """Return a client of a cluster that has workers; raise if there is none within `_FIRST` seconds."""
         soon, where = min(PATIENCE, _FIRST), self.workers
         if isinstance(where, int):
             where = stack.enter_context(_local_cluster(where))
@@ -174,7 +175,7 @@ class OnDask:
         return client
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
-        """Yield each chunk and ``function(model, chunk.objects)``."""
+        """Yield pairs of a chunk and ``function(model, chunk.objects)``, in order."""
         import cloudpickle
 
         payload = cloudpickle.dumps((function, model), protocol=pickle.HIGHEST_PROTOCOL)
@@ -245,7 +246,7 @@ def _cluster_error(what: str) -> ConnectionError:
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    """Return host and port of a scheduler's address, or raise if it is malformed."""
+    """Return host and port of a scheduler's address; raise if the address is malformed or its host is unknown."""
     found = re.fullmatch(r"(?:(?:tcp|tls)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address.strip())
     if found is None:
         raise ValueError(f"{address!r} is not the address of a scheduler, expected e.g. tcp://10.0.0.1:8786")
@@ -257,7 +258,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _local_cluster(n_workers: int) -> Any:
-    """Start worker processes on this machine; Dask's dashboard, which cannot be turned off, takes any free port."""
+    """Start worker processes on this machine; Dask's dashboard, which cannot be turned off, gets any free port."""
     from distributed import LocalCluster
 
     page = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
@@ -272,7 +273,7 @@ def _local_cluster(n_workers: int) -> Any:
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Silence Dask's logs about lost workers and connections; this module raises errors where they matter."""
+    """Return a context without Dask's logs of lost workers and connections; this module raises errors itself."""
     import distributed  # noqa: F401  (which sets up the handlers)
 
     handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
@@ -286,13 +287,13 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C in workers: a terminal sends it to all processes, but only the committing one should react."""
+    """Ignore Ctrl-C in a worker: terminals send it to all processes, but only the one that commits must react."""
     with suppress(ValueError):  # fails if the worker is a thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory: int) -> tuple[bool, Any]:
-    """Return True, the result and warnings, or False and the error, so that the task itself never fails."""
+    """Return (True, (result, warnings)) or, so that the task itself never fails, (False, error)."""
     function, fitted = model
     with config(max_memory=max_memory, progress=False), limited_to(1):
         try:
@@ -305,7 +306,7 @@ def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory
 
 @contextmanager
 def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
-    """Yield the engine: this process if `workers` is None, else a Dask cluster."""
+    """Return a context with the object whose `map` does the work: here if `workers` is None, else on Dask."""
     if workers is None:
         yield Here(ahead)
     else:

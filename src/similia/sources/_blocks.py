@@ -1,10 +1,10 @@
 """Read text files of any length in blocks of whole records, in constant memory.
 
 A block ends where a record ends. A parser is therefore a function of the bytes of one block and has no state. A record
-longer than ``max_memory // RECORD_SHARE`` is refused before more of it is read or unpacked.
+longer than ``max_memory // RECORD_SHARE`` bytes is refused before more of it is read or unpacked.
 
-Lines of a block are arrays of positions. On 10^6 FASTA records of 100 letters (115 MB), a loop over lines took 2.4 s,
-``bytes.split`` 0.45 s, a numba loop 0.36 s and positions by numpy, which are used here, 0.31 s.
+Lines of a block are represented by arrays of their positions. On 10^6 FASTA records of 100 letters (115 MB), a loop
+over lines takes 2.4 s, ``bytes.split`` 0.45 s, a numba loop 0.36 s, and numpy, as used here, 0.31 s.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from similia.core.errors import BadFile
 from similia.core.validation import as_path
 from similia.objects.strings import StringBatch
 
-RECORD_SHARE = 4  # a record may take a quarter of max_memory: its bytes, their join, its letters and a mask
-WIDE_SHARE = 4  # a quarter of that if it is not ASCII: a letter takes four bytes, and the csv module's eight
+RECORD_SHARE = 4  # a record may take a quarter of max_memory: four copies (read, joined, decoded, a mask) may exist
+WIDE_SHARE = 4  # a record that is not ASCII may take a quarter of that: letters take four bytes, in csv eight
 _BLOCK = 2**20  # bytes read at once: few calls, and small enough for the caches
 _BOM = codecs.BOM_UTF8
 _SPACE = np.zeros(256, dtype=bool)  # the ASCII characters that str.strip removes
@@ -44,17 +44,18 @@ class Records:
     Attributes
     ----------
     columns : tuple of StringBatch, arrays or other batches
-        Sequences of FASTA; sequences and qualities of FASTQ; columns of a table, the first of which may hold objects.
+        For FASTA, the sequences; for FASTQ, the sequences and the qualities; for a table, the columns that are read, as
+        text, or the objects made from them followed by labels and names.
     ends : ndarray of int64, shape (n,)
-        Position behind each record in the unpacked file.
+        Position just behind each record in the unpacked file; for Parquet and iterables, approximate bytes so far.
     begins : ndarray of int64, shape (n,), optional
-        Line in which each record begins, from 1.
+        Number of the line in which each record begins, counted from 1.
     rows : ndarray of int64, shape (n,), optional
-        Number of each record in the file, from 0, if bad records can be skipped.
+        Number of each record in the file, counted from 0; only for formats in which bad records can be skipped.
     headers : list of str, optional
         Headers of FASTA and FASTQ, without ``>`` or ``@``.
     position : int, optional
-        Bytes of a compressed file read so far, where `ends` are positions in the unpacked one.
+        Number of bytes of the file read so far, if it differs from ``ends[-1]``, such as in a compressed file.
     """
 
     columns: tuple[Any, ...]
@@ -65,7 +66,7 @@ class Records:
     position: int | None = None
 
     def take(self, rows: Any, columns: tuple[Any, ...] | None = None) -> Records:
-        """Return the records at `rows` (a slice or indices); `columns` replace theirs."""
+        """Return the records at `rows`, a slice or indices; `columns`, if given, become the columns of the result."""
         columns = tuple(part_of(column, rows) for column in self.columns) if columns is None else columns
         begins, numbers = (None if a is None else a[rows] for a in (self.begins, self.rows))
         headers = self.headers
@@ -75,7 +76,7 @@ class Records:
 
 
 def part_of(batch: Any, rows: Any) -> Any:
-    """Return ``batch[rows]``; a slice of strings is a view, which takes a tenth of the time of a copy."""
+    """Return ``batch[rows]``; for a slice of a `StringBatch` a view, since a copy takes ten times as long."""
     if not isinstance(batch, StringBatch) or not isinstance(rows, slice):
         return batch[rows]
     start, stop, _ = rows.indices(len(batch))
@@ -84,15 +85,15 @@ def part_of(batch: Any, rows: Any) -> Any:
 
 
 def record_limit() -> int:
-    """Return the maximum number of bytes of one record."""
+    """Return the largest allowed size of one record in bytes."""
     return max(1, settings().max_memory // RECORD_SHARE)
 
 
 class Blocks:
     """Read a plain or gzip (``.gz``) file in blocks of whole records; a context manager.
 
-    Blocks are valid UTF-8, whatever the `encoding` of the file. While a block is in use, `offset` and `line` are the
-    position and the line (from 1) where it begins.
+    Blocks are bytes of valid UTF-8, whatever the `encoding` of the file. While the caller of `split` works on a block,
+    `offset` is the position of the block in the unpacked file, and `line` the number of its first line, from 1.
     """
 
     def __init__(self, path: Any, encoding: str = "utf-8") -> None:
@@ -110,11 +111,11 @@ class Blocks:
 
     @property
     def position(self) -> int | None:
-        """Bytes of a compressed file read so far."""
+        """Number of bytes read so far from a file that is compressed or recoded; None for other files."""
         return None if self._file is self._raw else self._raw.tell()
 
     def split(self, cut: Callable[[bytes], int]) -> Iterator[bytes]:
-        """Yield blocks; ``cut(data)`` returns the length of the whole records that `data` begins with, or 0."""
+        """Yield blocks; ``cut(data)`` must return how many of the first bytes of `data` are whole records."""
         with file_errors(self.path, self.encoding):
             self._skip_mark()
             few = min(_BLOCK, 1 + self.limit // (2 * WIDE_SHARE))
@@ -133,7 +134,7 @@ class Blocks:
                 yield from self._block(rest)
 
     def too_long(self, line: int, limit: int, record: str = "record") -> BadFile:
-        """Return the error about the record that begins in `line`."""
+        """Return the error for a record that begins in line number `line` and takes more than `limit` bytes."""
         return BadFile(
             self.path,
             f"the {record} that begins here is longer than {limit} bytes; raise max_memory (similia.config or "
@@ -142,7 +143,7 @@ class Blocks:
         )
 
     def _skip_mark(self) -> None:
-        """Skip a byte order mark of UTF-8, and read other encodings as UTF-8."""
+        """Skip a UTF-8 byte order mark; wrap a file in another encoding in `_Recoded`, which reads as UTF-8."""
         ascii_alike = "a".encode(self.encoding) == b"a"  # elsewhere, such as in UTF-16, these bytes are letters
         marked = ascii_alike and self._file.read(len(_BOM)) == _BOM
         self._file.seek(len(_BOM) if marked else 0)
@@ -152,7 +153,7 @@ class Blocks:
             self._file = _Recoded(self._file, self.encoding)
 
     def _block(self, block: bytes) -> Iterator[bytes]:
-        """Check and yield a block, then move `offset` and `line` behind it."""
+        """Check that a block is text and yield it; then move `offset` and `line` to the end of the block."""
         if not block.isascii():
             wide = self.limit // WIDE_SHARE
             if len(block) > wide:
@@ -172,13 +173,13 @@ class Blocks:
 
 
 def count_lines(block: bytes) -> int:
-    r"""Return the number of line ends (\n, \r\n or \r)."""
+    r"""Return the number of line ends (\n, \r\n or \r) in a block."""
     n = block.count(b"\n")
     return n if b"\r" not in block else n + block.count(b"\r") - block.count(b"\r\n")
 
 
 def whole_lines(data: bytes) -> int:
-    r"""Return the length of the whole lines that `data` begins with."""
+    r"""Return how many of the first bytes of `data` are whole lines."""
     end = data.rfind(b"\n") + 1
     return end or data.rfind(b"\r", 0, len(data) - 1) + 1  # the last \r may be half of a \r\n
 
@@ -189,7 +190,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 def _not_text(encoding: str) -> str:
-    """Return the message about bytes that are not text of this encoding."""
+    """Return the end of a message about a file that cannot be decoded with `encoding`."""
     named, other = (
         ("a UTF-8 text file", ", such as latin-1 or utf-16") if is_utf8(encoding) else (f"{encoding} text", "")
     )
@@ -198,7 +199,7 @@ def _not_text(encoding: str) -> str:
 
 @contextmanager
 def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
-    """Convert errors about a file that cannot be unpacked or decoded to `BadFile`."""
+    """Return a context that raises `BadFile` in place of errors of unpacking and decoding the file."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -208,14 +209,14 @@ def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
 
 
 class _Recoded:
-    """A file in another encoding, read as UTF-8 from its position on."""
+    """Wrap an open file in another encoding, so that `read` returns the rest of its text as UTF-8."""
 
     def __init__(self, file: Any, encoding: str) -> None:
         self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
         self._ready, self._done = io.BytesIO(), False
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes of UTF-8, none at the end of the file."""
+        """Return at most `size` bytes of UTF-8; empty bytes mean the end of the file."""
         while not (data := self._ready.read(size)) and not self._done:
             raw = self._file.read(size)
             self._done = not raw
@@ -224,17 +225,17 @@ class _Recoded:
 
 
 class Lines(NamedTuple):
-    """Line i of a block is ``text[starts[i]:ends[i]]``, and ends at position ``behind[i]`` of the file."""
+    """Lines of a block: line i is ``text[starts[i]:ends[i]]``, and the next begins at ``behind[i]`` in the file."""
 
     buffer: Bytes
     starts: Int
     ends: Int
     behind: Int
-    text: bytes  # same as `buffer`
+    text: bytes  # the bytes of `buffer`
 
 
 def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
-    r"""Return the lines of a block, which end in \n, \r\n or \r; with `strip`, without white space around them."""
+    r"""Split a block into lines at \n, \r\n or \r; if `strip`, remove the white space around each line."""
     if b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"):
         buffer = np.frombuffer(block, np.uint8)
         behind = np.flatnonzero(buffer == ord("\n")) + 1
@@ -256,15 +257,15 @@ def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
 
 
 def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
-    """Return whether a line begins or ends with white space."""
+    """Return whether any line begins or ends with white space."""
     full = ends > starts
     return bool(_SPACE[buffer[starts[full]]].any() or _SPACE[buffer[ends[full] - 1]].any())
 
 
 def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
-    """Return the pieces ``buffer[starts[i]:ends[i]]``, which follow one another, as values and offsets."""
+    """Join the slices ``buffer[starts[i]:ends[i]]``, given in ascending order; return bytes and slice offsets."""
     offsets = np.concatenate(([0], np.cumsum(ends - starts)))
-    runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # of bytes to leave out and to take, in turn
+    runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # lengths of runs of bytes, alternately left out and taken
     runs[1::2] = ends - starts
     runs[0:-1:2] = starts - np.concatenate(([0], ends[:-1]))
     runs[-1] = len(buffer) - (ends[-1] if len(ends) else 0)
@@ -274,7 +275,7 @@ def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
 
 
 def strings(values: Bytes, offsets: Int) -> StringBatch:
-    """Return valid UTF-8 strings as a batch."""
+    """Return a batch whose string i has the UTF-8 bytes ``values[offsets[i]:offsets[i + 1]]``."""
     if values.max(initial=0) < 128:
         return StringBatch(values, offsets)
     begins = np.concatenate(([0], np.cumsum((values & 0xC0) != 0x80)))  # a character has one byte that is not 10xxxxxx
@@ -283,17 +284,17 @@ def strings(values: Bytes, offsets: Int) -> StringBatch:
 
 
 def narrow(batch: Any) -> Any:
-    """Return a batch of strings with one byte per letter if all letters are ASCII."""
+    """Store a `StringBatch` with one byte per letter if all are ASCII; return any other batch unchanged."""
     if isinstance(batch, StringBatch) and batch.values.dtype == np.uint32 and batch.values.max(initial=0) < 128:
         return StringBatch(batch.values.astype(np.uint8), batch.offsets)
     return batch
 
 
-_BOMB = 100  # how many times larger an unpacked file may be: text grows tenfold, deflate at most a thousandfold
+_BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 10, and deflate reaches 1000
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield records; raise if a small file unpacks to a huge one, before a list of all records fills the memory."""
+    """Yield the records of a file; raise as soon as it has unpacked to far more than its own size and max_memory."""
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):

@@ -1,8 +1,8 @@
 """Read the partitions of a Dask collection, and apply methods of fitted models to them.
 
-Objects have global positions, which follow from the lengths of the parts. A model that workers need is a node of the
-graph: if the worker that holds it dies, the scheduler computes it again, whereas scattered data would be lost. Dask is
-imported only when a collection comes.
+The partitions are called parts. Each object has a global position, which follows from the lengths of the parts. A model
+that workers need is a node of Dask's task graph: if the worker that holds it dies, the scheduler computes it again,
+whereas data sent by ``client.scatter`` would be lost. Dask is imported only when a collection is passed.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
-_MOST_COUNTED = 1000  # collections whose lengths are remembered
-_MOST_TASKS = 1000  # for the blocks of one collection
-_counted: dict[str, list[int]] = {}  # lengths of the parts of collections, by their names in Dask's graphs
+_MOST_COUNTED = 1000  # number of collections whose lengths are remembered
+_MOST_TASKS = 1000  # number of tasks for the blocks of one collection
+_counted: dict[str, list[int]] = {}  # lengths of the parts of each collection, by its name in Dask's graph
 
 
 class Distributed(Source):
     """Objects in the partitions of a Dask collection.
 
-    `take` fetches a few objects by their global positions; `map` sends a function to all of them. Where sums of floats
-    must not depend on the partitions, functions go to ``blocks(size)`` and results are combined in order.
+    `take` fetches a few objects by their global positions; `map` applies a function to each part. To obtain sums of
+    floats that do not depend on the partitions, map over ``blocks(size)`` and add the results in order.
 
     Parameters
     ----------
     parts : list of dask.delayed.Delayed
-        Each computes to a collection of objects, which may be empty.
+        The parts. Each computes to a list, array or batch of objects, which may be empty.
     lengths : list of int, optional
-        Lengths of the parts; if not given, they are counted when first needed.
+        Number of objects in each part; if not given, objects are counted when first needed.
     converters : tuple of callables
-        Functions applied to each part before it is used.
+        Functions applied, in order, to each part before it is used.
     meta : ndarray or sparse array, optional
-        Type of the parts, if they are vectors.
+        An empty array of the type of the parts, if they are arrays.
     name : str, optional
         Name of the collection in Dask's graphs, by which its lengths are remembered.
     """
@@ -68,7 +68,7 @@ class Distributed(Source):
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n,)``: a collection has one axis, its objects."""
+        """``(n,)`` for n objects, since a collection has a single axis."""
         return (len(self),)
 
     @property
@@ -85,7 +85,7 @@ class Distributed(Source):
         return self.known_lengths
 
     def example(self) -> Any:
-        """Return a collection of one object: a row of ones for vectors, without computing any; otherwise the first."""
+        """Return a collection of one object: a row of ones for vectors, computing no part, or else the first object."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
             return type(self.meta)(one) if sp.issparse(self.meta) else one
@@ -111,7 +111,7 @@ class Distributed(Source):
         raise ValueError("a Dask collection has no fingerprint, for it may be computed anew; write it to a file")
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at global positions `indices`, in that order."""
+        """Return the objects at the global positions `indices`, in the order of `indices`."""
         import dask
 
         numbers = resolve_indices(indices, len(self))
@@ -132,11 +132,11 @@ class Distributed(Source):
     def map(
         self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = (), few: bool = False
     ) -> Iterator[Any]:
-        """Yield ``function(part, start, *slices, *args)`` of each part with objects, in order.
+        """Yield ``function(part, start, *slices, *args)`` for each non-empty part, in order.
 
-        `start` is the position of the part's first object; slices are the part's rows of the arrays in `along`, which
-        have a row for each object. The function runs where the objects are; errors name objects by their global
-        positions. With `few`, only some results are in memory at once.
+        `start` is the global position of the part's first object (while lengths are unknown, the number of the part).
+        Arrays in `along` have one row per object; `slices` are the rows of the part's objects. The function runs where
+        the part is; errors name global positions. With `few`, only a few results are in memory at once.
         """
         import dask
 
@@ -147,11 +147,11 @@ class Distributed(Source):
         return chain.from_iterable(dask.compute(*tasks[i : i + step]) for i in range(0, len(tasks), step))
 
     def converted(self, convert: Converter) -> Self:
-        """Return the collection whose parts are ``convert(part)``, computed where they are used."""
+        """Return a collection with the parts ``convert(part)``; each task that uses a part converts it first."""
         return type(self)(self.parts, self.known_lengths, (*self.converters, convert), self.meta, self.name)
 
     def blocks(self, size: int) -> Self:
-        """Return the same objects in parts of `size`; the last may be shorter."""
+        """Return the same objects in parts of `size` objects; the last part may be shorter."""
         from dask import delayed
 
         n, starts = len(self), self._starts()
@@ -170,14 +170,14 @@ class Distributed(Source):
         return type(self)(parts, expected, self.converters, self.meta)
 
     def kept(self) -> Self:
-        """Return the same objects, kept in memory by the workers, so that several passes compute them once."""
+        """Return the same objects, computed once and kept in the workers' memory for several passes over them."""
         import dask
 
         return type(self)(list(dask.persist(*self.parts)), self.known_lengths, self.converters, self.meta, self.name)
 
     @contextmanager
     def spooled(self) -> Iterator[npt.NDArray]:
-        """Yield all rows as one array mapped from a temporary file, for work that visits them in any order."""
+        """Return a context with all rows as one array, mapped from a temporary file, for access in any order."""
         parts = self.map(whole_part, few=True)
         first = np.asarray(next(parts))
         with tempfile.TemporaryFile() as file:
@@ -188,7 +188,7 @@ class Distributed(Source):
             yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
 
     def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
-        """Return the results of `map` as delayed values, also of empty parts."""
+        """Return the results of `map` as one delayed value for each part, empty parts included."""
         from dask import delayed
 
         call, *shared = (delayed(value, pure=False, traverse=False) for value in (function, *args))
@@ -211,10 +211,11 @@ class Distributed(Source):
 
 
 def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
-    """Yield ``function(block, start, *args)`` of blocks of `size` objects, in order, wherever the objects are.
+    """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects, in memory or on Dask.
 
-    Blocks are cut by positions alone: sums of their results, taken in order, have the same bits for a collection in
-    memory and for any partitions of a distributed one.
+    Blocks depend on the order of the objects alone. Adding the results in order therefore gives the same bits for a
+    collection in memory and for any partitions of a Dask collection. `start` is the position of the block among the
+    objects of one task.
     """
     if isinstance(X, Distributed):
         together = size * -(-len(X) // (size * _MOST_TASKS))
@@ -223,7 +224,7 @@ def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> I
 
 
 def as_partitions(X: Any) -> Distributed:
-    """Return a Dask bag, array, series or frame as `Distributed`, or raise."""
+    """Return a Dask bag, array, series or frame as `Distributed`, or raise for anything else."""
     if isinstance(X, Distributed):
         return X
     kind = type(X).__name__
@@ -251,10 +252,10 @@ def as_partitions(X: Any) -> Distributed:
 
 
 def _without_aliases(parts: Sequence[Any]) -> list[Any]:
-    """Return the parts of a frame with tasks in place of aliases, which are keys that stand for other keys.
+    """Return the parts of a Dask frame, with each alias (a key that stands for another key) replaced by a task.
 
-    A frame made of delayed values has aliases, and an array of it cannot be computed: Dask 2026.8 fuses chains of
-    tasks, loses one and reports "Missing dependency".
+    A frame made from delayed values has aliases, and an array made from such a frame cannot be computed: Dask 2026.8
+    loses a task while it fuses chains of tasks, and reports "Missing dependency".
     """
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
@@ -269,7 +270,7 @@ def _without_aliases(parts: Sequence[Any]) -> list[Any]:
 
 
 def _n_workers() -> int:
-    """Return how many tasks run at once."""
+    """Return how many tasks run at once: the number of threads of Dask's default client or of this process."""
     if "distributed" in sys.modules:
         from distributed import default_client
 
@@ -282,23 +283,23 @@ def _n_workers() -> int:
 def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a method of a fitted model to each object of a Dask collection, lazily.
 
-    Any estimator will do, of similia or of scikit-learn, and pipelines of them: each part of the collection passes all
-    steps in one task. Estimators of similia do this by themselves when they are given a Dask collection.
+    The model is an estimator of similia or scikit-learn, or a pipeline of them; one task takes a part of the collection
+    through all steps. Estimators of similia also accept a Dask collection directly, with the same result.
 
     Parameters
     ----------
     method : bound method of a fitted estimator
-        Such as ``pipeline.predict``; must treat each object by itself.
+        Such as ``pipeline.predict``. Its result for an object must not depend on the other objects.
     X : dask.bag.Bag, dask.array.Array, column of a dask.dataframe
-        Objects; vectors as a 2-D array.
+        The objects. Vectors are the rows of a 2-D array.
     *args, **kwargs
         Further arguments of the method.
 
     Returns
     -------
     dask.array.Array
-        One row (or number, or label) per object. If the number of objects is unknown, so is the first axis, and
-        ``result.compute_chunk_sizes()`` counts it.
+        One row (or number, or label) per object. If the number of objects is unknown, so is the length of the first
+        axis, which ``result.compute_chunk_sizes()`` then counts.
 
     Raises
     ------
@@ -339,7 +340,7 @@ def _sparse_rows() -> Any:
     from dask.array.core import Array
 
     class SparseRows(Array):
-        """A Dask array of sparse rows, which numpy would turn into dense ones."""
+        """A Dask array of sparse rows; raises where numpy would otherwise convert it to a dense array."""
 
         __slots__ = ()
 
@@ -354,12 +355,12 @@ def _sparse_rows() -> Any:
 
 # ---- methods that take Dask collections
 def is_lazy(X: Any) -> bool:
-    """Return whether `X` is a Dask collection, as Dask or `as_partitions` made it."""
+    """Return whether `X` is a Dask collection or a `Distributed`."""
     return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
 
 
 def lazily(method: Method) -> Method:
-    """Let a method (transform, predict ...) take a Dask collection; it then returns a Dask array; see `apply`."""
+    """Decorate a method such as `transform`, so that it returns a Dask array for a Dask collection (see `apply`)."""
 
     @wraps(method)
     def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -371,7 +372,7 @@ def lazily(method: Method) -> Method:
 
 
 def from_parts(method: Method) -> Method:
-    """Let `fit` take a Dask collection: the method gets it as `Distributed`, and labels as arrays."""
+    """Decorate `fit`, so that it is passed a Dask collection `X` as `Distributed` and Dask arguments as arrays."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -382,12 +383,12 @@ def from_parts(method: Method) -> Method:
 
 
 def as_parts(X: Any) -> Any:
-    """Return a Dask collection as `Distributed`, anything else unchanged."""
+    """Convert a Dask collection to `Distributed`; return anything else unchanged."""
     return as_partitions(X) if hasattr(X, "__dask_graph__") else X
 
 
 def refuse_lazy(X: Any, needs: str) -> None:
-    """Raise for a Dask collection; `needs` says why the objects must be in memory, and what to use instead."""
+    """Raise if `X` is a Dask collection; `needs` says why objects must be in memory, and what to use instead."""
     if is_lazy(X):
         raise BadType(None, f"is a Dask collection, and {needs}")
 
@@ -399,7 +400,7 @@ def _computed(value: Any) -> Any:
 # ---- what workers do
 @contextmanager
 def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Apply the submitter's settings, and one thread unless this is the only task of its process."""
+    """Return a context with the submitter's `max_memory`, and one thread except in the main process's main thread."""
     main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     with limited_to(None if main else 1), config(max_memory=max_memory):
         yield
@@ -409,7 +410,7 @@ def _work(
     function: Callable[..., Any], part: Any, start: int, of_part: bool, converters: tuple[Converter, ...],
     max_memory: int, *args: Any,
 ) -> Any:  # fmt: skip
-    """Run a task; `start` is the number of the part, not of its first object, if `of_part`."""
+    """Run a task on a part; if `of_part`, `start` is the number of the part, else of its first object."""
     try:
         with inside_task(max_memory):
             for convert in converters if n_objects(part) else ():

@@ -71,7 +71,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
 
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
-    """Read a file as `read_objects` does; without `labelled`, labels may be missing and are not converted."""
+    """Read a file like `read_objects`; if not `labelled`, labels may be missing and stay as the file holds them."""
     place = as_path(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
@@ -100,18 +100,18 @@ _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 def open_objects(
     source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
 ) -> Source:
-    """Open a file, a folder, an iterable or a Dask collection; files that cannot be read in chunks are read at once.
+    """Open a file, a folder, an iterable or a Dask collection; files that cannot be chunked are read as a whole.
 
     Parameters
     ----------
     source : path, iterable, Dask collection or Source
-        A `Source` is returned as it is.
+        A `Source` is returned unchanged.
     reading : Reading, optional
         Options for reading a file.
     chunk, max_bytes : int
-        Limits of a chunk; see `open_stream`.
+        Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
-        Meaning of the arrays of an iterable.
+        What each array of an iterable is: a time series, a set of points or a vector.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def open_objects(
 
 
 def _is_whole(path: Path, reading: Reading) -> bool:
-    """Return whether a file or folder cannot be read in chunks."""
+    """Return whether a file or folder must be read as a whole, not in chunks."""
     if is_table(path, reading) and not path.is_dir():
         return reading.time is not None
     series = ending_of(path) == ".npy" and reading.kind == "series"
@@ -150,7 +150,7 @@ def _is_whole(path: Path, reading: Reading) -> bool:
 
 
 def check_ending(path: Path, reading: Reading) -> None:
-    """Raise if no reader knows the ending of the file."""
+    """Raise if the library cannot read files with the ending of `path`."""
     if not (path.is_dir() or is_table(path, reading) or ending_of(path) in STREAMED | _WHOLE):
         raise unknown_ending(path, _WHOLE)
 
@@ -159,7 +159,7 @@ def check_ending(path: Path, reading: Reading) -> None:
 
 
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Return the objects that have a label, or raise if others may not be skipped; labels get one type if possible."""
+    """Drop objects without a label (or raise unless bad rows are skipped); convert labels to numbers if possible."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
@@ -194,7 +194,7 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """Return labels that are numbers as text with a decimal point ("" if missing), other labels unchanged."""
+    """If all labels are texts of numbers, return them with a decimal point ("" if missing); else return `y`."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
@@ -205,11 +205,11 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
 
 
 def _streamed(path: Path, reading: Reading) -> Objects:
-    """Return all objects of a file that `ObjectStream` reads."""
+    """Read a file with `ObjectStream`, and join its chunks."""
     if path.stat().st_size == 0:
         raise BadFile(path, "is empty")
     if ending_of(path) == ".npy":
-        ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or lies
+        ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or contradicts the size of the file
         return Objects(str(path), "vectors", array_of(path))
     stream = ObjectStream(path, reading, _CHUNK, _BYTES)
     chunks: list[Chunk] = []
@@ -233,8 +233,8 @@ def _streamed(path: Path, reading: Reading) -> Objects:
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
-    """Return the sequences of FASTA or FASTQ, with labels from the headers."""
-    ObjectStream(path, reading, 1, _BYTES)  # raises if an option means nothing for them
+    """Read FASTA or FASTQ; if `labelled`, labels are fields ``label=...`` (or another name) of the headers."""
+    ObjectStream(path, reading, 1, _BYTES)  # raises if an option does not apply to FASTA and FASTQ
     headers: list[str] = []
     parts = []
     for records in refuse_bombs(path, (fastq_records if ending_of(path) in FASTQ else fasta_records)(path)):
@@ -263,7 +263,7 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
 
 
 def _npz(path: Path, reading: Reading) -> Objects:
-    """Return the arrays of an ``.npz``."""
+    """Read objects and, if there are any, labels from the arrays of an ``.npz`` file."""
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(info.file_size for info in packed.infolist())

@@ -30,24 +30,25 @@ class Reading:
     Parameters
     ----------
     text : str or int, optional
-        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`: the
-        column called "text", else the only column of text, else all columns of numbers (rows are vectors).
+        Name or position of the column of a table that holds the strings. If `text`, `smiles` and `values` are all
+        missing, the objects are the strings of the column called "text", else those of the only column of text, else
+        the rows of all columns of numbers, as vectors.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. In an ``.npz``, the array of objects.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. In an ``.npz``, the array of the objects.
     series : bool, default=False
-        Rows of numbers are time series, not vectors. Empty cells at the end of a row are left out.
+        Whether rows of numbers are time series rather than vectors. Empty cells at the end of a row are ignored.
     label : str or int, optional
-        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers, with the labels;
-        by default the one called "label".
+        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers that holds the
+        labels; by default the one called "label" (in an ``.npz`` also "y", "labels" or "target").
     names : str or int, optional
         Column, or field of SDF, with names of the objects (``--id`` on the command line).
     time : str or int, optional
-        Column of times of a long table, in which a row is one time point of the series that the column `names` names.
-        The time points of a series are sorted by this column; `values` are its channels. Only for `read_objects`.
+        Column of times of a long table, in which each row is one time point of one series, the column `names` says of
+        which series, and the columns `values` are the channels. Rows are sorted by time. Only for `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
-        Order of the last axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
+        Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
     sep : str, optional
         Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
     encoding : str, default="utf-8"
@@ -57,8 +58,8 @@ class Reading:
     decimal : {".", ","}, default="."
         Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with another number of cells,
-        invalid SMILES, missing numbers. `read_objects` also skips objects without a label.
+        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with a wrong number of
+        cells, invalid SMILES, missing numbers. `read_objects` also skips objects without a label.
     skipped : path, optional
         A CSV file that lists the skipped rows.
 
@@ -118,26 +119,26 @@ class Reading:
         object.__setattr__(self, name, value)
 
     def _column(self, column: Any) -> Any:
-        """Return a column; a numeral is a position if columns have no names."""
+        """Return a column; if columns have no names, turn a numeral such as "2" into a position."""
         if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
             return int(column)
         return column
 
     @property
     def kind(self) -> str | None:
-        """Kind of objects that the options ask for, or None if the file decides."""
+        """Kind of objects that the options imply, such as "strings", or None if the file decides."""
         if self.series or self.time is not None or self.axes is not None:
             return "series"
         named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of the options `names` that differ from their defaults."""
+        """Return the names of those options, among `names`, whose values differ from the defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return a list of bad rows, or None if bad rows raise; with `begin`, it is empty."""
+        """Return the list that bad rows are added to, or None if bad rows raise; with `begin`, clear an older list."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -158,12 +159,13 @@ class Objects:
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
     labels : ndarray, shape (n,), optional
     names : list of str or of int, optional
-        Of FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. Of ``.smi`` and SDF:
-        those in the file. Of a table: the column that was asked for, or positions of rows (int) if some were skipped.
+        For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
+        SDF: the names in the file. For a table: the column given by the option ``names``; if there is none but bad rows
+        may be skipped, the positions of the rows (int).
     told : str, optional
-        A sentence about the columns that hold the objects, if no option named them.
+        A sentence that tells the user which columns hold the objects, if no option named them.
     skips : Skips, optional
-        Skipped rows: their number ``n``, and the ``first`` (its line, and the reason).
+        Skipped rows: their number ``n``, and the line and reason of the ``first``.
     lines : ndarray of int, shape (n,), optional
         Line of a text file in which each object begins.
     called : str
@@ -188,8 +190,8 @@ class Objects:
 class Choice:
     """Positions of the columns to read from a table.
 
-    `objects` is one column of strings or SMILES, or columns of numbers. `told` is a sentence about the objects, if no
-    option named their columns.
+    `objects` holds the position of one column of strings or SMILES, or those of columns of numbers. `told` tells the
+    user in a sentence which columns these are, if no option named them.
     """
 
     kind: str
@@ -200,7 +202,7 @@ class Choice:
 
     @property
     def positions(self) -> list[int]:
-        """All columns that are read."""
+        """Positions of all columns to read: objects, label and names."""
         return [*self.objects, *(j for j in (self.label, self.names) if j is not None)]
 
 
@@ -209,8 +211,8 @@ def choose(
 ) -> Choice:
     """Choose the columns to read from a table.
 
-    `header` holds the names of the columns, or any text for each if the file has no names. ``holds(j)`` returns
-    "numbers", "text" or None for column j. `kind` is the kind of the objects, if `reading` does not set it.
+    `header` holds the names of the columns, or any texts if columns have no names. ``holds(j)`` says what column j
+    holds: "numbers", "text" or None for anything else. `kind` is the kind of the objects unless `reading` implies one.
     """
     kind = reading.kind or kind
     if not header:
@@ -259,7 +261,7 @@ def choose(
 
 
 def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
-    """Raise if there are no columns of numbers, or several of one name."""
+    """Raise if `columns` is empty, or if the name of one of them occurs twice in the header."""
     if not columns:
         raise BadFile(
             path, "has no column of numbers besides labels and names; name a column of text (text= or --text)"
@@ -269,13 +271,13 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
 
 
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
-    """Return whether at least a `share` of the cells that are not missing are numbers; None if all are missing."""
+    """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
     return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
-    """Return whether a cell is written as a number."""
+    """Return whether the text of a cell is a number."""
     try:
         float(cell.replace(decimal, "."))
     except ValueError:
@@ -284,7 +286,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """Convert a column to int or float if all cells are finite numbers and none begins with a 0 as 007 does."""
+    """Convert cells to int or float if all are finite numbers without leading zeros (as in 007); else leave them."""
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
@@ -295,7 +297,7 @@ def typed(cells: list[str]) -> list[Any]:
 
 
 def _separator(text: Any) -> str:
-    """Return the separator of cells, one character."""
+    """Return the character that separates cells; `text` is that character or a name such as "tab"."""
     sep = _SEPARATORS.get(text, text)
     if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
         raise ValueError(
@@ -306,13 +308,13 @@ def _separator(text: Any) -> str:
 
 
 def ending_of(path: Path) -> str:
-    """Return the ending of a file in lower case, without ``.gz``."""
+    """Return the ending of a file name in lower case, such as ``.csv``, disregarding a final ``.gz``."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     return suffixes[-1] if suffixes else ""
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return the position of a column, or raise; `names` are the cells of the first row."""
+    """Return the position of a column given by name or position, or raise; `names` are the cells of the first row."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
@@ -340,13 +342,13 @@ _HEAD = ["line", "reason"]
 
 
 class Skips:
-    """Rows skipped while a file is read, in constant memory.
+    """List of the rows skipped while a file is read, in constant memory.
 
     Parameters
     ----------
     path : path, optional
-        CSV file of the skipped rows: the line where each begins (of Parquet the position), and the reason. It exists
-        only if rows were skipped.
+        CSV file to write, with the line where each skipped row begins (for Parquet, its position) and the reason. It is
+        created only if rows are skipped.
 
     Attributes
     ----------
@@ -361,7 +363,7 @@ class Skips:
         self.first: tuple[int, str] | None = None
 
     def begin(self) -> None:
-        """Forget all rows, because the file is read from its beginning."""
+        """Clear the list and delete its CSV file, before the source is read from its beginning."""
         self.n, self.first = 0, None
         if self.path is None or not self.path.exists():
             return
@@ -373,7 +375,7 @@ class Skips:
         self.path.unlink()
 
     def sort(self) -> None:
-        """Sort the list by lines."""
+        """Sort the CSV file by line."""
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:
@@ -382,7 +384,7 @@ class Skips:
             csv.writer(file).writerows([head, *sorted(rows, key=lambda row: int(row[0]))])
 
     def add(self, line: int, why: str) -> None:
-        """List a row."""
+        """Add the row that begins at `line`, with the reason."""
         if self.first is None or line < self.first[0]:
             self.first = line, why
         self.n += 1

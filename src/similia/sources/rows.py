@@ -1,8 +1,8 @@
 """Read Parquet files, .npy arrays and iterables by rows.
 
-Arrow unpacks a page as far as its header says. The longest entry of a dictionary bounds the rows of one batch, since a
-hostile file may repeat such an entry at no cost. Rows of arrays are read, not mapped, since pages of a map count as
-memory of the process. A header is believed only if it agrees with the size of the file, and nothing is unpickled.
+Memory stays bounded even if a file is hostile. A Parquet file can repeat a long entry of a dictionary at no cost, so
+the longest entry bounds the number of rows of one batch. Rows of arrays are read, not mapped, since mapped pages count
+as memory of the process. The header of an array must agree with the size of the file. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROWS = 1000  # rows read at once: they fit into the caches, also if some are fa
 
 @contextmanager
 def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file; convert errors of Arrow to `BadFile`."""
+    """Return a context with an open Parquet file, which raises `BadFile` in place of Arrow's errors."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -48,7 +48,7 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
 
 
 class ParquetTable:
-    """Objects, labels (as stored) and names (as text) of a Parquet file."""
+    """Read the objects, labels (as stored) and names (as text) of a Parquet file."""
 
     def __init__(self, path: Path, reading: Reading, skips: Skips | None = None, kind: str | None = None) -> None:
         self.path, self.size, self.skips = path, path.stat().st_size, skips
@@ -73,7 +73,7 @@ class ParquetTable:
             raise BadFile(path, "holds no rows")
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield the columns from row `start` on."""
+        """Yield the rows from number `start` on as `Records`."""
         row = end = 0
         columns = list(dict.fromkeys(field.name for field in [*self.fields, *self.labels, *self.names]))
         with parquet_file(self.path, pre_buffer=False, buffer_size=2**20) as file:
@@ -98,7 +98,7 @@ class ParquetTable:
             raise BadFile(self.path, f"holds {row} rows, but {self.n} by its footer; is it damaged?")
 
     def _columns(self, arrow: Any, row: int) -> tuple[Any, ...]:
-        """Return objects (strings, or numbers with NaN for missing ones), labels and names from row `row` on."""
+        """Return the columns of an Arrow batch that begins at row number `row`: objects, labels, names."""
         if self.is_numeric:
             objects: list[Any] = [_numbers(_column(arrow, field)) for field in self.fields]
         else:
@@ -107,7 +107,7 @@ class ParquetTable:
         return (*objects, *labels, *(self._named(field, _column(arrow, field)) for field in self.names))
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return rows whose objects are not null, and their positions in the file; list the others or raise."""
+        """Return the rows whose object is not null, and their positions in the file; skip the others or raise."""
         numbers = first + np.arange(arrow.num_rows)
         if self.is_numeric:  # `Converter` handles missing numbers
             return arrow, numbers
@@ -127,13 +127,13 @@ class ParquetTable:
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
-        """Return how many rows take about `max_bytes`."""
+        """Return how many rows of a row group to read at once: at most `chunk`, and of about `max_bytes`."""
         longest = about.total_byte_size // max(1, about.num_rows)
         texts = [field for field in [*self.fields, *self.names] if _is_text(field.type) is not None]
         if not texts:
             return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
         columns = list(dict.fromkeys(field.name for field in texts))
-        # Not about.column(j): where statistics are damaged, that ends the process (pyarrow 26), and reading raises.
+        # Not about.column(j): with damaged statistics, it crashes the process (pyarrow 26), whereas reading raises.
         with parquet_file(self.path, read_dictionary=columns, pre_buffer=False, buffer_size=2**20) as file:
             for first in islice(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), 1):
                 for field in texts:
@@ -143,7 +143,7 @@ class ParquetTable:
         return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
 
     def _parquet_strings(self, array: Any, row: int) -> StringBatch:
-        """Return an Arrow array as a batch; `row` is the position of its first entry in the file."""
+        """Return an Arrow array as a `StringBatch`; `row` is the position of its first entry in the file."""
         values, bounds = _bytes_of(array)
         if not self.text:
             return StringBatch(values, bounds, True)
@@ -156,7 +156,7 @@ class ParquetTable:
             ) from None
 
     def _named(self, field: Any, array: Any) -> StringBatch:
-        """Return an Arrow array as text, with "" for missing values."""
+        """Return an Arrow array of names as text, with "" for missing names."""
         import pyarrow as pa
 
         try:
@@ -187,14 +187,14 @@ def _holds(kind: Any) -> str | None:
 
 
 def _numbers(array: Any) -> npt.NDArray[np.float64]:
-    """Return an Arrow array of numbers as float64, with NaN for missing ones."""
+    """Return an Arrow array of numbers as float64, with NaN for missing values."""
     import pyarrow as pa
 
     return array.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
 
 
 def _plain(array: Any) -> npt.NDArray[np.object_]:
-    """Return an Arrow array as Python objects."""
+    """Return an Arrow array as a numpy array of Python objects."""
     values = np.empty(len(array), dtype=object)
     values[:] = array.to_pylist()
     return values
@@ -205,7 +205,7 @@ def _decoded(array: Any) -> Any:
 
 
 def _bytes_of(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of the strings of an Arrow array, and their offsets."""
+    """Return the joined bytes of the strings of an Arrow array, and the offsets of the strings in them."""
     import pyarrow as pa
 
     array = _decoded(array).cast(pa.large_binary())
@@ -218,11 +218,11 @@ def _column(batch: Any, field: Any) -> Any:
     return batch.column(batch.schema.names.index(field.name))
 
 
-_MOST_HEADER = 2**14  # bytes of a header; numpy refuses headers above 10,000 bytes, but reads them first
+_MOST_HEADER = 2**14  # bytes read for a header; numpy refuses headers above 10,000 bytes only after reading them
 
 
 class NpyRows:
-    """Rows of a 2-D array of numbers in a .npy file."""
+    """Read the rows of a 2-D array of numbers in a .npy file."""
 
     kind = "vectors"
 
@@ -247,7 +247,7 @@ class NpyRows:
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield rows from `start` on."""
+        """Yield the rows from number `start` on as `Records`; list rows with NaN or infinity as skipped, or raise."""
         row = self.dtype.itemsize * self.width
         if row > record_limit():
             raise BadFile(self.path, f"it takes {row} bytes, more than {record_limit()}; raise max_memory", at="row 0")
@@ -266,7 +266,7 @@ class NpyRows:
                 yield Records(kept, ends[good], position=self.offset + stop * row, rows=first + good)
 
     def _rows(self, start: int, stop: int) -> npt.NDArray:
-        if self.fortran:  # rows lie scattered; the map is opened anew each time, so that its pages are let go
+        if self.fortran:  # rows are scattered; the file is mapped anew each time, so that its pages are released
             shape = (self.n, self.width)
             rows = np.memmap(self.path, self.dtype, "r", self.offset, shape, "F")[start:stop]
         else:
@@ -282,9 +282,10 @@ OF_ARRAYS = ("series", "sets", "vectors")  # kinds of objects that arrays can re
 
 
 class Items:
-    """Objects of an iterable: strings, series, graphs, batches (`similia.objects`), or the rows of a 2-D array.
+    """Read an iterable of strings, series, graphs or batches (`similia.objects`), or the rows of a 2-D array.
 
-    If the items are arrays, `of_arrays` is True and `kind` is one of `OF_ARRAYS`, by default "series".
+    If the items are arrays, `of_arrays` is True, and `kind` says what an array is: one of `OF_ARRAYS`, by default
+    "series".
     """
 
     of_arrays = False
@@ -316,7 +317,7 @@ class Items:
         self._items = self._converted
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield the objects from number `start` on."""
+        """Yield the objects from number `start` on as `Records`."""
         if self._source is None:
             raise ValueError("this generator was read before; make a new one")
         row = end = 0
@@ -334,7 +335,7 @@ class Items:
             yield self._source[start : start + chunk]
 
     def _converted(self, chunk: int, max_bytes: int) -> Iterator[Any]:
-        """Yield batches of `chunk` items, or of fewer items that take about `max_bytes`."""
+        """Convert the items to batches of `chunk` items each, or of fewer if these take about `max_bytes`."""
         items: list[Any] = []
         size = passed = 0
         source = self._source
@@ -357,13 +358,13 @@ class Items:
 
 
 def _check_kind(wanted: str | None, found: str) -> None:
-    """Raise if a kind was asked for that the iterable does not hold."""
+    """Raise if the caller asked for another kind of objects than the iterable holds."""
     if wanted not in (None, found):
         raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; leave kind out")
 
 
 def kind_of_item(item: Any) -> str:
-    """Return the kind of an item of an iterable, or raise."""
+    """Return the kind of an item of an iterable, such as "strings"; raise TypeError for an unsupported item."""
     item = item.as_py() if hasattr(item, "as_py") else item
     if isinstance(item, Batch):
         return item.kind
@@ -389,7 +390,7 @@ def _reader(kind: str) -> Callable[[Any], Any]:
 
 
 def _as_vectors(items: list[Any]) -> Any:
-    """Return arrays of one length as the rows of a matrix."""
+    """Stack vectors, which must have equal lengths, as the rows of a matrix."""
     rows = [np.asarray(item) for item in items]
     for i, row in enumerate(rows):
         if row.ndim != 1 or len(row) != len(rows[0]):
@@ -398,7 +399,7 @@ def _as_vectors(items: list[Any]) -> Any:
 
 
 def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
-    """Return ``read(items)``; errors count from the beginning of the iterable, where the items begin at `first`."""
+    """Return ``read(items)``; if it raises, add `first`, the position of the first item, to the index in the error."""
     try:
         return read(items)
     except BadItem as error:
@@ -406,7 +407,7 @@ def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
 
 
 def _sizes(batch: Any) -> np.ndarray:
-    """Return the cumulative sizes of the objects in bytes, approximately."""
+    """Return the approximate cumulative sizes of the objects in bytes."""
     if isinstance(batch, np.ndarray):
         return np.arange(1, len(batch) + 1) * (batch.nbytes // len(batch))
     if isinstance(batch, GraphBatch):

@@ -1,4 +1,4 @@
-"""Read time series: folders with a file for each, long tables with a row for each time point, and ``.ts`` files.
+"""Read time series: folders with one file per series, long tables with one row per time point, and ``.ts`` files.
 
 https://timeseriesclassification.com defines the ``.ts`` format, which aeon and sktime also read. After comments (``#``,
 ``%``) and a header (lines ``@name value``, the last one ``@data``) comes one series per line: dimensions separated by
@@ -42,7 +42,7 @@ def array_of(path: Path) -> npt.NDArray:
 
 
 def series_folder(path: Path, reading: Reading) -> Objects:
-    """Return a folder of series, a file for each; subfolders are classes."""
+    """Read a folder with one file per series; if all files lie in subfolders, names of subfolders are the labels."""
     files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
     files = [p for p in files if ending_of(p) in TABLES | ROWS | {".txt"}]
     if not files:
@@ -84,7 +84,7 @@ def series_folder(path: Path, reading: Reading) -> Objects:
 
 
 def _points(path: Path, reading: Reading) -> npt.NDArray:
-    """Return the time points of one series, shape (length, n_channels)."""
+    """Read the file of one series as an array, shape (length, n_channels)."""
     if ending_of(path) == ".npy":
         points = array_of(path)
         return points[:, None] if points.ndim == 1 else points
@@ -99,7 +99,7 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
 
 
 class _Frame:
-    """Columns by name, as `series_from_long` takes them."""
+    """A dict of columns with the part of a data frame's interface that `series_from_long` uses."""
 
     def __init__(self, columns: dict[str, npt.NDArray]) -> None:
         self.columns, self._columns = list(columns), columns
@@ -112,7 +112,7 @@ class _Frame:
 
 
 def long_table(path: Path, reading: Reading) -> Objects:
-    """Return the series of a long table: a row is one time point of one series."""
+    """Read series from a long table, in which each row is one time point of one series."""
     if reading.names is None:
         raise BadFile(path, "is read as a long table (--time): name the column of the series, too (names= or --id)")
     cells, lines, header, choice = _columns_of(path, reading)
@@ -153,7 +153,10 @@ def long_table(path: Path, reading: Reading) -> Objects:
 
 
 def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
-    """Return time, id, label (or None) and values of a long table as lists, the line of each row, and the header."""
+    """Return the columns of a long table, the line of each row (None for Parquet), the header, and positions of values.
+
+    The columns are lists, in this order: times, ids of series, labels (None if there are none), columns of values.
+    """
     if ending_of(path) == ".parquet":
         from similia.sources.rows import ParquetTable
 
@@ -179,7 +182,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
-    """Return cells as numbers; NaN for cells that hold no number."""
+    """Return cells as numbers, with NaN for cells that are not numbers."""
 
     def number(cell: Any) -> float:
         if isinstance(cell, str):
@@ -190,7 +193,7 @@ def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
 
 
 def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
-    """Return times as values that can be sorted (None for invalid ones), and a word for them."""
+    """Return times as sortable values (None if invalid), and what a valid time is called in messages."""
     if not all(isinstance(cell, str) for cell in cells):
         return [None if _is_missing(cell) else cell for cell in cells], "time"
     if looks_numeric(cells, decimal):
@@ -209,7 +212,7 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 def _labels_of(
     path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each series; rows of a series may lack it, but must not have different ones."""
+    """Return the label of each series of `found`, "" if no row has one; raise if rows of a series disagree."""
     label: dict[Any, Any] = {}
     for i in good:
         if _is_missing(labels[i]):
@@ -240,10 +243,9 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
     Returns
     -------
     series : SeriesBatch
-        Of float64; dimensions are channels.
+        Series of float64; the dimensions of the file are their channels.
     y : ndarray, shape (n,), or None
-        Labels as str, as they are written; with ``@targetLabel true`` numbers as float64; None with
-        ``@classLabel false``.
+        Labels as written (str); with ``@targetLabel true``, numbers (float64); with ``@classLabel false``, None.
 
     Raises
     ------
@@ -287,7 +289,7 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
 
 
 class _Lines:
-    """The lines that are neither empty nor comments; remembers the number of the last one."""
+    """Iterate over the lines that are neither empty nor comments; `number` is that of the current line, from 1."""
 
     def __init__(self, file: TextIO) -> None:
         self.file = file
@@ -301,7 +303,7 @@ class _Lines:
 
 
 def _read_header(lines: _Lines) -> dict[str, str]:
-    """Return what follows each ``@name`` (the name in lower case); stop after ``@data``."""
+    """Read the header up to ``@data``; return a dict from each ``@name``, in lower case, to the text behind it."""
     header: dict[str, str] = {}
     for line in lines:
         name, *words = line.split()
@@ -330,7 +332,7 @@ def _label_type(header: dict[str, str]) -> type[str] | type[float] | None:
 
 
 def _read_label(text: str, label_type: type[str] | type[float], known: list[str]) -> str | float:
-    """Return the label of a series; a label must be one of those the header lists, if it lists any."""
+    """Return the label of a series; raise if the header lists labels (`known`) and this is none of them."""
     if label_type is float:
         target = _ts_numbers(text, "the target")
         if len(target) > 1:
@@ -347,7 +349,7 @@ def _read_label(text: str, label_type: type[str] | type[float], known: list[str]
 def _read_series(
     dimensions: list[str], header: dict[str, str], before: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
-    """Return one series, shape (length, n_dimensions), held against the header and the first series."""
+    """Return one series, shape (length, n_dimensions); raise if it contradicts the header or the first series."""
     expected = int(header.get("@dimensions", before[0].shape[1] if before else len(dimensions)))
     expected = 1 if header.get("@univariate") == "true" else expected
     if len(dimensions) != expected or not dimensions:
@@ -366,7 +368,7 @@ def _read_series(
 
 
 def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
-    """Return numbers separated by commas, all of them finite."""
+    """Parse finite numbers separated by commas; `name` is what a message calls them."""
     words = text.split(",")
     try:
         values = np.array([float(word) for word in words])

@@ -29,14 +29,14 @@ class Chunk:
     objects : StringBatch, ndarray or another batch
         Objects of the kind of the source.
     names : list of str or of int, optional
-        First words of the headers of FASTA and FASTQ; the column of a table that `open_stream` was asked for; names in
-        ``.smi`` and SDF. Where bad rows are skipped and there are no names, the number of each row in the file (int).
+        For FASTA and FASTQ, the first word of each header; for a table, the column given by the option ``names``; for
+        ``.smi`` and SDF, the names in the file. Without names, but if bad rows may be skipped: positions of rows (int).
     start, stop : int
         Positions of the objects in the source, from 0, `stop` excluded.
     bytes_read : int
-        Position in the file, in compressed bytes for ``.gz``.
+        Number of bytes of the file read so far; for ``.gz``, of the compressed file.
     labels : list, optional
-        Labels as they are in the file, if it has some.
+        Labels as stored in the file, if it has labels.
     lines : ndarray of int, shape (stop - start,), optional
         Line of a text file in which each object begins, from 1.
     """
@@ -62,7 +62,7 @@ class Source(ABC):
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     source : str
-        The path as it was given, or the type of the collection.
+        The path as given, or the name of the type of the iterable.
     n : int or None
         Number of objects, if it is known before they are read.
     size : int or None
@@ -70,13 +70,13 @@ class Source(ABC):
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        A sentence about the columns that hold the objects, if no option named them.
+        A sentence that tells the user which columns hold the objects, if no option named them.
     columns : sequence of str
         Names of the columns of a table that hold the objects (positions if they have no names).
     reading : Reading
         Options with which a file is read.
     skips : Skips or None
-        Rows left out with ``on_error="skip"``: their number ``n``, and the ``first`` (its line, and the reason).
+        Rows left out with ``on_error="skip"``: their number ``n``, and the line and reason of the ``first``.
     at_end : callable or None
         Called with the source whenever it has been read to its end.
     """
@@ -99,7 +99,7 @@ class Source(ABC):
 
     @abstractmethod
     def chunks(self, start: int = 0) -> Chunks:
-        """Yield the objects from number `start` on."""
+        """Yield the objects from position `start` on, in chunks."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -120,7 +120,7 @@ class Source(ABC):
 
 
 class Held(Source):
-    """Objects in memory as a source: files that can only be read as a whole, data sets."""
+    """Source of objects that are in memory: a data set, or a file that can only be read as a whole."""
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
@@ -159,7 +159,7 @@ _Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, byt
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
     """Read a source once; return the number of its objects, a uniform sample, and the positions of the sample.
 
-    Each object draws a random number. The objects with the `most` smallest ones are kept, fewer if these take more
+    Each object is given a random number. The `most` objects with the smallest numbers are kept, fewer if they take more
     than `max_bytes`. The sample does not depend on the chunks, and memory is constant.
     """
     rng, limit, n = np.random.default_rng(random_state), np.inf, 0
@@ -180,7 +180,7 @@ def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tupl
 
 
 def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
-    """Return the objects that drew the smallest numbers as one part, in the order of the source."""
+    """Join parts, keeping the objects with the smallest random numbers in the order of the source."""
     drawn, sizes, positions = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
     order = np.argsort(drawn, kind="stable")[:most]
     fit = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right")))
@@ -190,7 +190,7 @@ def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
 
 
 def _sizes(objects: Any) -> _Ints:
-    """Return the bytes of vectors, the letters of strings, and 0 for other objects, which are in memory anyway."""
+    """Return the size of each object: bytes of a vector, letters of a string, 0 for objects of other kinds."""
     if isinstance(objects, np.ndarray):
         return np.full(len(objects), objects[0].nbytes)
     return np.diff(objects.offsets) if isinstance(objects, StringBatch) else np.zeros(len(objects), np.int64)

@@ -1,7 +1,7 @@
 """Read objects from files of any length and from iterables, a chunk at a time in constant memory.
 
-Memory holds a chunk and a block of the file. On one core, 10^6 strings of 100 letters take 0.6 s from FASTA, 0.3 s from
-CSV (1.3 s with quotes) and 0.4 s from Parquet.
+Memory holds one chunk and one block of the file. On one core, 10^6 strings of 100 letters take 0.6 s from FASTA, 0.3 s
+from CSV (1.3 s with quotes) and 0.4 s from Parquet.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _MEANINGLESS = {  # options that do not apply to files with an ending
 
 
 class ObjectStream(Source):
-    """Objects of a file or an iterable; `open_stream` makes it, and `Source` describes its attributes.
+    """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
 
-    After reading, ``empty`` holds the number of empty strings of a table and the place of the first one.
+    If `at_end` is set, ``empty`` holds, after reading, the number of empty strings of a table and where the first is.
     """
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
@@ -74,7 +74,7 @@ class ObjectStream(Source):
             return
         self._path, self.source, self._ending = Path(source), str(source), ending_of(Path(source))
         self.size = _size(self._path)
-        self.skips = reading.skips(begin=False)  # `chunks` begins
+        self.skips = reading.skips(begin=False)  # `chunks` calls begin()
         self._open(self._path)
         if self.kind == "graphs":
             from similia.objects.molecules import import_rdkit
@@ -83,7 +83,7 @@ class ObjectStream(Source):
             self._max_bytes = max(1, max_bytes // PER_LETTER)
 
     def _open(self, path: Path) -> None:
-        """Find out what a file holds."""
+        """Find out what kind of objects a file holds, and whether it has labels and names."""
         reading, ending = self.reading, self._ending
         packed_rows = ending in ROWS and path.suffix.lower() == ".gz"
         if is_table(path, reading) and not packed_rows:
@@ -108,7 +108,7 @@ class ObjectStream(Source):
                 self.reading, self._named = replace(reading, label=label), True
 
     def _open_table(self, path: Path) -> None:
-        """Choose the columns of a table."""
+        """Choose the columns to read from a table."""
         reading = self.reading
         if reading.time is not None:
             raise BadFile(path, "is a long table (time=), which is read as a whole; use similia.sources.read_objects")
@@ -124,7 +124,7 @@ class ObjectStream(Source):
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
     def _refuse(self, source: Any, *options: str) -> None:
-        """Raise if one of these options is given, because none of them applies to the source."""
+        """Raise if one of the named options is set, since they do not apply to the source."""
         given = self.reading.is_set(*options)
         if given:
             raise meaningless(source, given[0], getattr(self, "_ending", ""))
@@ -134,12 +134,12 @@ class ObjectStream(Source):
         return "molecules" if self.kind == "graphs" and self._path is not None else self.kind
 
     def read_arrays_as(self, kind: str | None) -> None:
-        """Read the arrays of an iterable as `kind`, unless it is None; other sources stay as they are."""
+        """If the source is an iterable of arrays and `kind` is not None, read each array as an object of that kind."""
         if isinstance(self._rows, Items) and self._rows.of_arrays and kind is not None:
             self.kind = self._rows.kind = kind
 
     def fingerprint(self) -> str:
-        """Return a digest of the bytes of the file and of how its objects are read, but not of names and labels.
+        """Return a digest of the file and of the options that determine its objects (not their names and labels).
 
         The file is read once, in constant memory, at about 1 GB a second. An iterable raises ValueError.
         """
@@ -156,13 +156,13 @@ class ObjectStream(Source):
         return digest.hexdigest()
 
     def chunks(self, start: int = 0) -> Chunks:
-        """Yield the chunks of the objects from number `start` on; the objects before it are read and dropped.
+        """Yield the objects from position `start` on in chunks; earlier objects are read and dropped.
 
         Raises
         ------
         ValueError
             If `start` is behind the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
-            (a row of a table with quotes a sixteenth). The message names the line, or the position of the row or item.
+            (in a table with quotes, more than a sixteenth). The message names the line, row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """
@@ -181,7 +181,7 @@ class ObjectStream(Source):
         return self._watched(self._cut(self._after(start, records) if skips else records, start))
 
     def _watched(self, chunks: Iterator[Chunk]) -> Chunks:
-        """Yield chunks; at the end, count the empty strings of a table and call `at_end`."""
+        """Yield the chunks and count the empty strings of a table; at the end, set ``empty`` and call `at_end`."""
         count, first = 0, ""
         counts = self.at_end is not None and self.kind == "strings" and is_table(self._path, self.reading)
         for chunk in chunks:
@@ -207,7 +207,7 @@ class ObjectStream(Source):
         return (fasta_records if self._ending in FASTA else fastq_records)(path)
 
     def _after(self, start: int, records: Iterator[Records]) -> Iterator[Records]:
-        """Yield the records from number `start` on."""
+        """Yield the records from number `start` on; raise if there are fewer than `start`."""
         passed = 0
         for part in records:
             n = len(part.ends)
@@ -218,9 +218,9 @@ class ObjectStream(Source):
             raise BadFile(self.source, f"holds {passed} objects; start={start} is behind its end")
 
     def _cut(self, records: Iterator[Records], start: int) -> Iterator[Chunk]:
-        """Yield records as chunks that begin at object `start`."""
+        """Regroup records into chunks; the first record is the object at position `start`."""
         pieces: list[Records] = []
-        n = begin = behind = 0  # objects in `pieces`, and positions in the file
+        n = begin = behind = 0  # n: objects in `pieces`; begin, behind: positions in the file
         first = start
         for part in records:
             a, stop = 0, len(part.ends)
@@ -244,7 +244,7 @@ class ObjectStream(Source):
             raise BadFile(self.source, f"holds no good row; the first bad one is in line {line}: {why}")
 
     def _joined(self, pieces: list[Records], start: int, n: int) -> Chunk:
-        """Join `n` records of several blocks into one chunk."""
+        """Join the `n` records of all pieces into one chunk, whose first object has the position `start`."""
         objects = [part.columns[0] for part in pieces]
         labels: list[Any] = []
         names: list[Any] = []
@@ -270,7 +270,7 @@ class ObjectStream(Source):
 
 
 def is_table(path: Path | None, reading: Reading) -> bool:
-    """Return whether a file is a table, which its ending or a separator in `reading` tells."""
+    """Return whether a file is a table, either by its ending or because `reading` gives a separator."""
     if path is None:
         return False
     ending = ending_of(path)
@@ -278,7 +278,7 @@ def is_table(path: Path | None, reading: Reading) -> bool:
 
 
 def unknown_ending(path: Path, others: Iterable[str] = ()) -> BadFile:
-    """Return the error about a file with an unknown ending."""
+    """Return the error for a file with an unknown ending; `others` are known endings besides `STREAMED`."""
     if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
         return BadFile(path, "has an unknown ending; save the sheet as CSV (UTF-8)")
     known = ", ".join(sorted(STREAMED | set(others)))
@@ -290,7 +290,7 @@ def unknown_ending(path: Path, others: Iterable[str] = ()) -> BadFile:
 
 
 def meaningless(source: Any, option: str, ending: str) -> BadFile:
-    """Return the error about an option that does not apply to a source."""
+    """Return the error for an option that does not apply to a source."""
     if option == "names" and ending in FASTA | FASTQ | {".smi"}:
         return BadFile(source, "names its records itself; drop names (--id), which is for tables")
     if option == "smiles":
@@ -302,7 +302,7 @@ def meaningless(source: Any, option: str, ending: str) -> BadFile:
 
 
 def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
-    """Open a text table; raise if its first line contradicts `reading`."""
+    """Open a text table; raise if its first line contradicts the separator or the `header` of `reading`."""
     sep = reading.sep or delimiter_of(path)
     table = Table(path, sep, reading.header, reading.encoding, skips, reading.series)
     if len(table.first) == 1 and reading.sep is None:
@@ -319,7 +319,7 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
 
 
 def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[Choice, list[str]]:
-    """Return the columns to read from a text table, and the names (or positions) of all columns."""
+    """Choose the columns to read from a text table; return the choice and the names (or positions) of all columns."""
     head = cache(table.head)  # read only if the options do not name the columns
 
     def holds(j: int) -> str | None:
@@ -331,7 +331,7 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Raise if the names of the columns are numbers; an increasing count such as 0, 1, 2 is allowed."""
+    """Raise if all column names are numbers, as in a file without header, unless they are increasing integers."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
     numbers = [float(name.strip()) for name in names]
@@ -346,7 +346,7 @@ def _check_header(path: Path, names: list[str]) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file in bytes; if it is missing, the message also explains how to pass objects."""
+    """Return the size of a file in bytes; if there is no such file, the error also explains how to pass objects."""
     try:
         return path.stat().st_size
     except OSError as error:

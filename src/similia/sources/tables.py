@@ -1,9 +1,10 @@
 """Read columns of CSV and TSV tables as objects, a block of rows at a time.
 
-Numpy cuts blocks without quotes whose rows have equally many cells; the csv module reads all others, from block to
-block while a quoted cell goes on. Tests hold the two equal. ``pyarrow.csv`` reads 95 MB in a third of the time (with
-quotes an eighth) and twice the memory, but is not used: its errors name no line, it accepts NUL bytes and letters
-behind a closing quote, refuses cells longer than a block, and tells neither the line nor the end of a row.
+Blocks without quotes whose rows have equal numbers of cells are split with numpy. All others are read with the csv
+module, across blocks while a quoted cell is open. Tests check that both give the same rows. ``pyarrow.csv`` reads 95 MB
+in a third of the time (an eighth with quotes) and twice the memory. It is not used because its errors name no line, it
+accepts NUL bytes and letters behind a closing quote, it refuses cells longer than a block, and it does not report where
+rows begin and end.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from similia.sources.text import read_mol_blocks
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _MANY = 8  # with more columns than this, the csv module is faster than numpy, which cuts them one by one
-_LOOKED_AT = 1000  # rows that show what the columns hold
-PER_LETTER = 2**6  # bytes of a molecule for each letter of its SMILES: an atom, a bond in both directions
+_LOOKED_AT = 1000  # number of rows that decide which columns hold numbers
+PER_LETTER = 2**6  # bytes of a graph per letter of its SMILES: an atom, and a bond in both directions
 _LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
 _SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
 
 
 def delimiter_of(path: Any) -> str:
-    """Return the delimiter of files with this ending, or raise."""
+    """Return the delimiter of cells that the ending of a file implies, or raise for other endings."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() in _DELIMITERS]
     if not suffixes:
         raise BadFile(
@@ -65,7 +66,7 @@ class Table:
     """A CSV or TSV table; `first` holds the cells of its first row.
 
     With `header`, the first row holds the names of the columns. With `pad`, rows shorter than the first are filled with
-    empty cells. `skips` lists rows with too many or too few cells; without it they raise.
+    empty cells. Rows with too many or too few cells are listed in `skips`; if it is None, they raise.
     """
 
     def __init__(
@@ -76,12 +77,12 @@ class Table:
         self.first = next(iter(self._begin(1)), [])
 
     def head(self) -> list[list[str]]:
-        """Return the first rows below the header, without those that have more or fewer cells than it."""
+        """Return some rows from the start of the table, without the header and rows of another length than it."""
         rows = self._begin(self.header + _LOOKED_AT)[self.header :]
         return [row for row in rows if len(row) == len(self.first)]
 
     def _begin(self, most: int) -> list[list[str]]:
-        """Return the first rows: at most `most`, and as many as the first blocks hold."""
+        """Return rows from the start of the table, header included: about one block of them, and at most `most`."""
         found: list[list[str]] = []
         with Blocks(self.path, self.encoding) as blocks:
             rows = _Rows(blocks, self)
@@ -92,11 +93,11 @@ class Table:
         return found
 
     def position_of(self, column: str | int) -> int:
-        """Return the position of a column, or raise."""
+        """Return the position of a column, given by name or position, or raise if there is no such column."""
         return position_of(self.path, column, self.first, self.header)
 
     def records(self, positions: list[int]) -> Iterator[Records]:
-        """Yield the columns at `positions`."""
+        """Yield all rows as `Records` with the columns at `positions`."""
         found = False
         with Blocks(self.path, self.encoding) as blocks:
             rows = _Rows(blocks, self, len(self.first))
@@ -112,9 +113,9 @@ class Table:
 
 
 class _Rows:
-    """Rows of a table, block by block.
+    """Read the rows of a table block by block.
 
-    `width` is the number of cells of each row (0 for any number); `row` counts the rows read, without the header.
+    `width` is the required number of cells per row (0 for any number). `row` counts the rows read, without the header.
     """
 
     def __init__(self, blocks: Blocks, table: Table, width: int = 0) -> None:
@@ -123,16 +124,16 @@ class _Rows:
         self.delimiter, self.quotes = table.sep, table.sep != "\t"
         self.limit = max(1, blocks.limit // WIDE_SHARE)
         self.blocks = blocks.split(whole_lines)
-        self._ends: list[int] = []  # of the lines that the csv module was given, from the block's first on
-        self._done = 0  # lines of whole rows
+        self._ends: list[int] = []  # ends of the lines given to the csv module, from the block's first line on
+        self._done = 0  # how many of these lines belong to complete rows
 
     def records(self, block: bytes, positions: list[int]) -> Records:
-        """Return the columns at `positions` of the rows of a block."""
+        """Return the rows of a block as `Records` with the columns at `positions`."""
         plain = self._plain(block, positions) if len(positions) <= _MANY else None
         return plain or self._general(block, positions)
 
     def _plain(self, block: bytes, positions: list[int]) -> Records | None:
-        """Return the rows of a block without quotes and with equally many cells in each row; None for others."""
+        """Split a block with numpy, or return None if it has quotes or rows of different numbers of cells."""
         if (self.quotes and b'"' in block) or not self.delimiter.isascii():
             return None
         buffer, starts, ends, behind, _ = find_lines(block, self.at)
@@ -154,7 +155,7 @@ class _Rows:
         return Records(columns, behind[full], self.at.line + full, rows, position=self.at.position)
 
     def _general(self, block: bytes, positions: list[int]) -> Records:
-        """Return the rows of any block."""
+        """Read any block with the csv module."""
         line = self.at.line
         fields, (begins, lines, rows) = self.read(block, *positions)
         columns = [fields] if len(positions) == 1 else zip(*fields, strict=True) if fields else [()] * len(positions)
@@ -162,11 +163,11 @@ class _Rows:
         return Records(batches, np.array(self._ends)[lines - 1], line + begins, rows, position=self.at.position)
 
     def read(self, block: bytes, *positions: Any, most: int | None = None) -> tuple[list[Any], Int]:
-        """Return the cells at `positions` of the rows of a block (at most `most`), and an array of three rows.
+        """Return the cells at `positions` of at most `most` rows of a block, and three numbers for each row.
 
-        The array has a column for each row of the table: the lines before it, the lines up to its end, both counted
-        from the beginning of the block, and its number in the table. Rows are not kept as lists, since thousands of
-        lists trigger the garbage collector.
+        The numbers, an array (3, n_rows), are the number of lines of the block before the row, the number of lines up
+        to its end, and the position of the row in the table. Only the cells at `positions` are kept, since thousands of
+        lists of cells trigger the garbage collector.
         """
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         line, self._ends, self._done = self.at.line, [], 0
@@ -196,7 +197,7 @@ class _Rows:
         return fields, np.array(places, np.int64).reshape(-1, 3).T
 
     def _accepts(self, row: list[str], line: int) -> bool:
-        """Return whether to use a row of another width: pad it, list it as skipped, or raise."""
+        """For a row of another width, pad it and return True, list it as skipped and return False, or raise."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -211,7 +212,7 @@ class _Rows:
         raise BadFile(self.path, f"{found}; {why}", at=f"line {line}")
 
     def _lines(self, block: bytes) -> Iterator[str]:
-        """Yield the lines of a block, and of the next ones while a row goes on."""
+        """Yield the lines of a block and, while a quoted cell is open at its end, the lines of the next blocks."""
         begin, first = self.at.offset, self.at.line
         while True:
             raws = block.splitlines(keepends=True)
@@ -232,7 +233,7 @@ class _Rows:
 
 
 class _Readers:
-    """Number of running calls of the csv module, and the limit of cells to restore, which is global."""
+    """Number of csv readers at work in all threads, and the csv module's global cell limit, to be restored."""
 
     lock = Lock()
     n = limit = 0
@@ -240,7 +241,7 @@ class _Readers:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Lift the csv module's limit on the length of cells; the last of several threads restores it."""
+    """Return a context without the csv module's limit on cell length; the last thread that leaves restores it."""
     with _Readers.lock:
         if _Readers.n == 0:
             _Readers.limit = csv.field_size_limit(sys.maxsize)
@@ -257,8 +258,8 @@ def _long_fields() -> Iterator[None]:
 class Converter:
     """Turn the columns of a table or of a file of molecules into objects.
 
-    `header` holds the names of the columns, for messages. `skips` lists bad rows; without it they raise. With `sdf`,
-    molecules are blocks of an SDF rather than SMILES.
+    `header` holds the names of the columns, for messages. Bad rows are listed in `skips`; if it is None, they raise.
+    With `sdf`, molecules are blocks of an SDF rather than SMILES.
     """
 
     def __init__(
@@ -270,7 +271,7 @@ class Converter:
         )  # fmt: skip
 
     def records(self, records: Iterator[Records], max_bytes: int) -> Iterator[Records]:
-        """Yield records whose first column holds objects, without the bad ones."""
+        """Yield the good records, with objects as the first column, in pieces of about `max_bytes`."""
         if self.choice.kind == "strings":
             yield from records
             return
@@ -283,7 +284,7 @@ class Converter:
                     yield piece.take(kept, (objects, *rest))
 
     def _molecules(self, part: Records) -> tuple[Any, Int]:
-        """Return molecules as graphs, and the rows that hold good ones."""
+        """Return the valid molecules as graphs, and the indices of their rows; refuse the other rows."""
         from similia.objects.molecules import read_smiles
 
         full = [i for i, text in enumerate(part.columns[0]) if text or self.sdf]
@@ -303,7 +304,7 @@ class Converter:
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
     def _numbers(self, part: Records) -> tuple[Any, Int]:
-        """Return columns of numbers as vectors or series, and the rows that hold good ones."""
+        """Return the valid rows of numbers as vectors or series, and their indices; refuse the other rows."""
         width = len(self.choice.objects)
         columns = part.columns[:width]
         rows = np.column_stack([self._floats(column) for column in columns])
@@ -338,7 +339,7 @@ class Converter:
         return found
 
     def _floats(self, column: Any) -> npt.NDArray[np.float64]:
-        """Return numbers: NaN for a missing one, infinity for anything else."""
+        """Return a column as floats: NaN for a missing number, infinity for a cell that is not a number."""
         if isinstance(column, np.ndarray):
             return column
         cells = column.tolist()
@@ -351,7 +352,7 @@ class Converter:
         return values
 
     def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
-        """List row i as skipped, or raise."""
+        """Add row i of `part` to the list of skipped rows, or raise if there is no such list."""
         number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
         place = f"row {number} (from 0)" if part.begins is None else f"line {part.begins[i]}"
         if self.skips is None:
@@ -366,7 +367,7 @@ def _number(cell: str) -> float:
 
 
 def _pieces(part: Records, max_bytes: int) -> Iterator[Records]:
-    """Yield runs of records of about `max_bytes` in the file, at least one record each."""
+    """Split records into consecutive pieces of about `max_bytes` of the file, with at least one record each."""
     start, n = 0, len(part.ends)
     begin = int(part.ends[0]) - int(np.diff(part.ends[:2]).sum()) if n else 0
     while start < n:
@@ -389,8 +390,8 @@ def read_columns(
     Parameters
     ----------
     path : path
-        ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Commas may be quoted as in RFC 4180; a table
-        with tabs has no quotes.
+        ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Cells may be quoted as in RFC 4180, except in
+        tables separated by tabs.
     *columns : str or int
         Names (from the first line) or positions from 0, at least one.
     sep : str, optional
@@ -407,8 +408,8 @@ def read_columns(
     Returns
     -------
     tuple of lists, one for each of `columns`
-        From text files, int or float if all cells of a column are finite numbers and none begins with a 0 as 007 does;
-        otherwise str. From Parquet as stored, with missing values as None.
+        From text files: int or float if all cells of a column are finite numbers without leading zeros such as in 007,
+        otherwise str. From Parquet: the values as stored, with None for missing ones.
 
     Raises
     ------

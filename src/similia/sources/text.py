@@ -1,6 +1,6 @@
 """Read text files of lines (``.txt``, ``.smi``), SDF, FASTA and FASTQ, a block at a time.
 
-The slow twins of these parsers, which go line by line, are in ``tests/naive/streams.py``.
+Tests compare these parsers with slow ones that read line by line (``tests/naive/streams.py``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _Parser = Callable[[bytes, Blocks, int], Records]
 def _records(
     path: Any, cut: Callable[[bytes], int], parse: _Parser, empty: str, encoding: str = "utf-8"
 ) -> Iterator[Records]:
-    """Yield ``parse(block, blocks, row)`` of each block; raise with `empty` if the file has no records."""
+    """Yield ``parse(block, blocks, row)`` for each block, where `row` is the number of records before the block.
+
+    `cut` is explained in `Blocks.split`; `empty` is the message if the file has no records.
+    """
     row = 0
     with Blocks(path, encoding) as blocks:
         for block in blocks.split(cut):
@@ -53,7 +56,7 @@ def _records(
 
 
 def line_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
-    """Yield the lines of a text file that are not empty."""
+    """Yield the non-empty lines of a text file."""
     return _records(path, whole_lines, _lines, "holds no lines", encoding)
 
 
@@ -65,7 +68,7 @@ def _lines(block: bytes, at: Blocks, row: int) -> Records:
 
 
 def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
-    """Yield the SMILES and the names of a ``.smi`` file: the first word of each line, and the rest."""
+    """Yield two columns of a ``.smi`` file: SMILES (the first word of each line) and names (the rest of the line)."""
     title = True  # whether the next line may be a title
     for part in line_records(path, encoding):
         words = [(*text.split(None, 1), "", "")[:2] for text in part.columns[0].tolist()]
@@ -85,7 +88,7 @@ def smi_has_names(path: Any, encoding: str) -> bool:
 
 
 def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
-    """Yield the molecules of an SDF as texts, their labels (a field), and their names (a field or the titles)."""
+    """Yield three columns of an SDF as text: molecules, labels (a field) and names (a field or the titles)."""
 
     def parse(block: bytes, at: Blocks, row: int) -> Records:
         molecules, ends, begins = _molecules(block, at)
@@ -103,14 +106,14 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
 
 
 def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
-    """Return whether the first molecule of an SDF has a field of this name."""
+    """Return whether the first molecule of an SDF has a field called `name`."""
     with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
         return any(name in _fields(lines) for lines in _molecules(block, blocks)[0][:1])
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
-    """Return molecules of an SDF as graphs; ``bad(i, why)`` is called for each that RDKit cannot read."""
+    """Return SDF molecules as graphs (None without any); call ``bad(i, why)`` for each that RDKit cannot read."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
@@ -129,7 +132,7 @@ def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
 
 
 def _cut_sdf(data: bytes) -> int:
-    """Return the length of the whole molecules that `data` begins with."""
+    """Return how many of the first bytes of `data` are whole molecules."""
     end = data.rfind(_END.encode())
     while end > 0 and data[end - 1 : end] not in (b"\n", b"\r"):
         end = data.rfind(_END.encode(), 0, end)
@@ -137,7 +140,7 @@ def _cut_sdf(data: bytes) -> int:
 
 
 def _molecules(block: bytes, at: Blocks) -> tuple[list[list[str]], Int, Int]:
-    """Return the lines of each molecule, its end in the file, and the line where it begins."""
+    """Return, for each molecule of a block, its lines, the position of its end, and the number of its first line."""
     molecules: list[list[str]] = []
     ends, begins = list[int](), list[int]()
     position, line, lines = at.offset, at.line, list[str]()
@@ -154,37 +157,37 @@ def _molecules(block: bytes, at: Blocks) -> tuple[list[list[str]], Int, Int]:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    """Return the data fields of a molecule: the first line of each value."""
+    """Return the data fields of a molecule by name; of a value with several lines, only the first is kept."""
     return {found[1]: lines[i + 1].strip() for i, text in enumerate(lines[:-1]) if (found := _FIELD.match(text))}
 
 
 # --- FASTA and FASTQ --------------------------------------------------------------------------
 
-# Blank lines and comments, by the rules of str.strip, and then no printable ASCII letter other than ">".
+# Matches data that may be FASTA: blank lines (as of str.strip) and comments, then ">" or no printable ASCII character.
 _FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
 _BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
 
 
 def fasta_records(path: Any) -> Iterator[Records]:
-    """Yield the records of a FASTA file."""
+    """Yield the sequences of a FASTA file, with their headers."""
     empty = "holds no sequences, expected lines '>name' followed by sequence lines"
     return _records(path, _cut_fasta, _fasta, empty)
 
 
 def fastq_records(path: Any) -> Iterator[Records]:
-    """Yield the records of a FASTQ file: sequences and qualities."""
+    """Yield two columns of a FASTQ file, sequences and qualities, with their headers."""
     return _records(path, _cut_fastq, _fastq, "holds no records, expected '@name', sequence, '+', qualities")
 
 
 def _headers(text: bytes, starts: Int, ends: Int) -> list[str]:
-    """Return headers, each without its first letter."""
+    """Return the lines of headers, each without its first character (``>`` or ``@``)."""
     return [text[start + 1 : end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _cut_fasta(data: bytes) -> int:
-    """Return the length of the whole records that `data` begins with."""
+    """Return how many of the first bytes of `data` are whole records."""
     if not _FASTA_BEGIN.match(data):
-        return len(data)  # no FASTA: the parser says so before more is read
+        return len(data)  # not FASTA: pass it on now, so that the parser raises before more is read
     end = data.rfind(b"\n>") + 1 or data.rfind(b"\r>") + 1
     if not end:
         for match in _BEFORE_INDENTED.finditer(data):
@@ -204,7 +207,7 @@ def _fasta(block: bytes, at: Blocks, row: int) -> Records:
         raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {at.line + full[0]}")
     heads, lines = full[is_header], full[~is_header]
     values, offsets = gather(buffer, starts[lines], ends[lines])
-    first_lines = np.flatnonzero(is_header) - np.arange(len(heads))  # of each record among all lines of sequences
+    first_lines = np.flatnonzero(is_header) - np.arange(len(heads))  # indices into `lines`
     batch = strings(values, np.append(offsets[first_lines], offsets[-1]))
     headers = [header.strip() for header in _headers(text, starts[heads], ends[heads])]
     record_ends = np.append(behind[heads[1:] - 1], behind[-1])[: len(heads)]
@@ -212,7 +215,7 @@ def _fasta(block: bytes, at: Blocks, row: int) -> Records:
 
 
 def _cut_fastq(data: bytes) -> int:
-    """Return the length of the whole records, of four lines each, that `data` begins with."""
+    """Return how many of the first bytes of `data` are whole records of four lines each."""
     end = whole_lines(data)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         lines = data[:end].splitlines(keepends=True)
@@ -225,7 +228,7 @@ def _cut_fastq(data: bytes) -> int:
 def _fastq(block: bytes, at: Blocks, row: int) -> Records:
     lines = find_lines(block, at)
     n = len(lines.starts)
-    while n % 4 and lines.starts[n - 1] == lines.ends[n - 1]:  # a read may be empty, so blank lines count in a record
+    while n % 4 and lines.starts[n - 1] == lines.ends[n - 1]:  # an empty sequence is a blank line, too
         n -= 1
     whole = n - n % 4
     starts, ends, behind = (a[:whole].reshape(-1, 4) for a in lines[1:4])
@@ -261,7 +264,7 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     names : list of str
         Each header without ``>``.
     sequences : list of str
-        In the letters of the file; a record without a sequence gives ``""``.
+        As written in the file; ``""`` for a record without a sequence.
 
     Raises
     ------
@@ -288,16 +291,16 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     Parameters
     ----------
     path : path
-        Plain or gzip (``.gz``), four lines a record: ``@name``, sequence, ``+``, qualities.
+        Plain or gzip (``.gz``), with four lines for each record: ``@name``, sequence, ``+``, qualities.
 
     Returns
     -------
     names : list of str
         Each header without ``@``.
     sequences : list of str
-        In the letters of the file.
+        As written in the file.
     qualities : list of str
-        The characters of the file, as many as the sequence has letters.
+        As written in the file: one character for each letter of the sequence.
 
     Raises
     ------
@@ -319,7 +322,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
 
 
 def _as_lists(path: Any, records: Iterator[Records]) -> list[list[str]]:
-    """Return the headers of all records, then their columns, as lists."""
+    """Return a list of the headers of all records, followed by one list for each column."""
     parts = list(refuse_bombs(path, records))
     columns = ([x for part in parts for x in part.columns[j].tolist()] for j in range(len(parts[0].columns)))
     return [[name for part in parts for name in part.headers or []], *columns]
