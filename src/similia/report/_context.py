@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Context:
-    """The data of a report, about the n objects on the page."""
+    """What the sections of a report share: the model, the n objects on the page, and results about them."""
 
     parts: Parts  # of the fitted model
     recipe: Any  # an unfitted copy of the model
@@ -63,7 +63,7 @@ class Context:
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Mask of the objects that are landmarks of the model."""
+        """Boolean mask of the objects that equal a landmark of the model; all False without landmarks."""
         landmarks = None if self.parts.nystroem is None else self.parts.nystroem.landmarks_
         if landmarks is None or type(landmarks) is not type(self.seen.batch):
             return np.zeros(self.n, dtype=bool)
@@ -76,14 +76,14 @@ class Context:
 
     @property
     def is_regression(self) -> bool:
-        """Whether targets are numbers."""
+        """Whether the model predicts numbers instead of classes."""
         return self.task == "regression"
 
 
 def gather(
     model: Any, X: Any, y: Any, names: Any, unseen: bool, cv: int, max_objects: int, seed: int, groups: Any = None
 ) -> Context:  # fmt: skip
-    """Check the input, sample the objects if there are too many, fit and score."""
+    """Return the data of a report: check the input, sample at most `max_objects` objects, fit, score and embed."""
     n_all = at_least_one(X)
     labels = None if y is None else check_labels(y, n_all)
     if names is not None and n_objects(names) != n_all:
@@ -111,7 +111,7 @@ def gather(
 
 
 def _as_targets(y: npt.NDArray) -> npt.NDArray:
-    """Return labels of one type; if an object array mixes types, all become text."""
+    """Return `y` as an array of one type; labels of mixed types all become strings."""
     if y.dtype != object:
         return y
     kinds = {type(value) for value in y.tolist()}
@@ -119,7 +119,7 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 
 
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
-    """Return labels in the type of the model: numbers for a regressor, otherwise the type of its classes."""
+    """Convert `y` to numbers for a regressor, or raise; for a classifier, to the type of its classes if possible."""
     parts = parts_of(model)
     if models.task_of(parts) == "regression":
         numbers = as_numbers(y)
@@ -140,14 +140,14 @@ def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
 
 
 def _refuse_precomputed(model: Any) -> None:
-    """Raise if the model takes kernel values instead of objects."""
+    """Raise if the model takes a precomputed matrix (kernel values or distances) instead of objects."""
     first = parts_of(model).transformers or [parts_of(model).learner]
     if "precomputed" in (getattr(first[0], name, None) for name in ("kernel", "metric")):
         raise ValueError("the kernel is precomputed, but a report shows objects; give the model with its kernel")
 
 
 def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
-    """Set `scored`, or `unscored` if there is nothing to score or scoring fails."""
+    """Set ``context.scored``; if nothing can be scored or scoring fails, set ``context.unscored`` to the reason."""
     y, regression = context.y, context.is_regression
     if y is None:
         context.unscored = "No targets were given, so predictions cannot be compared with the truth."
@@ -169,7 +169,7 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
 
 
 def _embed(context: Context) -> None:
-    """Set `vectors` and the time to transform an object, or the reason in `no_vectors`."""
+    """Set ``context.vectors`` and the time per object; if this fails, put the reason into ``context.no_vectors``."""
     few = taken(context.X, np.arange(min(context.n, _TIMED)))
     try:
         context.vectors = quietly(models.vectors_only, context.parts, context.X, context.seed)
@@ -181,7 +181,7 @@ def _embed(context: Context) -> None:
 
 
 def quietly(function: Any, *arguments: Any) -> Any:
-    """Call a function and hide its `UserWarning`s."""
+    """Return ``function(*arguments)`` and hide its `UserWarning`s."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
         return function(*arguments)
@@ -207,7 +207,7 @@ class Seen:
 
 
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
-    """Recognise the kind of the objects of a collection, as the model reads them or by trying."""
+    """Recognise the kind of the objects in `X`: as the model's kernel or distance reads them, or else by trying."""
     batch = _layout(X, parts)
     if isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
@@ -224,7 +224,7 @@ def look_at(X: Any, parts: Parts | None = None) -> Seen:
 
 
 def _layout(X: Any, parts: Parts | None) -> Any:
-    """Return the objects as a `Batch` or a matrix if they can be read as one, else as a list."""
+    """Return the objects as a `Batch` (such as strings or graphs), else as a matrix of numbers, else as a list."""
     if parts is not None and parts.metric is not None:
         X = parts.metric.as_objects(X)
     if isinstance(X, Batch):
@@ -244,7 +244,7 @@ def _layout(X: Any, parts: Parts | None) -> Any:
 
 
 def described(seen: Seen, i: int) -> str:
-    """Describe an object in one line of text."""
+    """Return a description of object `i` in one line of text."""
     size = 0 if seen.sizes is None else int(seen.sizes[i])
     if seen.kind == "strings":
         return _text(seen.batch[i])
@@ -262,20 +262,20 @@ def described(seen: Seen, i: int) -> str:
 
 
 def _symbols(graph: GraphBatch) -> list[str]:
-    """Return the symbol of each atom of a molecule; an empty list for other graphs."""
+    """Return the chemical symbol of each atom if the graph is a molecule, else an empty list."""
     labels = [] if graph.node_labels is None else graph.node_labels.tolist()
     return [SYMBOLS[label] for label in labels] if all(label in SYMBOLS for label in labels) else []
 
 
 def _formula(graph: GraphBatch) -> str:
-    """Return the molecular formula, carbon first."""
+    """Return the molecular formula in parentheses, carbon first; "" if the graph is not a molecule."""
     numbers = sorted(Counter(_symbols(graph)).items(), key=lambda item: (item[0] != "C", item[0]))
     text = " ".join(f"{symbol}{n}" if n > 1 else symbol for symbol, n in numbers)
     return f" ({text})" if text else ""
 
 
 def _text(value: str | bytes) -> str:
-    """Return a string as text, cut after 280 letters."""
+    """Return a string for display, cut after 280 letters."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     text = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
     if text == "":
@@ -284,7 +284,7 @@ def _text(value: str | bytes) -> str:
 
 
 def for_page(seen: Seen) -> list[Json]:
-    """Return each object as the page draws it: ``t`` text, and ``c`` curves, ``p`` points or ``g`` a graph."""
+    """Return a dict per object: its description ``t``, and what the page draws: ``c`` curves, ``p`` points, ``g`` graph."""
     if seen.kind == "graphs":
         return _graphs(seen)
     drawn: list[Json] = []
@@ -305,7 +305,7 @@ def for_page(seen: Seen) -> list[Json]:
 
 
 def _curve(values: npt.NDArray[np.float64]) -> list[int]:
-    """Return at most 48 means of consecutive values, scaled so that the minimum is 0 and the maximum 100."""
+    """Shorten a curve to at most 48 means of consecutive values, and scale these to integers from 0 to 100."""
     if len(values) > _POINTS:
         edges = np.linspace(0, len(values), _POINTS + 1).astype(int)
         values = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
@@ -315,7 +315,7 @@ def _curve(values: npt.NDArray[np.float64]) -> list[int]:
 
 
 def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
-    """Return the minimum of the first two coordinates of all sets, and the larger of their two ranges."""
+    """Return the minima of the first two coordinates over all point sets, and the larger of the two ranges."""
     if seen.kind != "point sets" or not len(seen.batch.values):
         return np.zeros(2), 1.0
     values = seen.batch.values[:, :2]
@@ -324,7 +324,7 @@ def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return RDKit's positions of the atoms of a molecule, in hundredths of its unit, and a letter for each bond."""
+    """Return RDKit's 2-D atom positions times 100 (``xy``) and a letter per bond (``b``); {} if one is unknown."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()
@@ -333,11 +333,11 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 
 
 def _graphs(seen: Seen) -> list[Json]:
-    """Return each graph as the page draws it, cut to its first nodes.
+    """Return a dict per graph, from which the page draws at most the first 48 nodes.
 
-    ``g`` is the number of nodes and then the edges as pairs; ``l`` the rank of each node's label by frequency; ``s``
-    the symbols of atoms. If RDKit is installed, molecules also get ``xy``, its positions of the atoms, and ``b``, a
-    letter for each bond.
+    ``t`` is the description; ``g`` holds the number of nodes, then the edges as pairs of nodes; ``l`` ranks each node's
+    label by frequency (0: most frequent); ``s`` holds the symbols of atoms. If RDKit is installed, molecules also have
+    ``xy`` and ``b``, see `_placed`.
     """
     batch: GraphBatch = seen.batch
     ranks = None

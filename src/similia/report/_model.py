@@ -1,4 +1,4 @@
-"""Split a model into its steps, its learner, its kernel or distance, and the vectors and bits between them."""
+"""Split a model into steps, learner and kernel or distance; compute the vectors and bits that pass between steps."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _UNPACKED = 2048  # number of bits that represent a code as a vector
 
 @dataclass(frozen=True, repr=False)
 class Parts(pipelines.Parts):
-    """A model split into parts, without the step that selects a column of a table."""
+    """The parts of a model, as in `similia.pipelines`, without the step that selects a column of a table."""
 
     @property
     def metric(self) -> Metric | None:
-        """The kernel or distance of the first step, if it has one."""
+        """The kernel or distance of the first step, or None."""
         found = comparison_of(self.steps[0]) if self.steps else None
         return None if found is None else Metric(found.function, found.is_kernel)
 
     @property
     def vote(self) -> Any:
-        """The estimator around `model` that predicts (a vote, calibration, threshold, target transform), or None."""
+        """The wrapper around `model` that predicts (a vote, calibration, ...); None if `model` itself predicts."""
         return None if self.whole is self.model else self.whole
 
     @property
     def nystroem(self) -> Nystroem | None:
-        """The Nyström step, if it is the first."""
+        """The first step if it is a `Nystroem`, else None."""
         first = self.transformers[0] if self.transformers else None
         return first if isinstance(first, Nystroem) else None
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """Objects after the transformers: vectors (dense or sparse), and codes if there are any."""
+    """What the transformers make of objects: vectors (dense or sparse), and codes (packed bits) if there are any."""
 
     vectors: Any
     codes: npt.NDArray[np.uint8] | None
@@ -60,14 +60,14 @@ class Embedded:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model into parts as `similia.pipelines.parts_of`, without the step that selects a column."""
+    """Split a model like `similia.pipelines.parts_of`, and leave out the step that selects a column."""
     parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy of a model, and whether a search chose its parameters; the copy keeps them."""
+    """Return an unfitted copy of a model, with the parameters that a search chose, and whether a search chose any."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
@@ -95,7 +95,7 @@ def check_model(model: Any) -> None:
 
 
 def fitted_parts(model: Any) -> Parts:
-    """Split a fitted model, or the encoder of a search, into parts, or raise."""
+    """Split a fitted model, or the encoder of a similarity search, into parts; raise if it is not fitted."""
     check_model(model)
     check_is_fitted(parts_of(model).model)
     is_search = hasattr(model, "encoder_") and not hasattr(model, "transform")
@@ -105,14 +105,14 @@ def fitted_parts(model: Any) -> Parts:
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     """Return the bits of a fitted model, and the vectors from which its bits or predictions are computed.
 
-    If objects are encoded directly, the vectors are their first 2048 bits as ±1. If the learner compares objects
-    itself, `Nystroem` or `D2KE` makes the vectors from its kernel or distance.
+    If the first step turns objects into bits, the vectors are the first 2048 bits as ±1. If the learner itself
+    compares objects, `Nystroem` or `D2KE` makes vectors from the learner's kernel or distance.
     """
     return _followed(parts, X, lambda step, out: step.transform(out), random_state)
 
 
 def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
-    """Fit all steps, as a pipeline does, and return the vectors and codes between them."""
+    """Fit the steps in order, as a pipeline does, and return the vectors and codes that the transformers make."""
     if not parts.transformers:
         parts.learner.fit(X, y)
         return Embedded(X, None, "", X)
@@ -123,7 +123,7 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return `embedded`, but the codes of the first object only: encoding all vectors would take long."""
+    """Return the result of `embedded`, but codes of the first object only, since encoding all vectors is slow."""
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
@@ -138,7 +138,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
-    """Apply ``through(step, X)`` for each transformer, and keep the last vectors before the first codes."""
+    """Pass `X` through ``through(step, X)`` of each transformer; return the first codes and the last vectors before."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)
@@ -163,7 +163,7 @@ def _is_packed(out: Any) -> bool:
 
 
 def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, str]:
-    """Return vectors made from a kernel or distance, and how they were made."""
+    """Return vectors made by `Nystroem` from a kernel or by `D2KE` from a distance, and a description of the method."""
     n = min(_FALLBACK, n_objects(X))
     if metric.is_kernel:
         landmarks = Nystroem(decided(metric.function, X), n, random_state=random_state)
@@ -177,7 +177,7 @@ def _is_numeric(X: Any) -> bool:
 
 
 def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
-    """Return the packed bits that the learner takes, or None if it takes none."""
+    """Return the output of the transformers if it is packed bits, else None."""
     out = X
     for step in parts.transformers:
         out = step.transform(out)
@@ -194,11 +194,11 @@ def task_of(parts: Parts) -> str | None:
 
 
 def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the sorted positions of at most `most` random objects."""
+    """Return the sorted positions of `most` objects drawn at random, or of all objects if there are fewer."""
     n = n_objects(X)
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
 def taken(X: Any, positions: npt.NDArray[np.int64]) -> Any:
-    """Return the objects at positions, or `X` itself if these are all."""
+    """Return the objects at `positions`; return `X` itself if these are all its positions in order."""
     return X if np.array_equal(positions, np.arange(n_objects(X))) else take(X, positions)

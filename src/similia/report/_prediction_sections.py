@@ -1,4 +1,4 @@
-"""The sections of a report about predictions, each a function of a `Context`; see `_sections`."""
+"""The sections of a report about predictions; each public function makes a `Section` from a `Context`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the me
 
 
 def about_accuracy(context: Context) -> Section:
-    """Compare the model's scores, with intervals, to nearest neighbours and a constant prediction."""
+    """Compare the scores of the model, with intervals, to those of nearest neighbours and of a constant prediction."""
     found, title = context.scored, "How well it predicts"
     if found is None:
         return Section("accuracy", title, missing=context.unscored)
@@ -60,7 +60,7 @@ def about_accuracy(context: Context) -> Section:
 
 
 def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
-    """Return the rows of the table of scores, and the cards at the head of the page."""
+    """Return the rows of the table of scores, and (name, value, note) of the numbers at the head of the page."""
 
     def accuracy(predicted: npt.NDArray) -> tuple[float, float, float]:
         share = float((predicted == found.truth).mean())
@@ -80,7 +80,7 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, st
 
 
 def _regression(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
-    """Return the rows of the table of scores, and the cards at the head of the page."""
+    """Return the rows of the table of scores, and (name, value, note) of the numbers at the head of the page."""
     truth = found.truth.astype(np.float64)
     values = scores.regression_scores(truth, found.predicted)
     others = [p if p is None else scores.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)]
@@ -109,7 +109,7 @@ def _scatter(found: scores.Scored) -> list[Any]:
 
 
 def about_confusion(context: Context) -> Section:
-    """Show which classes are confused, and the most confident mistakes."""
+    """Show which classes the model confuses, and its most confident mistakes."""
     found, title = context.scored, "What is taken for what"
     if found is None or context.is_regression:
         why = context.unscored if found is None else "Targets are numbers, which are not taken for one another."
@@ -138,7 +138,7 @@ def about_confusion(context: Context) -> Section:
 
 
 def _mistakes(context: Context, found: scores.Scored) -> list[Table]:
-    """Return a table of wrong predictions, the most confident first; [] if there are none."""
+    """Return a list with a table of wrong predictions, the most confident first; [] if there are none."""
     wrong = np.flatnonzero(found.predicted != found.truth)
     lead, what = scores.lead(found), ""
     if lead is not None:
@@ -153,7 +153,7 @@ def _mistakes(context: Context, found: scores.Scored) -> list[Table]:
 
 
 def about_calibration(context: Context) -> Section:
-    """Show whether accuracy matches confidence."""
+    """Show how accurate predictions are at each level of confidence."""
     found, title = context.scored, "How far it can be trusted"
     if found is None or context.is_regression:
         why = context.unscored if found is None else "Calibration is of classes; the errors of numbers are above."

@@ -1,4 +1,4 @@
-"""Render the page with templates that escape every text, and matplotlib charts as SVG in the colours of the page.
+"""Render the page: templates escape every text, and matplotlib charts become SVG in the colours of the page.
 
 The page's security policy allows only its own script and fetches nothing. Charts are reproducible byte by byte. Their
 colours are variables of the style sheet, so they follow the light and dark modes.
@@ -43,12 +43,12 @@ _STYLE: Any = {
 
 
 def percent(share: float) -> str:
-    """Return a share as percent with one digit."""
+    """Format a share as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
 
 
 class Cell(NamedTuple):
-    """A table cell: its text, sort key, darkness (0 to 1), CSS classes and the object drawn in it."""
+    """A table cell: text, sort key, darkness (0 to 1), CSS classes, and the number of the object drawn in it."""
 
     text: str
     key: float | None = None
@@ -59,7 +59,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table with text columns first, then numbers; the first cell of a row is its header."""
+    """A table: columns of text, then columns of numbers; the first cell of each row is the row's header."""
 
     caption: str
     rows: Sequence[Sequence[str | Cell]]
@@ -78,7 +78,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: anchor, heading, and its contents or the reason why it has none."""
+    """A section of the page: anchor (`name`), heading (`title`), and contents, or why there are none (`missing`)."""
 
     name: str
     title: str
@@ -96,7 +96,7 @@ class Section:
 
 
 def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
-    """Return one chart per title; `draw` gets one axes object for each."""
+    """Return one chart per title; ``draw(*axes)`` draws them, with one axes object per chart."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -141,20 +141,20 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def marker(i: int, x: float, y: float, size: float) -> str:
-    """Return the path around a point of mark number i, with shapes numbered as in the displays."""
+    """Return the SVG path of mark number `i` around the point (x, y); marks have the shapes of `displays.mark`."""
     shape = _SHAPES[(i + i // len(COLOURS)) % len(_SHAPES)]
     found = {"x": x, "y": y, "l": x - size, "t": y - size, "s": size, "d": 2 * size}
     return shape.format(**{key: f"{value:.4g}" for key, value in found.items()})
 
 
 def mark_class(i: int, ordered: bool = False) -> str:
-    """Return the CSS classes of mark number i: its colour, from a scale if `ordered`, and ``st`` if it is stroked."""
+    """Return the CSS classes of mark number `i`: its colour (on a scale if `ordered`), and ``st`` if it is only lines."""
     stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
     return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
 
 
 def legible(value: Any) -> Any:
-    """Replace characters that HTML cannot hold (control characters, lone surrogates) by �; keep markup."""
+    """Replace characters that HTML cannot hold (control characters, lone surrogates) by �; leave `Markup` as it is."""
     if isinstance(value, Markup):
         return value
     clean = "".join(c if c >= " " or c in "\t\n" else "�" for c in str(value))
@@ -163,7 +163,7 @@ def legible(value: Any) -> Any:
 
 @cache
 def templates() -> Environment:
-    """Return the templates; they escape every text and raise on undefined names."""
+    """Return the Jinja environment, whose templates escape every text and raise on undefined names."""
     found = Environment(
         loader=PackageLoader("similia.report"), autoescape=True, finalize=legible, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -173,7 +173,7 @@ def templates() -> Environment:
 
 
 def page(**values: Any) -> str:
-    """Return the whole page; the names of `values` are those of ``page.html.jinja``."""
+    """Return the whole page as HTML; `values` are the variables of the template ``page.html.jinja``."""
     style, script = (
         resources.files("similia.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
     )

@@ -1,4 +1,4 @@
-"""Predict each object by models that have not seen it, and score the predictions."""
+"""Predict each object with a model that has not seen it, and score the predictions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions of objects by models that were fitted without them, by cross-validation or as the user asserts.
+    """Predictions of objects by models fitted to other objects: in cross-validation, or as the user asserts.
 
     Attributes
     ----------
     truth, predicted, floor, neighbours : ndarray, shape (n,)
-        True targets; predictions; constant predictions (the most frequent class, the mean); predictions of the 5
+        True targets; predictions; constant predictions (the most frequent class or the mean); predictions by the 5
         nearest neighbours (None if there was no training set).
     values : ndarray of float or None
         Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
     probabilities : bool
         Whether `values` are probabilities.
     how : str
-        How the predictions were made, as the page says it.
+        How the predictions were made, in words for the page.
     n_folds : int
         0 if the model itself predicted, without cross-validation.
     fit_seconds : list of float
@@ -64,7 +64,7 @@ class Scored:
 def cross_validated(
     recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
 ) -> Scored:
-    """Predict each object by a copy of the recipe fitted to the other folds, or by a copy of the `vote` around it."""
+    """Predict each object with a copy of `recipe`, or of the `vote` around it if given, fitted to the other folds."""
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
@@ -101,7 +101,7 @@ def cross_validated(
 
 
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a copy of a vote, fitted to objects."""
+    """Return a fitted copy of an ensemble; its members get at most as many landmarks as there are objects."""
     vote = clone(vote)
     for voter in members_of(vote):
         _fewer_landmarks(parts_of(voter), len(y))
@@ -109,7 +109,7 @@ def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def _fewer_landmarks(parts: Parts, n: int) -> bool:
-    """Reduce the number of landmarks to the number of objects if it is larger; return whether it was."""
+    """If a model has more than `n` landmarks, reduce their number to `n`; return whether it was reduced."""
     first = parts.nystroem
     if first is None or not isinstance(first.n_components, Integral) or first.n_components <= n:
         return False
@@ -118,7 +118,7 @@ def _fewer_landmarks(parts: Parts, n: int) -> bool:
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
-    """Predict all objects by a fitted model; the user asserts that it was fitted without them."""
+    """Predict all objects with the fitted model itself; the user asserts that it has seen none of them."""
     parts = parts_of(model)
     learner, last = (parts.learner, _transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
@@ -128,7 +128,7 @@ def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored
 
 
 def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield training and test positions; the objects of a group share a fold."""
+    """Yield the training and test positions of each fold; the objects of a group stay in one fold."""
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     if len(firsts) < 2:
         raise ValueError("all objects are the same, which leaves nothing to fit to when one is held out")
@@ -143,12 +143,12 @@ def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed
 
 
 def _transformed(parts: Parts, X: Any) -> Embedded:
-    """Return objects after the transformers, or unchanged if there are none."""
+    """Return what the transformers make of `X`; without transformers, the vectors are `X` itself."""
     return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
 
 
 def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64]:
-    """Return the positions of the nearest training objects, nearest first."""
+    """Return the positions of the (at most 5) training objects nearest to each test object, nearest first."""
     if not parts.transformers and parts.metric is not None:
         read = parts.metric.as_objects
         distances = parts.metric.distances(read(outside.last), read(inside.last))
@@ -161,7 +161,7 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
 
 
 def _voted(nearest: npt.NDArray[np.int64], y: npt.NDArray, regression: bool) -> npt.NDArray:
-    """Return the mean target or the most frequent class of the nearest training objects."""
+    """Return the mean target or the most frequent class among the nearest training objects of each test object."""
     if regression:
         return y[nearest].mean(axis=1)
     classes, codes = np.unique(y, return_inverse=True)
@@ -177,7 +177,7 @@ def _most_frequent(y: npt.NDArray) -> Any:
 
 
 def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
-    """Return the probabilities of the classes and True, or the decision values or None and False."""
+    """Return (probabilities, True), or (decision values, False), or (None, False) if the learner gives neither."""
     for name, probabilities in (("predict_proba", True), ("decision_function", False)):
         if hasattr(learner, name):
             return np.asarray(getattr(learner, name)(Z), dtype=np.float64), probabilities
@@ -185,13 +185,13 @@ def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
 
 
 def balanced(truth: npt.NDArray, predicted: npt.NDArray) -> tuple[float, float, float]:
-    """Return balanced accuracy and its 95 % interval."""
+    """Return balanced accuracy and the two ends of its 95 % interval."""
     _, labels, counts = np.unique(truth, return_inverse=True, return_counts=True)
     return intervals.balanced(np.bincount(labels, predicted == truth, len(counts)), counts)
 
 
 def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
-    """Return R squared, mean absolute and root mean squared errors."""
+    """Return R squared, the mean absolute error and the root mean squared error, by name."""
     wrong, spread = truth - predicted, np.square(truth - truth.mean()).sum()
     return {
         "R²": float(1 - np.square(wrong).sum() / spread) if spread else float("nan"),
@@ -201,9 +201,10 @@ def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
 
 
 def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
-    """Return the scores of `errors` with 95 % intervals.
+    """Return each score of `errors` with the ends of its 95 % interval: (value, low, high), by name.
 
-    All three are functions of a ratio of means: squared or absolute errors, over squared distances from the mean or 1.
+    Each score is a function of a ratio of means: the mean squared or absolute error over the mean squared distance of
+    targets from their mean (for R squared) or over 1.
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
     scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
@@ -220,7 +221,7 @@ def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float
 
 
 def lead(scored: Scored) -> Floats | None:
-    """Return the lead of the predicted class over the next; None if there are no values or a fold lacked a class."""
+    """Return how far each predicted class leads the next one; None without ``scored.values``, or with gaps in them."""
     values = scored.values
     if values is None or np.isnan(values).any():
         return None
@@ -231,10 +232,10 @@ def lead(scored: Scored) -> Floats | None:
 
 
 def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
-    """Return mean confidence, accuracy, size and intervals (groups, 2) of groups with similar confidence.
+    """Group objects by confidence; return each group's mean confidence, accuracy, size and interval (n_groups, 2).
 
-    Confidence is the largest probability, in ten bins of equal width. Without probabilities it is the margin of the
-    decision value as a quantile, in ten bins of equal size. None if there is neither, or a fold lacked a class.
+    Confidence is the largest probability; its bins have equal width. Without probabilities, confidence is the quantile
+    of the lead of the predicted class, whose bins have equal size. Return None if `lead` does.
     """
     values, leads = scored.values, lead(scored)
     if values is None or leads is None:

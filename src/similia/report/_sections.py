@@ -1,4 +1,4 @@
-"""The sections of a report about data, vectors, bits and cost, each a function of a `Context`."""
+"""The sections of a report about data, vectors, bits and cost; each public function makes one from a `Context`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SECONDS, _BYTES = "s ms µs ns", "GB MB kB bytes"
 
 
 def in_units(value: float, units: str) -> str:
-    """Return a value in the largest unit that it reaches: ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
+    """Format a value in the largest of `units` that it reaches; these are ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
     size = 1e9 if units.startswith("GB") else 1.0
     *larger, unit = units.split()
     for larger_unit in larger:
@@ -50,7 +50,7 @@ def in_units(value: float, units: str) -> str:
 
 
 def about_data(context: Context) -> Section:
-    """Describe the objects: kind, sizes, classes, empty and repeated ones."""
+    """Describe the objects: their kind, sizes and classes, and how many are empty or repeated."""
     seen, y = context.seen, context.y
     rows = [("kind", seen.kind), ("objects", f"{context.n:,}")]
     if seen.sizes is not None:
@@ -76,13 +76,13 @@ def about_data(context: Context) -> Section:
 
 
 def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
-    """Count the objects that equal an earlier one with another target."""
+    """Count the objects that equal an earlier object but have a different target."""
     first: dict[int, Any] = {}
     return sum(first.setdefault(g, value) != value for g, value in zip(groups.tolist(), y.tolist(), strict=True))
 
 
 def _histogram(context: Context) -> list[Any]:
-    """Return a histogram of numeric targets, or else of the sizes of the objects."""
+    """Return a histogram of numeric targets, or else of the objects' sizes; [] if sizes are unknown or all equal."""
     values = context.seen.sizes
     if context.is_regression and context.y is not None:
         values, label, title = context.y.astype(np.float64), "target", "Targets"
@@ -103,7 +103,7 @@ def _histogram(context: Context) -> list[Any]:
 
 
 def about_map(context: Context) -> Section:
-    """Draw a map of the embedding, on which the script of the page shows the object at a point."""
+    """Draw the vectors as a map in two dimensions; the script of the page shows the object behind each point."""
     if context.vectors is None:
         return Section("map", "Map", missing=f"There is no embedding: {context.no_vectors}.")
     points, shares = plane(context.vectors.vectors, context.seed)
@@ -131,7 +131,7 @@ def about_map(context: Context) -> Section:
 
 
 def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return the number of each object's mark, and the labels of the marks."""
+    """Return the number of each object's mark on the map, and the label of each mark: a class or a range of targets."""
     y = context.y
     if y is None:
         return np.zeros(context.n, dtype=np.int64), [context.seen.kind]
@@ -149,19 +149,19 @@ def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def _target(context: Context, value: Any) -> str:
-    """Format a target."""
+    """Format a target, which is a number or a class."""
     return number(value) if context.is_regression else str(value)
 
 
 def _facts(context: Context) -> list[tuple[str, list[str]]]:
-    """Return the names and values of the facts shown beside each object."""
+    """Return what the map shows beside objects, such as their classes: (name, a text for each object)."""
     told = [("target" if context.is_regression else "class", context.y)]
     told += [("predicted", context.scored.predicted)] if context.scored is not None else []
     return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
 
 
 def about_neighbours(context: Context) -> Section:
-    """Show the nearest neighbours of a few objects, and why they are near."""
+    """Show the nearest neighbours of a few objects, and explain why the nearest one is near."""
     name, title = "neighbours", "Nearest neighbours, explained"
     if context.n < 3:
         return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
@@ -188,14 +188,14 @@ def about_neighbours(context: Context) -> Section:
 
 
 def _object(context: Context, i: int) -> dict[str, Any]:
-    """Return an object as the template of neighbourhoods shows it."""
+    """Return the number, name and description of object `i` for the template of neighbourhoods."""
     target = "" if context.y is None else f" · {_target(context, context.y[i])}"
     is_text = context.seen.kind in TEXTS
     return {"i": i, "name": f"{context.names[i]}{target}", "text": described(context.seen, i), "is_text": is_text}
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
-    """Choose objects to show: one of each class in turn. At most a third are objects that the model gets wrong."""
+    """Choose up to 6 objects to show, from each class in turn; at most a third of them are predicted wrongly."""
     order = generator(context.seed).permutation(context.n)
     found = context.scored
     wrong = np.zeros(context.n, bool) if found is None or context.is_regression else found.predicted != found.truth
@@ -211,7 +211,7 @@ def _queries(context: Context) -> npt.NDArray[np.int64]:
 
 
 def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray, str]:
-    """Return the nearest other objects of each query, their distances, and the name of the distance."""
+    """Return the positions of the objects nearest to each query, their distances, and the name of the distance."""
     metric = context.parts.metric
     if metric is not None:
         X = metric.as_objects(context.X)
@@ -234,7 +234,7 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
 
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
-    """Explain why two objects are similar, or return None if the similarity has no parts to show."""
+    """Return an HTML explanation of why objects `i` and `j` are similar; None if the similarity cannot be explained."""
     from similia.explanations import explain
 
     metric = context.parts.metric
@@ -248,7 +248,7 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
 
 
 def _measured(measure: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
-    """Return (measure(*arguments), ""), or (None, reason) if it does not apply."""
+    """Return ``(measure(*arguments), "")``, or ``(None, reason)`` if `measure` raises a ValueError or TypeError."""
     try:
         return quietly(measure, *arguments), ""
     except (ValueError, TypeError) as error:
@@ -256,7 +256,7 @@ def _measured(measure: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
 
 
 def about_spectrum(context: Context) -> Section:
-    """Show the eigenvalues of the landmark kernel, and its rank."""
+    """Show the eigenvalues and the rank of the kernel between landmarks, or of the inner products of vectors."""
     name, title = "spectrum", "Spectrum and rank"
     found, why = _measured(SpectrumDisplay._measured, context.parts, context.X, _SAMPLE, context.seed)
     if found is None:
@@ -299,7 +299,7 @@ def about_approximation(context: Context) -> Section:
 
 
 def about_bits(context: Context) -> Section:
-    """Plot accuracy against the share of flipped bits and the number of bits."""
+    """Plot accuracy against the share of flipped bits, and against the number of bits."""
     title = "What bits are worth"
     found = None if context.scored is None else context.scored.robustness
     if found is None:
@@ -320,7 +320,7 @@ def about_bits(context: Context) -> Section:
 
 
 def about_cost(context: Context) -> Section:
-    """Show the time per object, and the bytes of the model and of a code."""
+    """Show the time per object, the size of the model in bytes, and the number of bits of a code."""
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))
@@ -338,7 +338,7 @@ def about_cost(context: Context) -> Section:
 
 
 def _model_size(model: Any) -> tuple[str, str, str]:
-    """Return the size of the model's file, how it was written, and why not by `similia.save` if that refuses it."""
+    """Return the model's size, how it was saved, and why `similia.save` refuses it ("" if it does not)."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             return in_units(save(model, Path(folder) / "model").stat().st_size, _BYTES), "on disk", ""

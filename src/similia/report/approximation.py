@@ -1,8 +1,8 @@
 """Displays of an approximated kernel: its eigenvalues, and its error by number of landmarks or random features.
 
-Nyström error: the kernels among the objects and between objects and landmarks are computed once. Each number of
-landmarks takes a subset of columns, so the curve costs one fit. Random features: a kernel value is a mean of R terms,
-one for each feature, so the squared error of a mean of r terms is their variance over r.
+Nyström error: the kernels among the objects and between objects and landmarks are computed once. The error for fewer
+landmarks uses a subset of the columns, so the curve costs one fit. Random features: a kernel value is a mean of R
+terms, one for each feature, so the squared error of a mean of r terms is the variance of the terms over r.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class ApproximationErrorDisplay(Display):
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional
-            Numbers of landmarks or features; by default, eight in equal ratios.
+            Numbers of landmarks or features; by default, at most eight, each about the same multiple of the last.
         max_objects : int, default=400
-            Maximum number of objects, as the kernel of all pairs is computed; more are sampled.
+            Maximum number of objects, since the kernel of all pairs is computed; from more, a sample is drawn.
         random_state : int, default=0
         ax : matplotlib axes, optional
         **kwargs
@@ -98,7 +98,7 @@ class ApproximationErrorDisplay(Display):
 
     @classmethod
     def _measured(cls, parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the errors of a model's landmarks or random features on pairs of objects."""
+        """Measure the kernel's error on pairs of objects, for several numbers of landmarks or random features."""
         if parts.nystroem is not None:
             return cls._of_nystroem(parts.nystroem, X, sizes, most, random_state)
         for step in parts.transformers:
@@ -112,7 +112,7 @@ class ApproximationErrorDisplay(Display):
 
     @classmethod
     def _of_nystroem(cls, nystroem: Any, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the error of a fitted Nyström kernel on pairs of `X` for each number of landmarks."""
+        """Measure the error of a fitted Nyström kernel, on pairs of objects of `X`, for each number of landmarks."""
         if isinstance(nystroem.kernel_, str):
             raise ValueError("the kernel is precomputed: without it, no held-out pairs can be compared")
         rng = generator(random_state)
@@ -146,7 +146,8 @@ class ApproximationErrorDisplay(Display):
     def _of_features(cls, vectors: npt.NDArray, sizes: Sequence[int] | None = None, most: int = 400) -> Self:
         """Estimate the error for each number of independent, identically distributed random features.
 
-        The variance of the terms is estimated from the R terms of the model. Orthogonal features have a smaller error.
+        A kernel value is a mean of terms, one per feature; their variance is estimated from the model's own features.
+        Orthogonal features have a smaller error.
         """
         V = vectors[:most].astype(np.float64)
         R = V.shape[1]
@@ -176,12 +177,12 @@ class ApproximationErrorDisplay(Display):
 
 
 def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
-    """Return numbers from `least` to n in approximately equal ratios."""
+    """Return at most `most` integers from `least` to `n` that form an approximately geometric sequence."""
     return np.unique(np.geomspace(min(least, n), n, most).round().astype(np.int64))
 
 
 def _has_random_features(step: Any) -> bool:
-    """Return whether the columns of a step are independent and identically distributed."""
+    """Return whether the columns that a step makes are independent, identically distributed random features."""
     name = type(step).__name__
     if name == "GraphletSampling":
         return step.features in ("optical", "gaussian") and step.n_components is not None
@@ -189,7 +190,7 @@ def _has_random_features(step: Any) -> bool:
 
 
 def _round_ticks(axis: Any) -> None:
-    """Label powers of ten on a logarithmic axis; on a short one, also 2 and 5 times these."""
+    """Label powers of ten on a logarithmic axis, and 2 and 5 times each if the axis spans less than a factor of 100."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -267,7 +268,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def _measured(cls, parts: Parts, X: Any = None, most: int = 300, random_state: int = 0) -> Self:
-        """Decompose the landmark kernel, or the inner products of at most `most` objects' vectors."""
+        """Compute the eigenvalues of the landmarks' kernel matrix, or of inner products of at most `most` vectors."""
         nystroem = parts.nystroem
         if nystroem is not None and not isinstance(nystroem.kernel_, str) and len(nystroem.weights_) == 1:
             H = evaluate(nystroem.kernel_, nystroem.landmarks_, nystroem.landmarks_).astype(np.float64)
@@ -294,7 +295,7 @@ class SpectrumDisplay(Display):
         return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to the line."""
+        """Draw absolute eigenvalues on a logarithmic axis, hollow if they are negative; `kwargs` go to the line."""
         (axis,) = self._axes(ax)
         numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
         floor = np.abs(values).max() * 1e-17

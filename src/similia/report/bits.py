@@ -1,4 +1,4 @@
-"""Displays for binary codes: accuracy of damaged and short codes, recall of a search by codes; see `displays`."""
+"""Displays for binary codes: accuracy with flipped or fewer bits, and recall of a search by codes; see `displays`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class RobustnessDisplay(Display):
     Parameters
     ----------
     shares, flipped : ndarray of float, shape (n_shares,)
-        Shares of flipped bits, and the accuracies.
+        Shares of flipped bits, and the accuracy at each share.
     n_bits, shortened : ndarray, shape (n_lengths,)
-        Numbers of leading bits kept, and the accuracies of a learner retrained on them.
+        Numbers of leading bits kept, and the accuracy of a learner retrained on each.
     n : int
         Number of objects on which accuracies were measured.
 
@@ -64,7 +64,7 @@ class RobustnessDisplay(Display):
         cls, estimator: Any, X: Any, y: Any, *, shares: Sequence[float] = SHARES, n_bits: Sequence[int] | None = None,
         test_share: float = 0.3, random_state: int = 0, ax: Any = None, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Train a copy of a model on part of the objects, and damage or shorten the codes of the others.
+        """Train a copy of a model on some objects; measure accuracy on damaged and shortened codes of the others.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class RobustnessDisplay(Display):
         shares : sequence of float
             Probabilities with which each bit is flipped.
         n_bits : sequence of int, optional
-            Numbers of bits, multiples of 8; by default, repeatedly halved.
+            Numbers of bits, multiples of 8; by default, the length of a code and its repeated halves.
         test_share : float, default=0.3
             Share of the objects to hold out.
         random_state : int, default=0
@@ -118,9 +118,9 @@ class RobustnessDisplay(Display):
         random_state: int = 0,
         fitted: bool = False,
     ) -> Self:
-        """Measure accuracy with flipped bits of test codes, and of learners retrained on the first bits of codes.
+        """Measure accuracy on test codes with flipped bits, and that of learners retrained on the first bits of codes.
 
-        `train` and `test` are codes and labels. If not `fitted`, a copy of the learner is fitted to `train` first.
+        `train` and `test` are pairs (codes, labels). Unless `fitted`, a copy of the learner is first fitted to `train`.
         """
         (A, y), (B, truth) = train, test
         longest = 8 * A.shape[1]
@@ -174,7 +174,7 @@ class RecallDisplay(Display):
         For each k, the mean share of the k results that are no farther than the true k-th neighbour.
     n_queries : int
     against : str
-        Name of the exact search's kernel or distance.
+        Name of the kernel or distance of the exact search.
 
     Attributes
     ----------
@@ -219,8 +219,8 @@ class RecallDisplay(Display):
         k : int or sequence of int, default=(1, 10)
             Number of neighbours.
         candidates : sequence of int, optional
-            Numbers of nearest codes to compare exactly; by default, from the largest k to all in approximately equal
-            ratios.
+            Numbers of nearest codes to compare exactly; by default, an approximately geometric sequence from the
+            largest k to all.
         metric, objects
             As in `similia.SimilaritySearch.recall`.
         ax : matplotlib axes, optional
@@ -276,7 +276,7 @@ def _check_search(estimator: Any) -> None:
 
 
 def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
-    """Return the true distances (q, n), the positions of the nearest codes (q, most), and the name of the distance."""
+    """Return the true distances (q, n) of q queries, the nearest codes' positions (q, most), and the distance's name."""
     from similia.search import HammingIndex
 
     if isinstance(search, HammingIndex):
@@ -296,9 +296,9 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
 
 
 def recalls_of(distances: npt.NDArray, rows: npt.NDArray[np.int64], k: int, candidates: npt.ArrayLike) -> Floats:
-    """Return recall@k for each number of candidates, if the candidates are sorted by true distance.
+    """Return recall@k for each number of candidates, where the results are the k candidates nearest by true distance.
 
-    `distances` (q, n) are the true ones; `rows` (q, most) are the candidates of each query, nearest codes first.
+    `distances` (q, n) are the true distances; `rows` (q, most) are the candidates of each query, nearest codes first.
     """
     found = []
     for c in np.asarray(candidates).tolist():

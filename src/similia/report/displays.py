@@ -43,7 +43,7 @@ class Display:
         raise NotImplementedError
 
     def _axes(self, ax: Any, n: int = 1) -> list[Any]:
-        """Store and return n axes: those given, or new ones."""
+        """Return a list of `n` axes, which are those given as `ax` or new ones; store them as ``ax_``."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -73,19 +73,19 @@ class Display:
 
 
 def style_axis(axis: Any) -> None:
-    """Draw a pale grid and no frame."""
+    """Give axes a pale grid, and no lines at the top and at the right."""
     axis.grid(alpha=0.25)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def mark(i: int) -> dict[str, Any]:
-    """Return the colour and marker of series number i; 49 combinations are distinct."""
+    """Return matplotlib's options for the colour and marker of data series `i`; 49 combinations are distinct."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[(i + i // len(COLOURS)) % len(MARKS)]}
 
 
 def line(i: int) -> dict[str, Any]:
-    """Return the colour, marker and line style of curve number i."""
+    """Return matplotlib's options for the colour, marker and line style of curve `i`."""
     return {**mark(i), "linestyle": LINES[i % len(LINES)], "markersize": 5, "linewidth": 1.6}
 
 
@@ -130,7 +130,7 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors: those before its encoder and its learner.
+            Model that makes the vectors. The last vectors before its packed bits or its learner are drawn.
         X : collection of n objects
         y : array-like of n labels or numbers, optional
         method : "pca" or transformer, default="pca"
