@@ -1,4 +1,4 @@
-"""Compile the loops of similia ahead, by running each family on a few small objects."""
+"""Compile the numba loops of similia ahead of use, by running its estimators on a few small objects of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the loops ahead, so that the first request to a service is as fast as the others.
 
     Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if it is set, else beside the package. One call
-    when a machine or an image is set up serves all later processes. If the loops are compiled, a call takes seconds.
+    when a machine or an image is set up serves all later processes. If all loops are compiled, a call takes seconds.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
 
 
 def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> None:
-    """Evaluate kernels and distances on a collection, with itself, with another and in pairs."""
+    """Evaluate kernels and distances on `X`, between two collections, and on single pairs."""
     from similia.objects import take
 
     few = take(X, np.arange(5))
@@ -66,7 +66,7 @@ def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> N
 
 
 def _systems(X: Any, kernel: Any, distance: Any) -> None:
-    """Fit and use the systems for any objects."""
+    """Fit and use the classifiers and the search that take objects of any kind."""
     y, one = np.arange(_N) % 3, sm.objects.take(X, [0])  # one object has loops of its own
     model = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y)
     for objects in (X, one):

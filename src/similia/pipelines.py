@@ -1,7 +1,7 @@
-"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits; how a model splits into parts.
+"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits; the parts of a model.
 
-A scikit-learn pipeline passes all objects through one step after the other: for 100,000 objects, 300 similarities and
-10,000 bits take 240 and 125 MB. This pipeline passes one block of objects through all steps, then the next block. A
+A scikit-learn pipeline passes all objects through one step after the other: the outputs for 100,000 objects take 240 MB
+(300 similarities) and 125 MB (10,000 bits). This one passes one block of objects through all steps, then the next. A
 linear model of scikit-learn sums with BLAS, in an order that depends on the block; here it sums in a fixed order.
 
 `parts_of` splits a model, fitted or not, into its steps, its learner, and the kernel or distance that compares objects.
@@ -49,7 +49,7 @@ _COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # att
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Return a function that tells whether the last step of a pipeline has a method."""
+    """Return a check of whether a pipeline's last step has the method called `name`, for `available_if`."""
     return lambda self: hasattr(super(Pipeline, self), name)
 
 
@@ -149,7 +149,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return metric(y, self.predict(X), sample_weight=sample_weight)
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
-        """Call a method, in blocks of objects if necessary."""
+        """Return the result of the method called `name`, computed in blocks of objects if memory requires it."""
         if is_lazy(X):
             return apply(getattr(self, name), X, **params)
         if params or get_config()["enable_metadata_routing"]:
@@ -166,7 +166,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return _joined(_blocks(whole, X, n, step), n)
 
     def _whole(self, name: str, X: Any) -> Any:
-        """Call a method on all objects at once."""
+        """Pass all objects at once through the steps and return the result of the last one's method called `name`."""
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         last = self._final_estimator
@@ -175,7 +175,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return getattr(_row_by_row(last), name)(X)
 
     def _bytes_between(self, X: Any) -> int:
-        """Return the bytes per object of the outputs of all steps but the last."""
+        """Return the number of bytes per object of the outputs of all steps but the last, together."""
         few, total = take(X, np.arange(_PROBED)), 0
         with collected_warnings():  # these warnings are repeated for all objects
             for _, _, step in self._iter(with_final=False):
@@ -185,7 +185,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 class _RowByRow:
-    """Mixin that makes a linear model sum in a fixed order."""
+    """Mixin that makes a linear model add the terms of a decision value in a fixed order."""
 
     coef_: npt.NDArray
     intercept_: npt.NDArray
@@ -240,7 +240,7 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
-    """Yield the result of `whole` for each block of `step` objects; warn once of each kind, with numbers in `X`."""
+    """Yield ``whole(block)`` for each block of `step` objects; warn once of each kind, with positions in `X`."""
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
         with collected_warnings() as caught, part_from(start):
@@ -251,7 +251,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 
 
 def _joined(parts: Iterator[Any], n: int) -> Any:
-    """Concatenate the results of all blocks; arrays are written directly to the output."""
+    """Concatenate the results of all blocks, of `n` objects; arrays are copied into one output array."""
     first = next(parts)
     if not isinstance(first, np.ndarray):
         return concatenate([first, *parts])
@@ -265,7 +265,7 @@ def _joined(parts: Iterator[Any], n: int) -> Any:
 
 
 def _can_be_cut(X: Any) -> bool:
-    """Return whether `take` accepts `X`, unlike a dict of columns or a generator."""
+    """Return whether `take` can select objects from `X`; it cannot from a dict of columns or a generator."""
     return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
 
 
@@ -365,8 +365,8 @@ def chosen(model: Any) -> Any:
 def members_of(model: Any) -> list[Any]:
     """Return the models whose predictions `model` combines or changes; [] for any other model.
 
-    They are fitted if `model` is. An ensemble of ours has a list ``voters``; scikit-learn's wrappers calibrate, set a
-    threshold or transform the targets.
+    The models are fitted if `model` is. Ensembles of similia have a list ``voters``; scikit-learn's wrappers calibrate
+    the predictions, set a threshold or transform the targets.
     """
     voters = getattr(model, "voters", None)
     if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
@@ -391,8 +391,8 @@ def steps_of(model: Any) -> list[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None.
 
-    If `fitted`, the kernel that ``fit`` fixed comes before the parameter. A parameter `distance` may hold a kernel
-    (nearest neighbours in its feature space). A `Pairwise` counts as what its parameter is named.
+    If `fitted`, the kernel that ``fit`` fixed has precedence over the parameter. A parameter `distance` may hold a
+    kernel (for neighbours in its feature space); a `Pairwise` counts as a distance there, and else as a kernel.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

@@ -115,7 +115,7 @@ def d2ke(
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. ``Representatives(hold_out=True)`` keeps them out of the training of the model.
+        The random objects; see `D2KE`. With ``Representatives(hold_out=True)`` the model is not trained on them.
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
     task : {"classification", "regression", "auto"}, default="classification"
@@ -189,7 +189,7 @@ def graphlet_optical(
     n_samples : int, default=2000
         Number of graphlets drawn from each graph.
     n_components : int or None, default=2000
-        Number of optical features. None is the exact map of their kernel, smaller and without Monte-Carlo error.
+        Number of optical features. None: the exact feature map of the optical kernel, which is smaller and not random.
     classifier : {"linear", "rbf"}, default="linear"
         The paper's linear SVM, or an SVM with a Gaussian kernel on the averages, which is often better.
     random_state : int, numpy Generator or RandomState, optional
@@ -235,7 +235,7 @@ def _is_positive(value: Any) -> bool:
 
 
 def _seeded(estimator: Any, seed: int | None) -> Any:
-    """Return a copy in which every random state that is None, at any depth, is drawn from `seed`."""
+    """Return a copy of an estimator; all its random states that are None, nested ones too, are drawn from `seed`."""
     copy = clone(estimator)
     unset = [k for k, v in sorted(copy.get_params().items()) if k.endswith("random_state") and v is None]
     if seed is not None:
@@ -245,7 +245,7 @@ def _seeded(estimator: Any, seed: int | None) -> Any:
 
 
 def _linear(task: str, C: Any, tune: bool, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the linear model for a task and, if its regularisation is tuned, the parameter grid."""
+    """Return the linear model for a task, and the grid of its regularisation if that is tuned, else {}."""
     value = _CS[-2] if tune else C
     if task == "classification":
         # Standardised features of nearby random objects are nearly collinear, so the dual converges slowly. The

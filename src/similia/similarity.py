@@ -65,7 +65,7 @@ class Kernel(BaseEstimator):
         return objects_in(X)
 
     def _compared(self, X: Any) -> dict[str, str]:
-        """Describe which properties are compared, if that depends on what the objects have."""
+        """Return which properties of the objects are compared, by name; {} if all objects are compared alike."""
         return {}
 
 
@@ -118,10 +118,10 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
 
 
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
-    """Call any distance and return its values as a float32 or float64 array; raise if one is not a finite number >= 0.
+    """Return the distances of `X` to `Y` (or `X`) as a float32 or float64 array; raise unless all are finite and >= 0.
 
-    If `X` is a block of a larger collection, `start` is the position of its first object there. `pair` is the phrase
-    that error messages use for two objects, with two braces for their numbers.
+    If `X` is a block of a larger collection, `start` is the position of the block's first object there. `pair` is the
+    phrase that error messages use for two objects, with ``{}`` for each position.
     """
     check_distance(distance)
     rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
@@ -137,7 +137,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,): the kernel's ``diag``, or diagonals of small Gram blocks."""
+    """Return k(x, x) for each object, shape (n,), from the kernel's ``diag`` hook or else from small Gram blocks."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -156,7 +156,7 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
 
 
 def as_objects(function: Any, X: Any) -> Any:
-    """Return `X` in the layout a kernel or distance works on, by its ``as_objects`` hook if it has one.
+    """Return `X` in the memory layout of a kernel or distance, made by the function's ``as_objects`` hook if any.
 
     In a table with a single, non-numeric column, the objects are the entries of that column.
     """
@@ -169,12 +169,12 @@ def as_objects(function: Any, X: Any) -> Any:
 
 
 def decided(kernel: Any, X: Any) -> Any:
-    """Return `kernel` with its data-dependent settings fixed from `X`, by its ``decided`` hook if it has one."""
+    """Return ``kernel.decided(X)``, whose data-dependent settings are fixed from `X`; without this hook, the kernel."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Describe which properties of these objects a kernel compares, if that depends on what they have."""
+    """Return which properties of the objects in `X` a kernel compares, by name; {} if it compares all objects alike."""
     return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
 
 
@@ -209,7 +209,7 @@ def refuse_class(function: Any, what: str) -> None:
 
 
 def as_floats(values: Any, subject: str) -> npt.NDArray:
-    """Return a dense float32 or float64 array, or raise if the values are not real numbers."""
+    """Return a dense float32 or float64 array; raise, naming the `subject`, if the values are not real numbers."""
     unmasked(values, subject.removesuffix(" holds").removesuffix(" has"))
     try:
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
@@ -223,7 +223,7 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a kernel or distance for messages; of a function that another one wraps, its own name."""
+    """Return the name of a kernel or distance for messages; of a wrapper, such as `partial`, the wrapped one's name."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -234,7 +234,7 @@ def name_of(function: Any) -> str:
 def without_addresses(value: Any) -> str:
     """Return ``repr(value)`` with the names of functions instead of their addresses in memory.
 
-    A ``__repr__`` of their own in the classes would break scikit-learn's printing of nested estimators.
+    The classes have no such ``__repr__``, because it would break scikit-learn's printing of nested estimators.
     """
     text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
     text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
@@ -254,9 +254,9 @@ def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
 
 
 def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
-    """Return ``function(X)`` or ``function(X, Y)``; if it fails, say whether it is a function of two objects.
+    """Return ``function(X)`` or ``function(X, Y)``; if that fails for a function of two objects, the error says so.
 
-    Only a function that fails on collections is tried on one pair, since a signature does not tell the two apart.
+    A signature does not show what a function takes, so a function that fails on collections is tried on one pair.
     """
     try:
         return function(X) if Y is None else function(X, Y)
@@ -274,7 +274,7 @@ def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
 
 
 def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
-    """Return whether `function` gives one number for the first objects of two collections."""
+    """Return whether `function`, called on the first object of `X` and that of `Y`, returns one number."""
     try:
         x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
         value = function(x, y)
@@ -348,7 +348,7 @@ class Pairwise(Kernel):
     def _evaluate(
         self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
     ) -> Iterator[npt.NDArray[np.float64]]:
-        """Yield the values of each tile in order; raise the error of the first tile that fails."""
+        """Yield the values of each tile (a range of rows and one of columns) in order; raise the first tile's error."""
         failures: list[Exception] = []
         tasks = (
             (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
@@ -366,7 +366,7 @@ class Pairwise(Kernel):
 
 
 def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
-    """Return the outcomes of the tiles in order, computed in this process or in others."""
+    """Return the values, or the error, of each tile in order, computed in this process or in `n_jobs` processes."""
     if n_jobs in (None, 1):
         return (_outcome(*task) for task in tasks)
     from joblib import Parallel, delayed
@@ -375,7 +375,7 @@ def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.
 
 
 def _ranges(n: int) -> list[range]:
-    """Divide 0 ... n - 1 into at most `_TILES_PER_SIDE` ranges."""
+    """Return at most `_TILES_PER_SIDE` consecutive ranges that cover 0 to n - 1."""
     step = max(1, -(-n // _TILES_PER_SIDE))
     return [range(start, min(start + step, n)) for start in range(0, n, step)]
 
@@ -393,7 +393,7 @@ def _objects(X: Any, name: str) -> list[Any]:
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
 ) -> npt.NDArray[np.float64]:
-    """Return f for the pairs of one tile; a tile on the diagonal of a symmetric block needs one half of the calls."""
+    """Return f(x, y) for all pairs of one tile; if `mirror`, values below the diagonal are copied from above it."""
     out = np.empty((len(xs), len(ys)))
     for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
         for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
@@ -405,7 +405,7 @@ def _tile(
 
 
 def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
-    """Return what `_tile` returns or raises, so that the caller reports the first error in order of tiles."""
+    """Return the values of `_tile`, or the error it raises, so that the caller can raise the first tile's error."""
     try:
         return _tile(*arguments)
     except (TypeError, ValueError) as error:
@@ -447,12 +447,12 @@ class ComparesObjects:
 
 
 def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse rows; functions of users are assumed to take them."""
+    """Return whether a kernel or distance takes sparse matrices; a function of the user's is assumed to do so."""
     return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 
 def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of a kernel or distance; for vectors, store or check the columns in `estimator`."""
+    """Return `X` in the layout of a kernel or distance; if it is a table, store (`reset`) or check its columns."""
     if not reset and hasattr(estimator, "n_features_in_"):
         check_table(estimator, X, reset=False)
     objects = as_objects(function, X)
@@ -463,8 +463,8 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """Warn that the objects at `rows` share nothing with the training objects.
 
-    Warn only if they are more than half of the `n` objects. While streaming, where each kind of warning is emitted
-    once, a single object is enough.
+    Warn only if they are more than half of the `n` objects; while streaming, where each kind of warning is emitted
+    once, a single object is enough. `what` is the warning's verb phrase about these objects.
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):

@@ -70,10 +70,10 @@ def config(
 
 @contextmanager
 def part_of_more(*, lazy: bool = False) -> Iterator[None]:
-    """Make estimators warn even if only a few objects are affected, as they see only a part of a stream.
+    """In the block, which sees one part of a stream, let estimators warn even if only a few objects are affected.
 
-    A `lazy` part of a Dask collection counts as a collection of its own, unless it has only a few objects, which say
-    little about the whole.
+    If `lazy`, the part belongs to a Dask collection: estimators then warn as they do for a whole collection, but not if
+    the part has only a few objects.
     """
     with _changed(part=not lazy, lazy=lazy):
         yield
@@ -89,7 +89,7 @@ def _changed(**changes: Any) -> Iterator[None]:
 
 
 def rows_per_block(bytes_per_row: int, at_most: int | None = None) -> int:
-    """Return how many rows of `bytes_per_row` temporary bytes fit into ``max_memory`` (at least 1)."""
+    """Return how many rows of `bytes_per_row` bytes fit into ``max_memory``: at least 1, and no more than `at_most`."""
     rows = max(1, settings().max_memory // max(1, bytes_per_row))
     return rows if at_most is None else min(rows, at_most)
 

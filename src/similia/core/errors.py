@@ -39,7 +39,7 @@ class DataError(Exception):
         return error
 
     def shifted(self, start: int) -> Self:
-        """Convert an error of a part of X that begins at object `start` to object numbers of the whole."""
+        """Return the error with object numbers of the whole X, if it was raised on the part from object `start` on."""
         return self
 
     def _file(self) -> str:
@@ -148,7 +148,10 @@ class BadPair(DataError):
         return f"{self._file()}{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
-        """Convert an error of a block to numbers and names of the whole; existing names are kept."""
+        """Return the error of the pair (i, j) of a block, renumbered to ``rows[i]``, ``columns[j]`` and with `names`.
+
+        An error that already names its objects keeps j and these names.
+        """
         i, j = self.index
         if self.names not in _NAMELESS:
             return self.changed(index=(int(rows[i]), j))
@@ -237,7 +240,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return the warning about a part of X that begins at object `start`."""
+        """Return the warning with object numbers of the whole X, if it is about the part from object `start` on."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 
@@ -245,13 +248,13 @@ WarningData = tuple[type[Warning], "ObjectsWarning | str"]
 
 
 def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
-    """Return the category and message of a warning about a part of X from object `start` on; they can be pickled."""
+    """Return the category and message, both picklable, of a warning about the part of X from object `start` on."""
     message = caught.message
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
 
 def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
-    """Warn unless `known` has this kind of warning; then add it."""
+    """Emit the warning `said`, and add its kind to `known`; do nothing if `known` already has this kind."""
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message
     if kind not in known:
@@ -261,7 +264,7 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """Make a `BadPair` raised in the block name ``rows[i]`` and ``columns[j]``, in the format `names` if given."""
+    """If the block raises a `BadPair` for (i, j), renumber it by `BadPair.renamed`, unless `names` is None."""
     try:
         yield
     except BadPair as error:
@@ -272,7 +275,7 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
 
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
-    """Make errors about a part of X from object `start` on use object numbers of X."""
+    """In the block, which reads X from object `start` on, convert the object numbers of errors to those of X."""
     try:
         yield
     except DataError as error:
@@ -280,7 +283,7 @@ def part_from(start: int) -> Iterator[None]:
 
 
 def warn_user(message: str | Warning) -> None:
-    """Warn with the nearest line outside of similia, scikit-learn, joblib and Dask."""
+    """Emit a warning that points to the nearest calling line outside of similia, scikit-learn, joblib and Dask."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
         frame, level = frame.f_back, level + 1
@@ -288,7 +291,7 @@ def warn_user(message: str | Warning) -> None:
 
 
 def as_second(read: Callable[[Any], T], Y: Any) -> T:
-    """Return ``read(Y)`` for the second of two collections; its errors name Y, not X."""
+    """Return ``read(Y)``, where Y is the second of two collections; errors raised by `read` name Y, not X."""
     try:
         return read(Y)
     except BadItem as error:

@@ -1,4 +1,4 @@
-"""What estimators share: fits that take effect all at once, tags and columns of transformers, parameters of lists."""
+"""Base classes and helpers of estimators: fits that change nothing if they fail, tags, columns, lists as parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def twin_of(estimator: Estimator) -> Estimator:
 
 
 def all_at_once(method: Method) -> Method:
-    """Make a method that learns (fit, partial_fit, add ...) change its estimator only if it succeeds.
+    """Decorate a learning method (fit, partial_fit, add ...) so that its estimator changes only if the call succeeds.
 
     The method runs on a twin that shares the attributes of the estimator; a single assignment then gives the twin's
     attributes to the estimator. Errors, including Ctrl-C at any moment, leave the estimator unchanged. The method may
@@ -69,7 +69,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_columns(self, X, reset=False)
 
     def _example(self) -> Any:
-        """Return a collection of one object that `transform` takes, or None if this requires data."""
+        """Return a collection of one object that `transform` takes, or None if none can be made without data."""
         return None
 
     def __sklearn_tags__(self) -> Tags:
@@ -81,7 +81,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Base of transformers from objects to objects, which ``set_output`` in a pipeline does not affect."""
+    """Base of transformers whose output is again objects, not columns; ``set_output`` does not affect them."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__(auto_wrap_output_keys=None)
@@ -126,7 +126,7 @@ class ListParams(BaseEstimator):
         return self
 
     def _listed(self) -> Any:
-        """Return the list, or () if the parameter is not a list, which is reported elsewhere."""
+        """Return the list, or () if the parameter is not a list (an error raised elsewhere)."""
         parts = getattr(self, self._list)
         return parts if isinstance(parts, list | tuple) else ()
 
@@ -137,16 +137,16 @@ def example_of(X: Any) -> Any:
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Store the width and column names of a table in `fit` (`reset`), or raise if a later table has other names.
+    """Store the width and column names of `X` if `reset` (in `fit`); otherwise raise if a data frame has other names.
 
-    Only data frames have names; arrays are not checked.
+    Arrays have no names, so they are not checked.
     """
     if reset or (hasattr(X, "columns") and not getattr(X, "elsewhere", False)):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """Check columns like `check_columns`, and the width, if `X` is a table of numbers; otherwise do nothing.
+    """If `X` is a table of numbers, store (`reset`) or check its width and column names; else forget them if `reset`.
 
     For estimators whose kernel determines the kind of objects: `X` is the kernel's input, made from `given`.
     """

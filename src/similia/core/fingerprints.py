@@ -1,8 +1,8 @@
 """Compute a digest of an object in which functions and classes count by their code, not by their names.
 
-joblib and pickle identify a function by its name, so its digest does not change when its code does. Here a function
-counts by its code, constants, defaults, closure and the globals it uses; so do the functions and classes among these.
-Members of Python, of installed packages and of similia count by name and version.
+joblib and pickle identify a function by its name, so their digest does not change when its code does. Here a function
+counts by its code, constants, defaults, closure and the globals it uses; functions and classes among these count in
+the same way. Members of Python, of installed packages and of similia count by name and version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fingerprint(value: Any, what: str) -> str:
 
 
 class _Hasher(NumpyHasher):
-    """joblib's hasher, which gets the parts of functions and classes instead of these."""
+    """joblib's hasher, except that functions and classes are hashed by their parts, such as their code."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -41,7 +41,7 @@ class _Hasher(NumpyHasher):
         super().save(self._parts(value))
 
     def _parts(self, value: Any) -> Any:
-        """Return the parts of a function, class, module or set; any other value is returned unchanged."""
+        """Return what to hash instead of a function, class, module or set; return any other value unchanged."""
         if isinstance(value, set | frozenset):  # the order of sets differs between processes
             return "set", sorted(fingerprint(member, "a set") for member in value)
         if isinstance(value, _PLAIN):
@@ -110,7 +110,7 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether a function or class is found in its module; code made by `exec` claims to be in builtins."""
+    """Return whether a function or class is in the module that it names; code made by `exec` names builtins."""
     return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 

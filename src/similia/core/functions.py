@@ -26,7 +26,7 @@ def exp(values: Floats, out: Floats | None = None) -> Floats:
 
 
 def log(values: Floats, out: Floats | None = None) -> Floats:
-    """Return the natural logarithms of float32 or float64 numbers: -inf of 0, NaN below."""
+    """Return the natural logarithms of float32 or float64 numbers: -inf for 0, NaN for negative numbers."""
     return _each(loops.write_log, values, out)
 
 
@@ -37,7 +37,7 @@ def cos(angles: Floats, out: Floats | None = None) -> Floats:
 
 
 def cos_sin_of_quarters(turns: Floats, dtype: npt.DTypeLike = np.float64) -> tuple[Floats, Floats]:
-    """Return cosine and sine of angles in quarter turns, exact at whole numbers."""
+    """Return the cosines and the sines of angles given in quarter turns; they are exact at integers."""
     flat = np.ascontiguousarray(turns).reshape(-1)
     cosines, sines = np.empty(flat.shape, dtype), np.empty(flat.shape, dtype)
 

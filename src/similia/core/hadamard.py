@@ -1,7 +1,7 @@
 """Walsh-Hadamard transforms of many rows at once, real or complex, without a matrix and with equal bits for any block.
 
-Rows are *lanes*: number i of each of `lanes` rows lies at ``work[i * lanes : (i + 1) * lanes]``, so a butterfly is a
-vector operation without shuffles. A radix-4 pass fuses two radix-2 stages and keeps its values in registers. The
+Rows are interleaved as *lanes*: ``work[i * lanes : (i + 1) * lanes]`` holds entry i of each of `lanes` rows, so a
+butterfly is a vector operation without shuffles. A radix-4 pass fuses two radix-2 stages in registers. The
 compiler checks at most four slices for overlap: radix 8 stays scalar and runs 12 times slower. Each lane adds in the
 order of the radix-2 transform. A complex row is transformed as its real and imaginary parts.
 Cost: p log2 p additions for a row of p numbers.
@@ -42,7 +42,7 @@ def _transform_piece(work, lanes):  # type: ignore[no-untyped-def]
 
 @njit()
 def _radix4(work, span):  # type: ignore[no-untyped-def]
-    """Run two stages at once on quadruples `span` apart."""
+    """Run two butterfly stages at once, on quadruples of blocks of `span` numbers."""
     for begin in range(0, len(work), 4 * span):
         a = work[begin : begin + span]
         b = work[begin + span : begin + 2 * span]
@@ -55,7 +55,7 @@ def _radix4(work, span):  # type: ignore[no-untyped-def]
 
 @njit()
 def _radix2(work, span):  # type: ignore[no-untyped-def]
-    """Run one stage on pairs `span` apart."""
+    """Run one butterfly stage, on pairs of blocks of `span` numbers."""
     for begin in range(0, len(work), 2 * span):
         a = work[begin : begin + span]
         b = work[begin + span : begin + 2 * span]

@@ -15,7 +15,7 @@ _LOGGER = logger_of("similia.compile")
 
 
 def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
-    """Compile a function with numba at its first use.
+    """Return a decorator that compiles a function with numba at its first call.
 
     `reassociate` allows sums to be vectorised; infinities and NaN keep their meaning. If numba finds no writable cache
     folder, the function is compiled without a cache.

@@ -1,4 +1,4 @@
-"""A vector of `LANES` numbers as a type for compiled loops, which keeps the lanes of a recurrence in registers.
+"""A type for compiled loops: a vector of `LANES` numbers (lanes) that stays in registers during a recurrence.
 
 numba vectorises a loop over an array, but keeps no array in registers between iterations of an outer loop: a recurrence
 in small arrays goes through memory at each step and takes twice the time. With this type the loop carries values, and
@@ -67,7 +67,7 @@ def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def splat(_typing, number):  # type: ignore[no-untyped-def]
-    """Return `number` in all lanes."""
+    """Return a vector with `number` in all lanes."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         lanes = context.get_value_type(signature.return_type)
@@ -90,7 +90,7 @@ def widened(_typing, a):  # type: ignore[no-untyped-def]
 
 
 def _elementwise(n_arguments: int, build: Callable[..., Any]) -> Any:
-    """Return an intrinsic of one or two `Lanes`, whose value ``build(builder, *values)`` computes in each lane."""
+    """Return a numba intrinsic of one or two `Lanes`, for which ``build(builder, *values)`` emits the LLVM code."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return build(builder, *arguments)
@@ -105,7 +105,7 @@ def _elementwise(n_arguments: int, build: Callable[..., Any]) -> Any:
 
 
 def _call(name: str, builder: Any, *values: Any) -> Any:
-    """Call LLVM's function `name` on vectors of one type."""
+    """Emit a call of LLVM's intrinsic called `name` on vectors of one type."""
     vector = values[0].type
     bits = 64 if vector.element == ir.DoubleType() else 32
     form = ir.FunctionType(vector, [vector] * len(values))
@@ -140,7 +140,7 @@ def where_at_most(_typing, a, b, value, other):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
-    """Return a b + c in each lane, rounded once; processors without this instruction use the C library, slowly."""
+    """Return a * b + c in each lane, rounded once; processors without this instruction use the C library, slowly."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return _call("fma", builder, *arguments)
@@ -157,7 +157,7 @@ def _bits(number: int) -> ir.Constant:
 
 
 def _shift(a: Any) -> ir.Constant:
-    """Return the number that, added to an exponent, puts exponent and bias into the low bits."""
+    """Return 2^52 + 1023 in each lane: added to an integer exponent, it leaves exponent + 1023 in the low bits."""
     return ir.Constant(a.type, [2.0**_FRACTION + _BIAS] * LANES)
 
 
@@ -184,7 +184,7 @@ mantissa = _elementwise(1, _mantissa)
 
 
 def _operator(function: Any, instruction: str) -> None:
-    """Define the operator `function` of `Lanes` by an LLVM instruction."""
+    """Define a Python operator, such as ``operator.add``, for `Lanes` by the LLVM instruction of the given name."""
     apply = _elementwise(2, lambda builder, a, b: getattr(builder, instruction)(a, b))
 
     @overload(function)

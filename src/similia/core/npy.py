@@ -16,7 +16,7 @@ _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 
 class Header(NamedTuple):
-    """Shape and type of an array, the bytes of its data, and whether it is in Fortran order."""
+    """Shape and type of an array, the number of bytes of its data, and whether it is in Fortran order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

@@ -2,7 +2,8 @@
 
 BLAS adds the terms of an entry in an order that depends on the number of rows, the position of a row, the number of
 threads and the processor. So the features of an object would change with its block, and sometimes a bit of its code.
-Here an entry is always the chain ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, each step rounded once.
+Here the entry of a row x and a column w is always ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, rounded
+once per step.
 Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly.
 Cost: 2 n K m operations, shared among threads by rows, or by columns if there are few rows.
 
@@ -30,10 +31,10 @@ _WORTH_A_THREAD = 2**21  # minimum number of multiplications per thread
 
 
 class Panels(NamedTuple):
-    """A matrix W (K, m): row k of the panel of columns j * LANES, ... begins at ``values[j * K * LANES + k * row]``.
+    """A matrix W of shape (K, m), read in panels of `LANES` columns.
 
-    The last panel is padded with zeros. If W is not copied, the last panel ends with column m - 1 and overlaps the one
-    before.
+    If W is `copied`, row k of panel j begins at ``values[j * K * LANES + k * row]``, and the last panel is padded with
+    zeros. Otherwise it begins at ``values[j * LANES + k * row]``, except that the last panel ends with column m - 1.
     """
 
     values: Floats
@@ -42,12 +43,12 @@ class Panels(NamedTuple):
     copied: bool
 
     def first(self, columns: int) -> Panels:
-        """Return the first columns; W must have been copied."""
+        """Return the panels of the first `columns` columns of W, which must have been copied."""
         return self._replace(shape=(self.shape[0], columns))
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W (K, m), of float32 or float64, as `row_product` reads it: a copy, except for a small `n` of rows."""
+    """Return W (K, m), float32 or float64, in the layout of `row_product`; W is not copied for a few (`n`) rows."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -102,9 +103,9 @@ def row_product(
 
 
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
-    """Return the inner products of each query with the vectors at its rows, shape (q, c), in the type of `vectors`.
+    """Return the inner products of query i with the vectors ``rows[i]``, shape (q, c), in the type of `vectors`.
 
-    Each depends only on its two vectors, bit for bit.
+    Each product depends, bit for bit, only on its two vectors.
     """
     if rows.size and not 0 <= rows.min() <= rows.max() < len(vectors):  # the loop does not look at bounds
         raise ValueError(f"rows must be positions of {len(vectors)} vectors, got {rows.min()} to {rows.max()}")
@@ -122,7 +123,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
 
 @njit()
 def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the panels of columns ``start:stop`` of X W to `out`; the panels are those of `products.Panels`."""
+    """Write the product of X and the panels ``start:stop`` of W (see `Panels`) to the same columns of `out`."""
     n, K = X.shape
     m = out.shape[1]
     flat, room = out.reshape(-1), np.empty(6 * LANES, out.dtype)
@@ -164,7 +165,7 @@ def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-unty
 
 @njit()
 def multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def]
-    """Write the products of query i with the vectors ``rows[i]``; all are of one type and C-contiguous."""
+    """Fill ``out[i]`` with the inner products of query i and the vectors ``rows[i]``, all C-contiguous of one type."""
     n = vectors.shape[1]
     whole = n - n % LANES
     x, y = vectors.reshape(-1), queries.reshape(-1)

@@ -18,7 +18,7 @@ _display: Any = None  # shared by all loops; nested loops add lines
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
-    """Yield `items`; show a bar with the count and the time left if progress is on."""
+    """Yield `items`; if ``config(progress=True)`` is set, show a bar with the count and the time left."""
     global _display
     if not settings().progress:
         yield from items
@@ -53,10 +53,10 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
 def meter(
     description: str, done: int = 0, total: int | None = None, size: int | None = None
 ) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to report how many objects of `total` are done, and how many bytes of `size` are read.
+    """Yield a function to call with the number of objects done (of `total`) and of bytes read (of `size`).
 
-    If progress is on, this shows them with the rate and the time left: as a bar on a terminal, elsewhere as a line
-    every ten seconds. Counting begins at `done`, for resumed runs.
+    If ``config(progress=True)`` is set, the function shows these with the rate and the time left: as a bar on a
+    terminal, elsewhere as a line every ten seconds. A resumed run begins with `done` objects.
     """
     global _display
     pace = _Pace(done, total, size)
@@ -93,7 +93,7 @@ def meter(
 
 
 class _Pace:
-    """Rate and remaining time, by the number of objects if it is known, else by bytes."""
+    """Rate and remaining time of a run, by objects if their total number is known, else by bytes."""
 
     def __init__(self, done: int, total: int | None, size: int | None) -> None:
         self.first, self.total, self.size = done, total, size
@@ -129,7 +129,7 @@ def logger_of(module: str) -> logging.Logger:
     """Return the logger of a module; call this when the module is imported.
 
     `logging` takes a lock to create a logger and to look up a level for the first time. Ctrl-C at that moment would
-    keep the lock taken, and other threads would wait forever. Both steps happen here, at import, so no fit takes it.
+    keep the lock taken, and other threads would wait forever. Both steps happen here, at import, never during a fit.
     """
     logger = logging.getLogger(module)
     for level in (logging.DEBUG, logging.INFO):

@@ -34,7 +34,7 @@ def _bits_of(_typing, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _float_of(_typing, bits):  # type: ignore[no-untyped-def]
-    """Return the float64 of an int64's bits."""
+    """Return the float64 that has the bits of an int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -44,7 +44,7 @@ def _float_of(_typing, bits):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def fma(_typing, a, b, c):  # type: ignore[no-untyped-def]
-    """Return a b + c of three numbers of one type, rounded once, by the C library if the processor cannot."""
+    """Return a * b + c for numbers of one type, rounded once; processors without this instruction use the C library."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
@@ -54,7 +54,7 @@ def fma(_typing, a, b, c):  # type: ignore[no-untyped-def]
 
 @njit()
 def exp(x):  # type: ignore[no-untyped-def]
-    """Return e^x: e^(k ln 2 + r) = 2^k e^r with |r| <= ln(2) / 2."""
+    """Return e^x, computed as 2^k e^r, where x = k ln 2 + r and |r| <= ln(2) / 2."""
     x = np.float64(x)
     x = -750.0 if x < -750.0 else x
     x = 720.0 if x > 720.0 else x
@@ -82,7 +82,7 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 @njit()
 def log(x):  # type: ignore[no-untyped-def]
-    """Return the natural logarithm of a positive number: k ln 2 + log(1 + f), sqrt(1/2) < 1 + f < sqrt(2)."""
+    """Return the natural logarithm of x = 2^k (1 + f), computed as k ln 2 + log(1 + f) with 1 + f near 1."""
     x = np.float64(x)
     shift = 0.0
     if x < 2.2250738585072014e-308:  # subnormal
@@ -110,7 +110,7 @@ def log(x):  # type: ignore[no-untyped-def]
 
 @njit()
 def cos_sin(turns):  # type: ignore[no-untyped-def]
-    """Return cosine and sine of an angle in quarter turns, reduced without rounding."""
+    """Return the cosine and the sine of an angle given in quarter turns, which is reduced without rounding."""
     nearest = (turns + _ROUND) - _ROUND  # exact below 2^51; larger numbers are whole
     nearest = turns if abs(turns) >= 2.0**51 else nearest
     x = (turns - nearest) * _HALF_PI
@@ -151,7 +151,7 @@ def write_log(x, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def write_waves(x, factor, cosines, sines):  # type: ignore[no-untyped-def]
-    """Write cosine and sine of ``factor * x`` quarter turns; no sines if their array is empty."""
+    """Fill `cosines` and `sines` for angles of ``factor * x`` quarter turns; an empty `sines` is left out."""
     if len(sines):
         for i in range(len(x)):
             cosines[i], sines[i] = cos_sin(np.float64(x[i]) * factor)

@@ -27,7 +27,7 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass(frozen=True)
 class State:
-    """Checks of attributes by name, attributes that may be missing, and checks of all attributes together."""
+    """A declaration: a check for each attribute, names that may be missing, and checks of all attributes together."""
 
     checks: dict[str, Check]
     may_lack: frozenset[str]
@@ -37,10 +37,10 @@ class State:
 def state(
     fits: Callable[[dict[str, Any], Sizes], bool] | None = None, may_lack: Collection[str] = (), **attributes: Any
 ) -> Callable[[Class], Class]:
-    """Declare the attributes of a class: a check for each, or the name of one of `NAMED`.
+    """Return a decorator that declares the attributes of a class, with a check for each or its name in `NAMED`.
 
     Fitted attributes (with an underscore at either end) must be all present or all missing, except those in `may_lack`.
-    ``fits(attributes, sizes)`` checks attributes together. Subclasses inherit the declaration.
+    ``fits(attributes, sizes)`` returns whether attributes fit together. Subclasses inherit the declaration.
     """
     checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
     declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))
@@ -65,7 +65,7 @@ def declared(cls: type) -> State | None:
 
 
 def array(types: str, *shape: Any, most: float | None = None) -> Check:
-    """Check for an array of one of some types (``"f4 f8"``) and of a shape, with absolute values below `most`."""
+    """Return a check for an array of one of the `types` ("f4 f8"), of this shape, with absolute values below `most`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():
@@ -79,14 +79,14 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Return whether a size is the `wanted` number, or that of a name; None allows any size."""
+    """Return whether the size `found` is the wanted number, or the size of a wanted name; None allows any size."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
 
 
 def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
-    """Check for an integer >= `least` that is `factor` times the size `name`."""
+    """Return a check for an integer >= `least` that is `factor` times the size called `name` (None: any size)."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
@@ -97,23 +97,23 @@ def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
 
 
 def one_of(*values: Any) -> Check:
-    """Check for one of some values, of the same type."""
+    """Return a check for a value that equals one of `values` and has the same type."""
     return lambda value, sizes: any(type(value) is type(known) and value == known for known in values)
 
 
 def optional(check: Check | str) -> Check:
-    """Allow None, too."""
+    """Return a check that accepts None and what `check` accepts."""
     wanted = NAMED[check] if isinstance(check, str) else check
     return lambda value, sizes: value is None or wanted(value, sizes)
 
 
 def made(*classes: str) -> Check:
-    """Check for an object whose class has one of these names and a declaration."""
+    """Return a check for an object whose class has one of the given names and a declaration."""
     return lambda value, sizes: type(value).__name__ in classes and declared(type(value)) is not None
 
 
 def each(method: str, name: str | None = None, least: int = 0) -> Check:
-    """Check for a list of objects that have a method, as many as the size `name`."""
+    """Return a check for a list of at least `least` objects with a method, as many as the size called `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         listed = isinstance(value, list | tuple) and all(hasattr(one, method) for one in value)
@@ -123,7 +123,7 @@ def each(method: str, name: str | None = None, least: int = 0) -> Check:
 
 
 def labels(name: str) -> Check:
-    """Check for an array of labels."""
+    """Return a check for a 1-D array of labels, as many as the size called `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUSO":
@@ -134,7 +134,7 @@ def labels(name: str) -> Check:
 
 
 def objects(name: str) -> Check:
-    """Check for a collection of objects: a batch, a list, an array or a sparse matrix of finite numbers."""
+    """Return a check for a batch, list, array or sparse matrix of objects, as many as the size called `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if isinstance(value, np.ndarray):
@@ -216,5 +216,5 @@ def reads(function: Any, objects: Any) -> bool:
 
 
 def pairs_of(size: int) -> int:
-    """Return the number of pairs of different objects."""
+    """Return the number of pairs of different objects among `size` objects."""
     return size * (size - 1) // 2

@@ -26,7 +26,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 channel, 2 channels."""
+    """Return a number and its noun, as in "1 channel" and "2 channels"."""
     return f"{n} {noun}{'s' * int(n != 1)}"
 
 
@@ -44,7 +44,7 @@ def number(value: float) -> str:
 
 
 def short(value: Any, length: int = 40) -> str:
-    """Return a repr that fits into one line of an error message."""
+    """Return the repr of a value on one line, cut to `length` characters, for a message."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a broken repr must not hide the reported error

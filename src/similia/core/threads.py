@@ -1,4 +1,4 @@
-"""Share loops that release the GIL (numba, BLAS, numpy) among threads, and objects among threads, safely under Ctrl-C.
+"""Run loops that release the GIL (numba, BLAS, numpy) in threads, and lock shared objects, safely under Ctrl-C.
 
 A signal can raise between any two calls of the main thread. In `threading` and `concurrent.futures` this may happen
 just after Python code has acquired a lock, which is then never released. Here threads communicate through queues and
@@ -31,7 +31,7 @@ _WORTH_THREADS = 2**28  # minimum multiplications (a few milliseconds) that just
 
 
 class _Shared:
-    """The shared one-thread limit on BLAS; separate limits, undone out of order, would stay forever."""
+    """The one-thread limit on BLAS that all threads share; if each set its own, a limit could be left behind."""
 
     lock = Lock()
     users = 0
@@ -46,7 +46,7 @@ def n_threads() -> int:
 
 @contextmanager
 def limited_to(limit: int | None) -> Iterator[None]:
-    """Use at most `limit` threads in the block; use 1 for tasks that run in parallel. None changes nothing."""
+    """Use at most `limit` threads in the block, or as many as before if None; tasks that run in parallel pass 1."""
     if limit is None:
         yield
         return
@@ -126,9 +126,9 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[int]:
-    """Limit BLAS to one thread, which fixes the order of sums; yield the number it had.
+    """Limit BLAS to one thread in the block, which fixes the order of sums; yield the number of threads it had.
 
-    Several threads may use it at once, and it may be nested.
+    Several threads may run such blocks at once, and blocks may be nested.
     """
     mine = 0
     try:
@@ -151,7 +151,7 @@ def one_blas_thread() -> Iterator[int]:
 
 
 def _set_threads(numbers: list[int]) -> None:
-    """Set the threads of each BLAS.
+    """Set the number of threads of each BLAS library.
 
     From threadpoolctl 3.8 on, only the thread that first set a limit may set another. The last thread to leave may be
     a different one, and its setting would silently be ignored.
@@ -174,7 +174,7 @@ def _blas() -> ThreadpoolController:
 def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` on each argument, in threads if `work`, the total number of multiplications, justifies them.
 
-    Tasks that fill a small tile and use it at once gain: the use also runs in parallel, while the tile is in cache.
+    This suits tasks that fill a small tile and use it at once: the use, too, runs in parallel, with the tile in cache.
     """
     workers = n_threads() if work >= _WORTH_THREADS else 1
     if workers > 1:
@@ -202,7 +202,7 @@ _collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("simil
 
 
 class _Collecting:
-    """What the first `collected_warnings` changes and the last one restores; blocks may overlap in several threads."""
+    """What the first block of `collected_warnings` changes and the last restores; blocks of threads may overlap."""
 
     lock = Lock()
     users = 0
@@ -211,7 +211,7 @@ class _Collecting:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect the warnings of this thread and of those that share its work, instead of showing them."""
+    """In the block, collect the warnings of this thread and of threads that share its work, and do not show them."""
     mine, token, found = 0, None, []  # type: ignore[var-annotated]
     try:
         with _Collecting.lock:
@@ -235,7 +235,7 @@ def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _show_or_collect(others: Any) -> Any:
-    """Return a `showwarning` that stores warnings where they are collected and shows all others."""
+    """Return a `showwarning` that collects warnings in blocks of `collected_warnings` and calls `others` elsewhere."""
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
         found = _collected.get()
@@ -319,7 +319,7 @@ def lock_of(owner: Any) -> SharedLock:
 
 
 def exclusively(method: Method) -> Method:
-    """Make a method run while no other thread uses its object; see `SharedLock.writing`."""
+    """Decorate a method so that no other thread uses its object during a call; see `SharedLock.writing`."""
 
     @wraps(method)
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:

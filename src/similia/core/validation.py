@@ -38,7 +38,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
-    """Return n seeds for the parts of a model, all None if `random_state` is."""
+    """Return `n` seeds for the parts of a model; all are None if `random_state` is None."""
     if random_state is None:
         return [None] * n
     rng = generator(random_state)  # raises if it is invalid
@@ -55,7 +55,7 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def at_most(value: int, n: int, name: str) -> int:
-    """Return `value`, or n with a warning if there are only n training objects, as scikit-learn's Nystroem does."""
+    """Return `value`; if it exceeds the `n` training objects, warn and return `n`, as scikit-learn's Nystroem does."""
     if value > n:
         warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
     return min(value, n)
@@ -95,7 +95,7 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
 
 
 def unmasked(X: Any, name: str = "X") -> Any:
-    """Return `X`, or raise if it is a masked array with a masked number, or a list that contains one.
+    """Return `X`; raise if it is an array with masked entries, or a list that contains such an array.
 
     `numpy.asarray` would drop the mask and treat the masked values as data.
     """
@@ -113,8 +113,8 @@ def unmasked(X: Any, name: str = "X") -> Any:
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
     """Return a finite 2-D float32 or float64 array in C order, or raise an error that names the first bad row.
 
-    In another memory order, numpy would add the numbers of a row in another order and round differently.
-    `n_features` is the width in `fit`, and `by` the fitted estimator.
+    The order is fixed because numpy adds the numbers of a row in an order that depends on the layout, and rounds
+    differently. `n_features` is the number of columns in `fit`; `by` is the fitted estimator that errors name.
     """
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"
@@ -152,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 
 def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-    """Yield (start, ``read(rows)``) for blocks of `step` rows of an array or frame; errors give rows of the whole.
+    """Yield ``(start, read(block))`` per block of `step` rows of an array or frame; errors count rows of the whole.
 
     Any other input is read at once.
     """
@@ -204,7 +204,7 @@ def refuse_fractions(y: Any) -> None:
 
 
 def check_encoder(encoder: Any) -> None:
-    """Raise if an encoder has no transform, such as a classifier, kernel or distance."""
+    """Raise if `encoder` has no ``transform``, for example because it is a classifier, kernel or distance."""
     if hasattr(encoder, "transform"):
         return
     if hasattr(encoder, "predict"):

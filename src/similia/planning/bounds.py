@@ -1,8 +1,9 @@
 r"""Planning from theorems: how many features or samples an error bound requires, how fast a learnt function changes.
 
-D2KE features are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), so k~(x, y) = phi(x) . phi(y) is a mean of R
-independent numbers in [0, 1] with expectation k(x, y). For a metric d, this module gives the paper's theorems with
-sharper constants, derived in the notes. Theorems 4 and 5 of the other paper cover graphs embedded by sampled graphlets.
+For a distance d and random objects omega_j, the features of D2KE are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)). So
+k~(x, y) = phi(x) . phi(y) is a mean of R independent numbers in [0, 1] with expectation k(x, y). If d is a metric, the
+first paper's theorems hold, here with sharper constants, which the notes of the functions derive. Theorems 4 and 5 of
+the second paper are about graphs embedded by sampled graphlets.
 
 Cost: `effective_dimension` takes n^2 distances, the other functions none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
@@ -47,7 +48,7 @@ class EffectiveDimension(NamedTuple):
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
     r"""Return a number of random features for which D2KE's kernel errs by at most `eps` for all pairs at once.
 
-    With at least this many, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
+    With at least this many features, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Return constants L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function that a model learnt on D2KE.
+    r"""Return a constant L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function f that a model learnt on D2KE.
 
     Parameters
     ----------
@@ -282,10 +283,10 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Bound the error of the squared distance of two graphs' embeddings, as an estimate of MMD^2 of their graphlets.
+    r"""Bound the error of two graph embeddings' squared distance as an estimate of MMD^2 between the graphs' graphlets.
 
     With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
-    bound, for one given pair of graphs.
+    bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy.
 
     Parameters
     ----------
@@ -349,7 +350,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
 
 def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Return the float64 distance matrix of at most n objects."""
+    """Return the float64 distance matrix between `n` objects drawn from `X`, or all objects if there are fewer."""
     precomputed = isinstance(distance, str) and distance == "precomputed"
     X = np.asarray(X) if precomputed else as_objects(distance, X)
     total = at_least_one(X)
@@ -361,7 +362,10 @@ def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) 
 
 
 def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Return a centre for each different object, each farthest from the earlier ones, and the radii they need."""
+    """Return all distinct objects, each the farthest from the earlier ones, and covering radii.
+
+    Balls of radius ``radii[k]`` around the first k + 1 objects cover all objects.
+    """
     centres, radii, nearest = [0], [], D[0].copy()
     while nearest.max() > 0 and len(centres) < len(D):
         radii.append(float(nearest.max()))
@@ -371,6 +375,6 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
 
 
 def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:
-    """Raise unless `value` lies between 0 and `most`, both excluded."""
+    """Raise unless 0 < `value` < `most`; error messages append `why`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < most:
         raise ValueError(f"{name} must lie between 0 and {most}{why}, got {value!r}")

@@ -1,7 +1,7 @@
 """Model the seconds of each step as a formula of its sizes, fitted to runs of the real estimators on this machine.
 
-A formula is a sum of terms, each a constant times a product of sizes: n objects in `calls` chunks, of length L,
-compared with s landmarks (or random objects), b bits:
+A formula is a sum of terms, each a constant times a product of sizes: n objects of length L, in `calls` chunks, are
+compared with s landmarks (or random objects) and become codes of b bits:
 
 ====== ==========================================================================================================
 embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their values with the
@@ -65,7 +65,7 @@ Sizes = dict[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """Seconds as a sum of terms; a term is named by its sizes: ``"n L s"`` for n L s and "" for a constant."""
+    """Seconds as a sum of terms: `constants` maps ``"n L s"`` to the factor of n * L * s, and "" to a constant term."""
 
     constants: dict[str, float]
 
@@ -94,7 +94,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Objects:
-    """A description of objects like the user's: random ones, or those of `own`, a sample of the user's objects."""
+    """A description from which objects like the user's are drawn: at random, or from `own`, the user's sample."""
 
     kind: str
     edges: float = 1.0
@@ -103,7 +103,7 @@ class Objects:
     own: Any = None
 
     def sample(self, n: int, length: int, seed: int = 0) -> Any:
-        """Return n objects of this length as a batch; objects from a user's sample keep their own lengths."""
+        """Return `n` objects of the given length as a batch; objects drawn from `own` keep their lengths."""
         rng = np.random.default_rng(seed)
         if self.own is not None:
             rows = [rng.permutation(n_objects(self.own)) for _ in range(-(-n // n_objects(self.own)))]
@@ -119,7 +119,7 @@ class Objects:
         return batch(rng.standard_normal((offsets[-1], self.channels)), offsets)
 
     def _graphs(self, offsets: npt.NDArray[np.int64], length: int, rng: np.random.Generator) -> GraphBatch:
-        """Return labelled trees, in which a node's parent is one of the three nodes before it, plus extra edges."""
+        """Return labelled trees, where the parent of a node is one of the three nodes before it, plus random edges."""
         n, first = len(offsets) - 1, np.repeat(offsets[:-1], length)
         place = np.tile(np.arange(length), n)
         child = np.flatnonzero(place > 0)
@@ -133,7 +133,7 @@ class Objects:
 
 
 def kind_of(comparison: Any) -> str | None:
-    """Return the kind of objects that a kernel or distance takes, if it takes only one batch type, else None."""
+    """Return the kind of objects that a kernel or distance takes; None if it takes several kinds or any objects."""
     if not hasattr(comparison, "as_objects"):
         return None
     kinds = [kind for kind in KINDS if _takes(comparison, Objects(kind, channels=2).sample(2, 3))]
@@ -172,12 +172,12 @@ class Method:
         return D2KE(self.comparison, n_components=s, objects=objects, random_state=0)
 
     def signs(self, bits: int) -> Pipeline:
-        """Return the unfitted steps from vectors to bits; features of distances are centred first."""
+        """Return the unfitted steps from vectors to bits; vectors made from distances are centred first."""
         centre = [StandardScaler(with_std=False)] if self.is_distance else []
         return make_pipeline(*centre, SignRandomProjection(bits, random_state=0))
 
     def terms(self, kind: str) -> dict[str, tuple[str, ...]]:
-        """Return the terms of the formulas of `embed` and `fit`."""
+        """Return the terms (see `Formula`) of the steps ``embed`` and ``fit`` for objects of this kind."""
         if self.encoder is not None:
             return {"embed": ("calls", "n", "n L"), "fit": ("m",)}
         aligned = not self.random and kind != "vectors" and not isinstance(self.comparison, FeatureKernel)
@@ -210,7 +210,7 @@ class Costs:
 
 
 class _Runs:
-    """Calls to time: every round runs all of them."""
+    """The calls to be timed, in rounds that run each call once."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Sizes, Callable[[], object]]] = []
@@ -219,7 +219,7 @@ class _Runs:
         self.calls.append((step, sizes, call))
 
     def times(self) -> dict[str, list[tuple[Sizes, float]]]:
-        """Return sizes and median seconds of the calls of each step, after one untimed round."""
+        """Return the sizes and the median seconds of each call, by step; the first round does not count."""
         taken: list[list[float]] = []
         while len(taken) < _FEWEST or (len(taken) < _MOST and sum(map(sum, taken)) < _ENOUGH):
             taken.append([_seconds(call) for _, _, call in self.calls])
@@ -230,7 +230,7 @@ class _Runs:
 
 
 def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits: int, cores: int) -> Costs:
-    """Measure the steps in runs up to a length of objects, a number of landmarks or random objects, and of bits."""
+    """Time the steps at sizes up to `length`, `size` landmarks or random objects and `bits`; fit a formula to each."""
     start, load = clock(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with limited_to(cores), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # about the random objects, not the user's
@@ -247,7 +247,7 @@ def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits:
 
 
 def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, size: int) -> dict[str, Any]:
-    """Add runs of `fit` and `embed` at two lengths and sizes; return facts about the largest."""
+    """Add calls of ``fit`` and ``embed`` at two lengths and sizes to `runs`; return the `_facts` of the largest."""
     length, size = _affordable(method, objects, length, size)
     facts: dict[str, Any] = {}
     for L in sorted({max(1, length // 2) if objects.own is None else length, length}):
@@ -266,7 +266,7 @@ def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, 
 
 
 def _affordable(method: Method, objects: Objects, length: int, size: int) -> tuple[int, int]:
-    """Return length and size, both halved until fit and the embedding of one object are fast enough."""
+    """Return the largest length and size, repeatedly halved from those given, at which a run is short enough."""
     if method.encoder is not None:
         return length, size
     small = [max(1, length // _SMALL).bit_length() - 1, max(1, size // _SMALL).bit_length() - 1]
@@ -287,7 +287,7 @@ def _fit_rows(method: Method, s: int) -> int:
 
 
 def _facts(method: Method, fitted: Any, objects: Any, L: int) -> dict[str, Any]:
-    """Return bytes, features and the length of random objects."""
+    """Return the bytes and counted features per unit of length, and the bytes and mean length of random objects."""
     facts: dict[str, Any] = {"bytes_per_length": n_bytes(objects) / n_objects(objects) / L}
     if isinstance(method.comparison, FeatureKernel):
         facts["features"] = len(method.comparison.counted(objects).ids) / n_objects(objects) / L
@@ -310,7 +310,7 @@ def _add_signs(runs: _Runs, method: Method, width: int, bits: int) -> None:
 
 
 def _add_index(runs: _Runs, bits: int, folder: Path) -> None:
-    """Add runs of appending chunks of codes to a folder, and of one search."""
+    """Add calls to `runs` that append codes to a store in `folder`, and calls that search codes for one query."""
     rng = np.random.default_rng(0)
     codes = rng.integers(256, size=(8 * _SCANNED[-1] // bits, bits // 8), dtype=np.uint8)
     codes.flags.writeable = False  # searched in place

@@ -3,8 +3,8 @@ r"""Forecast the cost of a run over n objects before it starts: kernel evaluatio
 .. math:: T = \underbrace{T_{fit} + n_0\, t(L, s)}_{\text{fit}} + \underbrace{n\, t(L, s)}_{\text{encode}} + T_{index},
 
 where t(L, s) is the seconds per object of length L with s landmarks or random objects, and n_0 = min(n, 20,000) is the
-number of objects that an encoder is fitted to. Evaluations and bytes are counted. The constants of the seconds are
-measured on this machine, by running the estimators at sizes up to those requested (`planning.costs`).
+number of objects that an encoder is fitted to. Evaluations and bytes follow from the sizes. The constants of the
+seconds are measured on this machine, by running the estimators at sizes up to those requested (`planning.costs`).
 
 Cost: that of the calibration, 5 to 20 seconds; none with the `costs` of an earlier plan.
 """
@@ -43,7 +43,7 @@ class Plan:
     kind : str
         Kind of the objects: strings, graphs, series, sets or vectors.
     length : float
-        Letters, nodes, points or numbers of an object.
+        Mean number of letters, nodes, points or numbers of an object.
     method : str
     size : int or None
         Number of landmarks or random objects; None if an encoder was given.
@@ -84,7 +84,7 @@ class Plan:
         return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `hours` and everything but `costs` as JSON-serialisable values."""
+        """Return `hours` and all attributes as JSON-serialisable values, with a summary of `costs`."""
         fields = {name: value for name, value in vars(self).items() if name != "costs"}
         costs = self.costs
         calibration = {"seconds": costs.seconds, "cores": costs.cores, "largest": costs.measured, "load": costs.load}
@@ -118,7 +118,7 @@ def plan(
     objects : int (or a float such as 1e9)
         Number of objects.
     length : float, optional
-        Mean letters of a string, nodes of a graph, points of a series or set, or numbers of a vector; or a `sample`.
+        Mean number of letters, nodes, points or (of a vector) numbers of an object; required without a `sample`.
     kernel, distance : callable
         Exactly one of the two, unless an `encoder` is given.
     landmarks : int, default=300
@@ -191,7 +191,7 @@ def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: An
 def _described(
     kind: str | None, comparison: Any, sample: Any, length: Any, edges: Any, letters: Any, channels: Any
 ) -> tuple[Objects, float]:
-    """Return a description of the objects, from which others like them can be drawn, and their mean length."""
+    """Return a description of the objects, from which similar ones can be drawn, and the objects' mean length."""
     batch = None
     if sample is not None:
         sample, batch = _read(sample, comparison, kind)
@@ -214,7 +214,7 @@ def _described(
 
 
 def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
-    """Return a sample in the layout of the kernel or distance, and as a batch or array, which has lengths."""
+    """Return the sample as the kernel or distance reads it, and as a batch or array that shows the objects' lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
     at_least_one(sample, "sample")
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
@@ -225,7 +225,7 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
 
 
 def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
-    """Return the kind of the objects as given, as the kernel or distance needs it, or as the sample shows it."""
+    """Return the given kind of objects, else the kind that the kernel or distance takes, else that of the sample."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     known = kind_of(comparison)
@@ -247,7 +247,7 @@ def _evaluations(method: Method, n: int, s: int | None) -> dict[str, int]:
 
 
 def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float]) -> dict[str, float | None]:
-    """Return arithmetic operations: of kernel values, of products with components and projections, and of the scan."""
+    """Return the operations of each step: kernel values, products with matrices and, in a search, the code scan."""
     n, s, b = sizes["n"], sizes["s"], sizes["b"]
     each = _operations(method, like, costs, sizes["L"])
     scan = 3 * n * b / _WORD  # xor, count, add
@@ -260,7 +260,7 @@ def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float])
 
 
 def _operations(method: Method, like: Objects, costs: Costs, L: float) -> float | None:
-    """Return the operations of a kernel value or distance of objects of length L, or None if unknown."""
+    """Return the operations of one kernel value or distance between objects of length `L`, or None if unknown."""
     other = costs.random_length if method.random else L
     if costs.features is not None:
         return 2 * costs.features * L  # at most: features that both objects have
@@ -291,7 +291,7 @@ def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, f
 
 
 def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) -> dict[str, float]:
-    """Return the seconds of each step; objects, and codes during a search, are shared among cores."""
+    """Return the seconds of each step; more cores than were measured share the objects, and the codes of a search."""
     n, share = sizes["n"], costs.cores / cores if cores > costs.cores else 1.0
 
     def encode(m: float, size: float) -> float:

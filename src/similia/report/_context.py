@@ -284,7 +284,7 @@ def _text(value: str | bytes) -> str:
 
 
 def for_page(seen: Seen) -> list[Json]:
-    """Return a dict per object: its description ``t``, and what the page draws: ``c`` curves, ``p`` points, ``g`` graph."""
+    """Return a dict per object: a description ``t``, and what to draw: curves ``c``, points ``p`` or a graph ``g``."""
     if seen.kind == "graphs":
         return _graphs(seen)
     drawn: list[Json] = []

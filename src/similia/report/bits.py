@@ -276,7 +276,7 @@ def _check_search(estimator: Any) -> None:
 
 
 def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
-    """Return the true distances (q, n) of q queries, the nearest codes' positions (q, most), and the distance's name."""
+    """Return true distances (q, n) for q queries, positions of the nearest codes (q, most), and the distance's name."""
     from similia.search import HammingIndex
 
     if isinstance(search, HammingIndex):
