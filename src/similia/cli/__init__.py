@@ -1,4 +1,4 @@
-"""The command line: ``similia fit``, ``predict``, ``report``, ``index`` and others, a module each.
+"""The command line: ``similia fit``, ``predict``, ``report``, ``index`` and others, each in its own module.
 
 Commands import what they need when they run, so that ``similia --help`` answers at once.
 """

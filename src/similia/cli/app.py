@@ -1,4 +1,4 @@
-"""The commands: a module each, which imports what it needs when it runs, so that ``similia --help`` answers at once."""
+"""The Typer application; each command is a module that imports what it needs only when the command runs."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def encode(
 
 
 def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | None, options: dict[str, Any]) -> None:
-    """Raise if paths or options are wrong; without a model, set the defaults of the options."""
+    """Raise if paths or options are wrong; without a model, fill in the defaults of `options`."""
     from similia.cli.encoders import check_options
     from similia.cli.outputs import check_output
     from similia.cli.voice import voice

@@ -1,7 +1,7 @@
 """Load the encoder of a command, or choose one by the kind and properties of the objects, and fit it.
 
 In measurements, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
-experiment hashing-objects); for strings, most of those at a small distance.
+experiment hashing-objects); for strings, most of the neighbours at a small distance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COLUMNS = 4096  # into which counts of k-mers are folded
 def default_encoder(
     data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int
 ) -> tuple[str, Any]:
-    """Return an unfitted encoder for `data` and its description.
+    """Return a description of the encoder that suits `data`, and the encoder, unfitted.
 
     - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; for strings too few or too
       simple for the bits, `Nystroem` and signs;
@@ -80,12 +80,12 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
 
 
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
-    """Return the number of objects of a source, the sample to fit an encoder to, and its positions."""
+    """Return the number of objects in a source, a sample to fit an encoder to, and the positions of the sample."""
     return sample(stream, FIT_ON, FIT_BYTES, seed)
 
 
 def kmer_length(strings: Any) -> int:
-    """Return k: 5 for up to four different letters, 2 for twenty or more, but at most a third of the median length.
+    """Return the k of the k-mers to count: 5 for up to 4 letters, 2 for 20 or more, at most 1/3 of the median length.
 
     Letters that are rarer than one in 200 (an N in DNA) do not count.
     """
@@ -96,7 +96,7 @@ def kmer_length(strings: Any) -> int:
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
-    """Return the description of an encoder of strings, and the encoder."""
+    """Return a description of the encoder that suits these strings, and the encoder, unfitted."""
     strings = data.objects
     kernel = sm.kernels.Spectrum(k=kmer_length(strings), normalize=True)
     counts = sm.KernelFeatures(kernel, _COLUMNS)
@@ -111,7 +111,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that another encoder is used because the data have at most `most` directions."""
+    """Print that bits are `made_by` one encoder `instead_of` another, as the data have at most `most` directions."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
@@ -120,7 +120,7 @@ def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
 
 
 def _of_vectors(data: Objects, bits: int, seed: int) -> tuple[str, Any]:
-    """Return the description of an encoder of vectors, and the encoder."""
+    """Return a description of the encoder that suits these vectors, and the encoder, unfitted."""
     share = 1.0 if len(data.objects) < FIT_ON else 0.3
     learnt = sm.recipes.pca_itq(bits, share, share, random_state=seed)
     if _has_directions(learnt[0], data.objects):
@@ -141,7 +141,7 @@ def _signs(bits: int, seed: int) -> Pipeline:
 
 
 def _has_directions(pca: Any, X: Any) -> bool:
-    """Return whether `pca` can be fitted to `X`: whether the vectors span as many directions as there are bits."""
+    """Return whether the vectors in `X` span as many directions as `pca` has components, so that it can be fitted."""
     try:
         clone(pca).fit(X)
     except BadParameter as error:
@@ -153,17 +153,17 @@ def _has_directions(pca: Any, X: Any) -> bool:
 
 # ---- encoders in files
 def load_model(path: Path) -> Any:
-    """Return a saved model, or the encoder of the index in a folder."""
+    """Return the model saved in a file; if `path` is the folder of an index, return the encoder of the index."""
     return SearchFolder.open(path).search.encoder_ if path.is_dir() else sm.load(path)
 
 
 def encoder_of(model: Any) -> Any:
-    """Return the steps of a pipeline before its learner; other models unchanged."""
+    """Return the steps of a pipeline before its learner; return any other model unchanged."""
     return model[:-1] if hasattr(model, "steps") and not hasattr(model[-1], "transform") else model
 
 
 def check_bits(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise if a model does not return packed bits for the first object."""
+    """Raise unless `encoder` makes packed bits of the first object of `stream`."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
@@ -184,7 +184,7 @@ def check_bits(encoder: Any, path: Path, stream: Source) -> None:
 def of_interrupted_run(
     journal: Journal, stream: Source, path: Path, options: dict[str, Any]
 ) -> tuple[int | None, Any] | None:
-    """Return n and the encoder of an interrupted run of the same data and options, if the encoder still exists."""
+    """Return the number of objects and the encoder of an interrupted run with the same data and options, or None."""
     header = journal.header or {}
     if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
         return None
@@ -193,7 +193,7 @@ def of_interrupted_run(
 
 
 def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, table: Any) -> tuple[int, Any]:
-    """Fit an encoder to a sample of `data` and write it; return the number of objects, and the encoder."""
+    """Fit an encoder to a sample of the stream and save it at `path`; return the number of objects and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
         n, drawn, numbers = sample_of(stream, options["seed"])
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):

@@ -86,7 +86,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the number of an object given by its name or by its number from 0."""
+    """Return the position of the object that `which` states by name or by number from 0; raise if there is none."""
     from similia.core.text import did_you_mean
     from similia.objects import n_objects
 

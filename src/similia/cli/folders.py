@@ -34,9 +34,9 @@ _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "seri
 def create(
     folder: Path, stream: Source, data: str, table: dict[str, Any], asked: dict[str, Any], made_by: dict[str, Any]
 ) -> int:
-    """Fit an encoder to a sample and create the folder of a search; return the number of objects of the stream.
+    """Fit an encoder to a sample and create the folder of a search; return the number of objects in the stream.
 
-    `asked` holds all options, and the folder stores them; `made_by` holds those of the encoder.
+    `asked` holds all options of the index, which the folder stores; `made_by` holds only the options of the encoder.
     """
     sort, seed = asked["rerank"], asked["seed"]
     how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
@@ -60,7 +60,7 @@ def create(
 
 
 def not_the_same(opened: SearchFolder, data: str) -> ValueError:
-    """Return the error about a folder that holds an index of other data or options."""
+    """Return the error to raise if a folder already holds an index of other data or options."""
     meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
     if meta and (holds or not len(opened)):
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
@@ -72,7 +72,7 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return the progress of each source that was added in part, except the one with the fingerprint `but`."""
+    """Return the progress of each source that was added only in part, except the source with fingerprint `but`."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 
@@ -85,7 +85,7 @@ def note_unfinished(opened: SearchFolder, but: str = "") -> None:
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print the share of true neighbours that the search finds among the objects to which its encoder was fitted."""
+    """Print the search's recall of true neighbours among the objects of the sample; warn if it is low."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:
@@ -158,7 +158,7 @@ def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[A
 
 
 def settings_of(opened: SearchFolder) -> dict[str, Any]:
-    """Return the options that an index was built with; of a folder that Python saved, the parameters of the search."""
+    """Return the options that an index was built with; if it was saved from Python, the parameters of its search."""
     search = opened.search
     steps = search.encoder.steps if isinstance(search.encoder, Pipeline) else [("", search.encoder)]
     saved = {

@@ -59,7 +59,7 @@ def read_labelled(data: str, **table: Any) -> Objects:
 
 
 def _note_empty(source: str, count: int, first: str) -> None:
-    """Print the number of empty strings, if any, since they may be blank cells."""
+    """If there are empty strings, print their number and where the `first` one is, since they may be blank cells."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -81,7 +81,7 @@ def has_columns(data: str, **table: Any) -> bool:
 
 
 def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) -> Source:
-    """Open objects as a source whose chunks fit into memory; read the first object, to raise errors early."""
+    """Open objects as a source whose chunks fit into memory; read the first object at once, to raise errors early."""
     reading, path = Reading(**table), Path(data)
     if not path.exists():
         return Held(_named(data, reading), chunk)
@@ -105,7 +105,7 @@ def _print_counts(source: Any) -> None:
 
 
 def _named(name: str, reading: Reading) -> Objects:
-    """Return a data set by its name."""
+    """Return the data set called `name`, or raise."""
     if name not in sm.datasets.available():
         known = sm.datasets.available()
         beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []

@@ -30,7 +30,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns of a table read as objects and labels; {} for other files."""
+    """Return the options that name the columns of a table's objects and labels; {} if the file is no such table."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -72,13 +72,13 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
 
 # ---- the similarity by which a model compares objects
 def comparison_in(model: Any) -> Any:
-    """Return the kernel or distance of a model, or None; for models that vote, that of the first."""
+    """Return the kernel or distance of a model, or None; for an ensemble, that of its first model."""
     found = parts_of(model).comparison(fitted=False)
     return found.function if found is not None and hasattr(found.function, "as_objects") else None
 
 
 def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table`, with ``series=True`` if the data are rows of numbers and `compared` is for series only."""
+    """Return `table`; add ``series=True`` if the data are rows of numbers and `compared` takes only series."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
         return table
@@ -130,7 +130,7 @@ def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _place(i: int, read: Objects | Source) -> str:
-    """Return the line and name of an object."""
+    """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
     place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
     return place + ("" if names is None else f", {short(names[i])}")

@@ -13,7 +13,7 @@ import typer
 
 
 def _classes_of(room: str) -> Callable[[str], list[str]]:
-    """Return a function that completes the names of the classes of a room."""
+    """Return a shell completer for the names of the classes in the subpackage called `room`."""
 
     def complete(incomplete: str) -> list[str]:
         names = importlib.import_module(f"similia.{room}").__all__
@@ -23,7 +23,7 @@ def _classes_of(room: str) -> Callable[[str], list[str]]:
 
 
 def _data(incomplete: str) -> list[str]:
-    """Return data sets and files that begin with `incomplete`."""
+    """Return the names of data sets and the paths of files that begin with `incomplete`."""
     from similia.datasets import available
 
     folder, start = Path(incomplete).parent, Path(incomplete).name if not incomplete.endswith("/") else ""
@@ -34,7 +34,7 @@ def _data(incomplete: str) -> list[str]:
 
 
 def scorers(incomplete: str) -> list[str]:
-    """Return scikit-learn's scorers that begin with `incomplete`."""
+    """Return the names of scikit-learn's scorers that begin with `incomplete`."""
     from sklearn.metrics import get_scorer_names
 
     return [name for name in get_scorer_names() if name.startswith(incomplete)]
@@ -70,7 +70,7 @@ Table = dict[str, Any]  # how data are read: each command that reads any has all
 def _option(
     kind: Any, default: Any, help: str, *flags: str, metavar: str | None = None, panel: str | None = "How data are read"
 ) -> tuple[Any, Any]:
-    """Return the annotation and the default of an option."""
+    """Return the annotation and the default value of a command-line option."""
     return Annotated[kind, typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=panel)], default
 
 
@@ -111,7 +111,7 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
 
 
 def reading(arguments: dict[str, Any]) -> Table:
-    """Move the options of `READING` out of the arguments of a command, renamed to the parameters of `Reading`."""
+    """Remove the options of `READING` from a command's arguments; return them as parameters of `Reading`."""
     how = {name: arguments.pop(name) for name in READING}
     how["header"] = not how.pop("no_header")
     if how["on_error"] == "stop" and how["skipped"] is not None:
@@ -122,7 +122,7 @@ def reading(arguments: dict[str, Any]) -> Table:
 
 
 def _list_beside(arguments: dict[str, Any]) -> Path | None:
-    """Return the default file for the list of skipped rows: beside the output of the command; None without one."""
+    """Return the default path for the list of skipped rows, next to the command's output; None if it has no output."""
     target, ending = arguments.get("output"), ".skipped.csv"
     if target is None and "folder" in arguments and "queries" not in arguments:  # files are added to an index
         target, data = arguments["folder"], str(arguments["data"])
@@ -152,7 +152,7 @@ WORKING: dict[str, tuple[Any, Any]] = {
 
 @contextmanager
 def working(arguments: dict[str, Any]) -> Iterator[Any]:
-    """Move the options of `WORKING` out of the arguments of a command, set the memory, and yield the workers."""
+    """Remove the options of `WORKING` from a command's arguments; in the block, limit the memory; yield the workers."""
     from similia.core.config import config
 
     max_memory, cluster, scheduler = (arguments.pop(name) for name in WORKING)
@@ -161,7 +161,7 @@ def working(arguments: dict[str, Any]) -> Iterator[Any]:
 
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
-    """Return the `workers` of `similia.scale.encode_stream`: N of ``--cluster local:N``, an address, or None."""
+    """Return the `workers` of `similia.scale.encode_stream`: N of ``--cluster local:N``, the scheduler, or None."""
     from similia.core.threads import n_threads
     from similia.scale.workers import import_dask
 

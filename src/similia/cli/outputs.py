@@ -36,7 +36,7 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
 
 
 class Spoken(Progress):
-    """Prints the messages of a run."""
+    """Prints the messages about the progress of a run."""
 
     def resumed(self, text: str) -> None:
         console().print(text)
@@ -49,18 +49,18 @@ class Spoken(Progress):
 
 
 def bars() -> Any:
-    """Return the setting that shows progress bars: on a terminal, or if the command is verbose."""
+    """Return a context in which progress bars are shown, on a terminal or with --verbose, but not with --quiet."""
     how = voice()
     return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
-    """Return the setting that shows the progress of a stream, on a terminal and in a log."""
+    """Return a context in which the progress of a stream is shown, on a terminal or in a log, but not with --quiet."""
     return config(progress=not voice().quiet)
 
 
 def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
-    """Write rows to a file, completely or not at all, or to the terminal if `output` is None."""
+    """Write rows as CSV to a file, completely or not at all; if `output` is None, write to the terminal."""
     if output is None:
         csv.writer(sys.stdout).writerows(rows)
         return

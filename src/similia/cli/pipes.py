@@ -1,4 +1,4 @@
-"""Handle ``-``: copy a pipe to a file, recognised by its first bytes, and write results to a pipe."""
+"""Handle ``-``: copy standard input to a file named by its format, and write results to standard output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 
 @contextmanager
 def from_stdin() -> Iterator[str]:
-    """Yield the path of a temporary file with all of standard input, with the ending of its format."""
+    """Yield the path of a temporary file that holds all of standard input; its first bytes decide its ending."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
@@ -32,7 +32,7 @@ def from_stdin() -> Iterator[str]:
 
 @contextmanager
 def to_stdout(ending: str) -> Iterator[Path]:
-    """Yield the path of a temporary file, and copy it to standard output when it is complete."""
+    """Yield the path of a temporary file to write to; after the block, copy the file to standard output."""
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
         path = Path(folder, "stdout" + ending)
         yield path
@@ -42,7 +42,7 @@ def to_stdout(ending: str) -> Iterator[Path]:
 
 
 def _ending(path: Path) -> str:
-    """Return the file ending that matches the contents."""
+    """Return the file ending, such as ".fasta.gz", that matches the contents of a file."""
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(b"\x1f\x8b"):
@@ -53,7 +53,7 @@ def _ending(path: Path) -> str:
 
 
 def _kind(file: Any) -> str:
-    """Return the file ending that matches the first block of an uncompressed file."""
+    """Return the file ending, such as ".csv", that matches the first block of an uncompressed file."""
     head = file.read(_BLOCK)
     if not head:
         raise ValueError("standard input is empty")

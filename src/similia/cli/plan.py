@@ -77,7 +77,7 @@ def plan(
 
 
 def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
-    """Return the kind of the objects, a sample of them, and the number of all (for long files an estimate)."""
+    """Return the kind of the objects, a sample of them, and the number of all objects (estimated for long files)."""
     import numpy as np
 
     from similia.cli.inputs import open_objects

@@ -15,7 +15,7 @@ from similia.core.text import did_you_mean, short
 
 @dataclass(frozen=True)
 class _Room:
-    """The classes of one package that a text may name."""
+    """A package whose classes a text may name, all but `bases`; messages use the noun and the example."""
 
     noun: str
     package: ModuleType
@@ -49,18 +49,18 @@ def parse_kernel(text: str) -> Any:
 
 
 def parse_distance(text: str) -> Any:
-    """Return the distance that `text` describes, a name of `similia.distances`; otherwise as `parse_kernel`."""
+    """Return the distance of `similia.distances` that `text` describes, in the syntax of `parse_kernel`."""
     return _Parser(text, (_DISTANCES,)).parse()
 
 
 def parse_comparison(text: str) -> Any:
-    """Return the kernel or distance that `text` describes; otherwise as `parse_kernel`."""
+    """Return the kernel or distance that `text` describes, in the syntax of `parse_kernel`."""
     return _Parser(text, (_KERNELS, _DISTANCES)).parse()
 
 
 @dataclass(frozen=True)
 class _Parser:
-    """Builds the object that a text describes from its syntax tree."""
+    """Builds the kernel or distance that a text describes, from the syntax tree of the text."""
 
     text: str
     rooms: tuple[_Room, ...]
@@ -79,7 +79,7 @@ class _Parser:
         return ValueError(f"{short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
-        """Return an instance of the class that a node names, with the arguments of the node."""
+        """Return an instance of the class that a syntax node names, made with the node's arguments."""
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
         if not isinstance(name, ast.Name):
             raise self._malformed()
@@ -105,7 +105,7 @@ class _Parser:
             raise ValueError(f"{short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
 
     def _check_other_room(self, name: str, rooms: tuple[_Room, ...]) -> None:
-        """Raise if a name is that of a distance where a kernel is expected, or the reverse."""
+        """Raise if `name` is the name of a distance but a kernel is expected, or the reverse."""
         other = next((room for room in (_KERNELS, _DISTANCES) if room not in rooms and name in room.names), None)
         if other is not None:
             own = rooms[0].noun
@@ -115,7 +115,7 @@ class _Parser:
             )
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the kernel, distance, list or literal that a node describes."""
+        """Return the kernel, distance, list or literal that a syntax node describes."""
         if isinstance(node, ast.Call):
             return self._build(node, (_KERNELS, _DISTANCES))
         if isinstance(node, ast.List | ast.Tuple):

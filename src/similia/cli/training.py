@@ -42,7 +42,7 @@ _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or
 
 @dataclass(frozen=True)
 class Part:
-    """Objects and targets; a share is held out to score a model fitted to the rest."""
+    """Objects and targets; the share `test` of them is held out, to score a model fitted to the rest."""
 
     read: Objects
     y: npt.NDArray
@@ -60,7 +60,7 @@ class Part:
         return f"{len(self.y)} {self.read.called} {targets}"
 
     def split(self) -> tuple[npt.NDArray, npt.NDArray]:
-        """Return the training and the held-out objects, or raise if a class has no training object."""
+        """Return the positions of training and of held-out objects; raise if a class has no training object."""
         y = self.y
         if not self.test:
             return np.arange(len(y)), np.arange(0)
@@ -74,12 +74,12 @@ class Part:
         return train, test
 
     def take(self, rows: npt.NDArray) -> tuple[Any, npt.NDArray]:
-        """Return the objects and targets at positions."""
+        """Return the objects and the targets at the positions `rows`."""
         return sm.objects.take(self.read.objects, rows), self.y[rows]
 
 
 def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
-    """Choose a pipeline, score it on the held-out part and fit it to all objects; return it and the facts for JSON."""
+    """Choose a pipeline, score it on held-out objects and fit it to all; return the pipeline and facts for JSON."""
     console().print(part.described())
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
@@ -132,7 +132,7 @@ def _print_choice(auto: Any) -> None:
 def made(
     part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Score NysHD or D2KE on the held-out part, then fit it to all objects; return it and the facts for JSON."""
+    """Score NysHD or D2KE on held-out objects, then fit it to all; return the model and facts for JSON."""
     recipe = _recipe(part, kernel, distance, bits, landmarks)
     objects = part.read.objects
     check_comparison(recipe.compared, part.read, objects)
@@ -198,7 +198,7 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
-    """Fit with progress bars on a terminal, and the folds of a search in threads, since most of it releases the GIL."""
+    """Return the fitted model; show progress on a terminal, and run the folds of a search in threads."""
     from joblib import parallel_config
 
     with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=n_threads()):
@@ -246,13 +246,13 @@ def check_options(
 
 
 def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
-    """Return how to read data for the kernel or distance that the options name; see `as_series`."""
+    """Return `table`, changed if the kernel or distance that the options name takes only series; see `as_series`."""
     compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
     return as_series(data, compared, table)
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
-    """Return the labels and the task; for regression, the labels as numbers. Errors name the column `label`."""
+    """Return the labels (for regression as numbers) and the decided task; an error may name the column `label`."""
     y = read.labels
     assert y is not None
     if task not in TASKS:

@@ -36,7 +36,7 @@ _STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, 
 class Voice:
     """Output options; `piped` tells whether the command writes its data to standard output.
 
-    `stdin` has the paths of copies of standard input, which messages call by that name.
+    `stdin` holds the paths of temporary copies of standard input; messages say "standard input" instead of these paths.
     """
 
     json: bool = False
@@ -59,7 +59,7 @@ def voice() -> Voice:
 
 @contextmanager
 def speaking(**how: Any) -> Iterator[None]:
-    """Use the given options of `Voice` in the block."""
+    """Use the output options ``Voice(**how)`` in the block."""
     token = _voice.set(Voice(**how))
     try:
         yield
@@ -92,12 +92,12 @@ def console(**options: Any) -> Any:
 
 
 def written(path: Path) -> str:
-    """Return the name of a written file, or of standard output."""
+    """Return what messages call a written file: its path, or "standard output" if data is piped."""
     return "standard output" if voice().piped else str(path)
 
 
 def called(source: Any) -> str:
-    """Return the name of a file for messages; copies of standard input are called "standard input"."""
+    """Return what messages call an input file: its path, or "standard input" for a copy of that."""
     return "standard input" if str(source) in voice().stdin else str(source)
 
 
@@ -171,7 +171,7 @@ def own_process() -> None:
 
 
 def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
-    """Print the command's only line after Ctrl-C; a second Ctrl-C meanwhile has no effect."""
+    """Print the only line that a command prints after Ctrl-C; a second Ctrl-C meanwhile has no effect."""
     if _alone.get():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(f"similia: stopped{how}", file=sys.stderr)
@@ -179,7 +179,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Print once that a command was stopped, and that nothing was written if `target` did not change."""
+    """Print that a command was stopped, unless already printed, and whether its `target` is unchanged."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__
@@ -191,7 +191,7 @@ def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> N
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
-    """Return what changes if a file is replaced or a folder gets an entry: inode and time; None if missing."""
+    """Return the inode and the modification time of a path, which differ after any change; None if it is missing."""
     try:
         about = os.stat(path or "")
     except OSError:
@@ -202,7 +202,7 @@ def _state(path: Path | None) -> tuple[int, int] | None:
 def _spoken(
     function: Callable[..., None], arguments: dict[str, Any], how: dict[str, Any], pipe: str | None, stack: ExitStack
 ) -> None:
-    """Call the function of a command with its output options and pipes."""
+    """Call the function of a command, with its output options in force and its pipes open."""
     piped: list[str] = []
     try:
         how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
@@ -218,7 +218,7 @@ def _spoken(
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
-    """Replace ``-`` by files, with their paths in `piped`; return whether the output goes to standard output."""
+    """Replace each ``-`` by a temporary file, list inputs in `piped`, and return whether output goes to stdout."""
     from similia.cli.pipes import from_stdin, to_stdout
 
     for name in _PIPED_IN:
