@@ -73,7 +73,7 @@ def mean_waves(
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """Return tables of exp(i w . a): real parts, then imaginary parts, shape (2, n_tables, 256, WIDTH).
 
-    Table t covers bits 8 t to 8 t + 7 of a, and row a of a table holds the values for these bits. The first table
+    Table t covers bits 8 t to 8 t + 7 of a, with one row for each of the 256 values of this byte. The first table
     includes the factor exp(i b).
     """
     n_bits, m = frequencies.shape
@@ -91,9 +91,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the features of each code: byte t selects a row of table t, and the real part of the product
-    of these rows is stored.
-    """
+    """Fill `out`, for each code, with the real part of the product of the table rows that its bytes select."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
@@ -112,10 +110,7 @@ def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
-    """Fill row g of `out` with the weighted sum of the feature rows of graph g.
-
-    Even and odd entries have separate sums, so that an addition need not wait for the previous one.
-    """
+    """Fill row g of `out` with the weighted sum of the feature rows of graph g; two partial sums avoid waiting."""
     for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]
         zero = lane.splat(np.float32(0))

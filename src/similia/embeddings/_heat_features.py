@@ -112,10 +112,7 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
 
 
 def _transforms() -> tuple[Floats, Floats]:
-    """Return two matrices: from values at the nodes to Chebyshev coefficients, and from these to powers of r.
-
-    The Chebyshev polynomials are T_m(2 r - 1), with r from 0 to 1 across a cell.
-    """
+    """Return two matrices: values at the nodes to coefficients of T_m(2 r - 1), and these to powers of r in [0, 1]."""
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
     chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)

@@ -253,7 +253,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return the first R random objects; fewer if too few training objects, all of a given collection."""
+        """Return the first R random objects: all of a given collection, at most n representatives of n objects."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -265,10 +265,7 @@ class D2KE(ComparesObjects, Transformer):
         return random_stream(self.seed_, 0).permutation(n)
 
     def _keep(self, objects: Any, R: int, n: int = 0) -> None:
-        """Store the first R of `objects` as the random objects, or all if the user gave a collection.
-
-        `n` is the number of training objects, needed only for `Representatives`.
-        """
+        """Store the first R of `objects` (all of a given collection); `Representatives` need the number n of `X`."""
         R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
         if isinstance(self.sampler_, Representatives):
             if self.sampler_.hold_out and n == R:

@@ -81,10 +81,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the positions of the landmarks' columns in `M`, whose columns are all training objects or the landmarks.
-
-    Raises if `M` has neither `n_train` nor ``len(indices)`` columns; `name` is the name of `M` in the message.
-    """
+    """Return the landmarks' columns in `M`, which has a column for each training object or landmark; else raise."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -94,9 +91,9 @@ def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) ->
 
 
 def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str) -> None:
-    """Raise if M[i, j] and M[j, i] differ by more than `tolerance` times the largest |M|; name the worst pair.
+    """Raise if `M`, a matrix of `what` ("kernel" or "distance"), is not symmetric; name the pair by `indices`.
 
-    `what` is "kernel" or "distance", and `indices` are the positions of the objects in X, for the message.
+    `tolerance` is relative to the largest entry of `M`.
     """
     gap = np.abs(M - M.T)
     i, j = np.unravel_index(gap.argmax(), M.shape)

@@ -56,8 +56,8 @@ _LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a 
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Vector a of a graphlet
-    holds the D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
+    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Its pattern, the vector
+    a, holds the D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ class GraphletSampling(Transformer):
           quantised or structured, each distinct pattern is mapped separately;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
-          numbers. Theorem 5 holds for these (`similia.planning.mmd_error`);
+          numbers. The error bound `similia.planning.mmd_error` holds for these features;
         - ``"gaussian_eig"``: ``"gaussian"`` on the sorted eigenvalues of the adjacency matrix. Eigenvalues do not
           depend on the order of nodes, but some different graphs of five nodes or more have the same eigenvalues;
-        - ``"match"``: the sparse histogram of the :math:`2^D` possible vectors a, for `size` up to 7;
+        - ``"match"``: the sparse histogram of the :math:`2^D` possible patterns, for `size` up to 7;
         - ``"match_iso"``: the histogram of isomorphism classes, for `size` up to 7;
         - a function or transformer that maps flattened adjacency matrices, float32 of shape (n, D), to (n, m). A copy
           of a transformer is fitted to the distinct patterns of the training graphs.
@@ -432,8 +432,8 @@ def exact_optical(size: int) -> Quadratic:
     r"""Return the map whose inner products are the exact mean of the optical kernel without bias.
 
     With M and M' the matrices of second moments of two graphs, that mean is
-    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. In the D diagonal entries of M, this form has the
-    matrix I + 11^T, whose square root I + c 11^T the map applies.
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. As a form in the D diagonal entries of M and M',
+    this has the matrix I + 11^T, so the map multiplies these entries by its square root, I + c 11^T.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)

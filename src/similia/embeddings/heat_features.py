@@ -55,8 +55,8 @@ class HeatRandomFeatures(Transformer):
     ----------
     n_components : int, default=1024
         Number m of features: the real and imaginary parts for each of m / 2 directions. If m is odd, the last
-        direction w gives one feature: the real part if w_1 >= 0, else the imaginary part. This is a fair coin, since
-        f(-s) is the conjugate of f(s).
+        direction w gives one feature: the real part if w_1 >= 0, else the imaginary part. The estimate stays unbiased,
+        since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
         `similia.kernels.heat.HypersphericalHeat`.
@@ -76,8 +76,7 @@ class HeatRandomFeatures(Transformer):
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
-        Unit columns, of the dtype of the rows seen in `fit`. With the same seed, a larger `n_components` adds columns
-        to those of a smaller `n_components`.
+        Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` only adds columns.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None
@@ -238,10 +237,7 @@ def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtyp
 
 
 def _orthogonal(W: Floats) -> Floats:
-    """Return the factor Q of W = Q R in which R has a positive diagonal.
-
-    If the entries of W are independent and normal, Q is uniform among matrices with orthonormal columns.
-    """
+    """Return Q of the decomposition W = Q R with a positive diagonal of R; if W is Gaussian, Q is uniform."""
     n, k = W.shape
     if 2 * k <= n:  # W is well conditioned, and this takes a fifth of the time
         lower = np.linalg.cholesky(W.T @ W)

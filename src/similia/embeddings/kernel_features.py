@@ -122,8 +122,7 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of n objects, csr_array of shape (n, n_features), and mark their columns in `met_`.
 
-        The features of a Dask collection are loaded into memory, where learners need them; `transform` returns a lazy
-        array.
+        The features of a Dask collection are loaded into memory for learners; `transform` returns a lazy array.
         """
         self.fit(X, y)
         if not is_lazy(X):

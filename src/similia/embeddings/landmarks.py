@@ -83,10 +83,7 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
-    """Return the positions in `proposals` of the objects accepted by rejection sampling; see `kmeans_plusplus`.
-
-    `before` holds their squared distances before the batch, `squared` those between the proposals.
-    """
+    """Return the positions of accepted proposals, given squared distances to landmarks (`before`) and among them."""
     now = before.copy()
     accepted = []
     for i, u in enumerate(rng.random(len(before))):
@@ -134,9 +131,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Return the positions of the proposals accepted by rejection sampling on the diagonal of the residual matrix `R`,
-    and the Cholesky factor of the accepted rows and columns of R.
-    """
+    """Return the positions of proposals accepted by the diagonal of R, and the Cholesky factor of R on these."""
     R = (R + R.T) / 2
     accepted, factor = [], []
     for i, u in enumerate(rng.random(len(before))):
@@ -257,10 +252,7 @@ def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _without_replacement(mass: Floats, size: int, rng: np.random.Generator, exclude: npt.ArrayLike = ()) -> Index:
-    """Draw `size` distinct positions not in `exclude`, with probability proportional to `mass`.
-
-    If too few positions have positive mass, the rest are drawn uniformly from the others.
-    """
+    """Draw `size` distinct positions, not in `exclude`, weighted by `mass`; uniformly once no mass is left."""
     allowed = np.ones(len(mass), dtype=bool)
     allowed[np.asarray(exclude, dtype=np.int64)] = False
     positive = np.flatnonzero(allowed & (mass > 0))

@@ -60,9 +60,7 @@ _BLOCK = 2**14  # objects per block, so that counts and kernel values stay in ca
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether `_corners` are increasing corners of diagonal blocks, from (0, 0) to (s, r), and the kernel
-    can read the landmarks.
-    """
+    """Return whether `_corners` are corners of blocks from (0, 0) to (s, r), and the kernel accepts the landmarks."""
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -98,7 +96,7 @@ class Nystroem(ComparesObjects, Transformer):
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
         "shift" adds 1.5 times the absolute value of the smallest to all eigenvalues, so that none is close to 0 (Ray,
-        Monath, McCallum & Musco, 2022). "raise" raises.
+        Monath, McCallum & Musco, 2022). "raise" raises ValueError.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the landmarks.
     rcond : float, optional
@@ -131,9 +129,8 @@ class Nystroem(ComparesObjects, Transformer):
 
     Notes
     -----
-    All arithmetic after the kernel is in float64. The output is float32 if the kernel values are, else float64. The row
-    of an object is the same, bit for bit, in any block or subset and for any number of threads, if its kernel values
-    are.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. Rows
+    are the same, bit for bit, in any block or subset and for any number of threads, if the kernel values are.
 
     An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
     half of the objects do. Identical landmarks are harmless: they only lower `rank_`.
@@ -404,10 +401,7 @@ def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats],
 
 
 def _block_diagonal(blocks: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the block-diagonal matrix of `blocks`, and the (row, column) at which each block starts and the end.
-
-    The second array has shape (n_blocks + 1, 2).
-    """
+    """Return the block-diagonal matrix, and the (row, column) of the corners of its blocks, (n_blocks + 1, 2)."""
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
     matrix = np.zeros(corners[-1])
     for (i, a), (j, b), block in zip(corners[:-1], corners[1:], blocks, strict=True):

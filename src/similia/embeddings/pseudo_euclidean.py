@@ -56,12 +56,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
         landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
-        Maximum number of directions; the eigenvalues of largest absolute value are kept. None keeps all eigenvalues
-        above rounding error.
+        Maximum number of directions, those of largest absolute eigenvalue. None keeps all above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
-        training objects, all are taken, with a warning. None takes all, at quadratic cost; with a fixed number the cost
-        is linear.
+        training objects, all are taken, with a warning. None takes all, at quadratic instead of linear cost.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the landmarks.
 
@@ -76,6 +74,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     signature_ : tuple of int
         ``(p, q)``, the number of positive and of negative eigenvalues kept.
     components_ : ndarray of float64, shape (n_landmarks, `rank_`)
+        Matrix from centred squared distances to coordinates; see `mean_`.
     mean_ : ndarray of float64, shape (n_landmarks,)
         Mean squared distance of each landmark to all landmarks. An object x has the coordinates
         ``(distance(x, landmarks_)**2 - mean_) @ components_``.
@@ -235,10 +234,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
 
 def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Floats, Floats, Floats]:
-    """Return `mean_`, `eigenvalues_` and `components_` of `PseudoEuclidean` for the distances `D` between landmarks.
-
-    `indices` are the positions of the landmarks in X, for messages.
-    """
+    """Return `mean_`, `eigenvalues_`, `components_` for the landmark distances `D`; messages number by `indices`."""
     eps = float(np.finfo(D.dtype).eps)
     check_symmetric(D, indices, np.sqrt(eps), "distance")
     if 0 < D.max() < _SMALLEST:
@@ -269,7 +265,7 @@ def _squares(D: Floats) -> npt.NDArray[np.float64]:
 
 
 def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
-    """Return precomputed distances as a 2-D float array; raise if an entry is not finite and >= 0, or on the shape."""
+    """Return precomputed distances as a 2-D float array; raise for a wrong shape, or an entry not finite and >= 0."""
     D = as_floats(D, "D has")
     if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
         kind = "a square matrix" if square else "a matrix"

@@ -120,10 +120,7 @@ class SeriesVectors(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the series as vectors, shape (n, `length_` * `n_channels_`).
-
-        Raises if the length or the number of channels of a series differs from that in `fit`.
-        """
+        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise if a series has another shape."""
         check_is_fitted(self)
         batch = as_series(X)
         self._check(batch)
@@ -139,7 +136,7 @@ class SeriesVectors(Transformer):
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return `X` as a dense array; raise for the first row with NaN or infinity, counted from `start`."""
+    """Return `X` as a dense array; if a row holds NaN or infinity, raise with its number, counted from `start`."""
     rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
@@ -152,7 +149,7 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     """Return the number, the mean (p,) and the variance (p,) of the vectors of all objects.
 
     ``vectors(block, start)`` returns the vectors of a block of objects, shape (n_vectors, p); `start` is the position
-    of the block in `X`. It must be a module-level function, since it may run on another machine.
+    of the block in `X`. `vectors` must be a module-level function, since it may run on another machine.
     """
     n, total = 0, np.zeros(1)
     for n_more, sums in each_block(X, BLOCK, _sums, vectors):

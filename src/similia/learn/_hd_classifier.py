@@ -111,10 +111,7 @@ def _first_best(cosines: Array) -> int:
 
 @njit()
 def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether class `right` has the largest cosine by more than the possible rounding error in float32.
-
-    Differences of cosines come from the products of `row` and the rows of `apart`; see `_set_apart`.
-    """
+    """Return whether class `right` surely has the largest cosine, by float32 products with `apart` (`_set_apart`)."""
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2

@@ -4,7 +4,7 @@ The features exp(-gamma D) for all gamma come from one matrix D of distances to 
 labels. So D is computed once for the n training objects, and cross-validation of gamma and of the learner's parameters
 slices the rows of D. Random objects made of training objects are drawn anew in each fold, so that none is made of the
 objects on which the fold is validated; the fold then has one matrix for all candidates. Cost: n R distances (times
-folds + 1 if drawn anew; at most n^2 in total for representatives), then (candidates x folds) fits of the learner.
+folds + 1 if drawn anew; for representatives, at most n^2 more), then (candidates x folds) fits of the learner.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """
@@ -86,7 +86,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     pipeline_ : Pipeline
-        The best pipeline, fitted to all training objects. It can be used and saved by itself.
+        The fitted pipeline with the best parameters. It can be used and saved by itself.
     best_params_ : dict
         The chosen values; gamma is the number that `pipeline_` uses.
     cv_results_ : dict

@@ -273,10 +273,7 @@ def nested_scores(
 
 
 def best_of(means: Floats) -> tuple[int, int]:
-    """Return the (row, column) of the highest entry of `means`; ties go to the first column, then the first row.
-
-    Rows are kernel parameters, columns are values of C.
-    """
+    """Return the (row, column) of the highest of `means` (n_parameters, n_Cs); ties: first column, then first row."""
     best = means >= means.max() - 1e-12  # tolerance for sums of the same numbers in another order
     c = int(best.any(axis=0).argmax())
     return int(best[:, c].argmax()), c

@@ -69,10 +69,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Return ``function(K)`` of the kernel values K of `X` (rows) and `kept` (columns), computed in blocks of rows.
-
-        For each row, `function` holds `width` more float64 values in memory.
-        """
+        """Return ``function(K)`` for K = k(X, kept), in blocks of rows; `function` holds `width` numbers per row."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
