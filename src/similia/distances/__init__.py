@@ -28,10 +28,10 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 
 
 def facts_table() -> dict[str, Facts]:
-    """Return the facts of each built-in distance with default parameters, by name.
+    """Return a dictionary from the name of each built-in distance to its `Facts` for default parameters.
 
-    Other parameters can invalidate a fact: a window breaks the triangle inequality, for example. Read the ``facts`` of
-    the instance then.
+    Other parameters can invalidate a fact: a window breaks the triangle inequality, for example. In that case, read the
+    ``facts`` of the instance.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Levenshtein distances of pairs of byte strings, for one string against many, such as the candidates of a search.
 
-Uses Myers' bit-parallel recurrence. Two words hold the differences, +1 and -1, of a column of the distance table for 64
-letters of the first string. Each letter of the other string updates them in about fifteen operations. If the first
-string has at most 64 letters, `LANES` other strings share each instruction; otherwise words are updated one by one.
-This is 25 times as fast as rapidfuzz for one string of 60 letters against 100 others.
+Uses Myers' bit-parallel recurrence. For 64 letters of the first string, two words mark where adjacent entries in a
+column of the distance table differ by +1 and by -1. Each letter of the other string updates both words in about fifteen
+operations. If the first string has at most 64 letters, each instruction processes `LANES` other strings; otherwise
+words are updated one by one. This is 25 times as fast as rapidfuzz for one string of 60 letters against 100 others.
 
 Papers: Myers, "A fast bit-vector algorithm for approximate string matching", JACM 46, 1999; Hyyrö, "A bit-vector
 algorithm for computing Levenshtein and Damerau edit distances", Nordic Journal of Computing 10, 2003.
@@ -27,7 +27,7 @@ _PAIRS_OF_A_THREAD = 2048
 def paired_distances(
     A: StringBatch, B: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], out: npt.NDArray
 ) -> None:
-    """Write the distances of the pairs ``A[rows[k]], B[columns[k]]`` to `out`; letters are uint8."""
+    """Fill `out` with the distances of the pairs ``A[rows[k]], B[columns[k]]``; letters are uint8."""
     order = np.argsort(rows, kind="stable")
 
     def fill(start: int, stop: int) -> None:
@@ -38,7 +38,7 @@ def paired_distances(
 
 @njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
-    """Write the distances of `pairs`, which are grouped by row, to `out`."""
+    """Fill ``out[pairs]`` with distances; `pairs` are positions in `rows` and `columns`, grouped by row."""
     at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     begin = 0
     while begin < len(pairs):
@@ -65,7 +65,7 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
 
 @njit()
 def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
-    """Write the distances of a string of m <= 64 letters to strings of n letters that begin at `at` in `b`."""
+    """Fill ``out[pairs]`` with distances of a string of m <= 64 letters to strings ``b[at[k] : at[k] + n[k]]``."""
     plus, minus, same = np.empty(LANES, np.uint64), np.zeros(LANES, np.uint64), np.empty(LANES, np.uint64)
     found, last = np.full(LANES, m), np.uint64(max(m - 1, 0))
     plus[:] = _ALL
@@ -92,7 +92,7 @@ def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _alone(places, m, other):  # type: ignore[no-untyped-def]
-    """Return the distance of a string of m > 64 letters to `other`; `places` are the bits described in `_fill`."""
+    """Return the distance of a string of m > 64 letters, given by its bits `places` (see `_fill`), to `other`."""
     n_words, last = len(places), np.uint64((m - 1) % _WORD)
     plus, minus = np.full(n_words, _ALL), np.zeros(n_words, np.uint64)
     found = m

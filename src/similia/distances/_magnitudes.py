@@ -1,8 +1,8 @@
 """Distances of series or point sets that hold very large or very small numbers.
 
-A pair whose largest number is out of range is first divided by a power of two, which is exact. Its distance is then
-multiplied by that power. The scale depends on the two objects only, so a distance does not depend on other objects in
-the call. float32 pairs outside their smaller range are computed in float64.
+A pair whose largest number is out of range is first divided by a power of two, which is exact; the resulting distance
+is scaled back. The power depends on the two objects only, so a distance does not depend on other objects in the call.
+float32 pairs outside their smaller range are computed in float64.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from similia.similarity import Distance
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", SeriesBatch, SetBatch)
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-# find(A, B, pairs, shift): the distances of objects divided by 2**shift, for all pairs or pairs of positions
+# find(A, B, pairs, shift) returns the distances of objects divided by 2**shift, for all pairs or for index pairs.
 Find = Callable[[Any, Any, Pairs | None, int], Array]
 
-# Range of the exponent of a pair's largest number without scaling; how far others are shifted, in float64.
+# A pair is not scaled if its largest number has an exponent in this range; otherwise it is shifted, in float64.
 _RANGES = {np.dtype(np.float32): (-20, 50), np.dtype(np.float64): (-400, 400)}
 _SHIFT, _SMALL_SHIFT = 600, 64
-_NONE = -(2**14)  # exponent of an object that is 0
+_NONE = -(2**14)  # stands for the exponent of an object whose numbers are all 0
 
 
 class ScaledDistance(Distance):
-    """Base class of the distances of series or point sets, for all pairs or for some."""
+    """Base class of the distances of series or point sets: scales pairs with very large or very small numbers."""
 
     _noun: ClassVar[str] = "series"
 
     def _read(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Return comparable batches of X and Y (X again if Y is None)."""
+        """Return X and Y (X again if Y is None) as comparable batches."""
         raise NotImplementedError
 
     def _find(self, A: Any, B: Any, pairs: Pairs | None, shift: int) -> Array:
-        """Return the distances of objects divided by 2**shift, for all pairs or for pairs of positions."""
+        """Return the distances of objects already divided by 2**shift, of all pairs or of the index pairs `pairs`."""
         raise NotImplementedError
 
     def _degree(self) -> int:
-        """Return the d such that scaling the numbers and parameters by s scales distances by s**d."""
+        """Return the d for which multiplying all numbers and parameters by s multiplies the distances by s**d."""
         return 1
 
     def _unit(self) -> float:
-        """Return a number with which the distance compares all objects."""
+        """Return the parameter that the distance compares with the numbers of objects (a gap, for example), or 0."""
         return 0.0
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -60,16 +60,16 @@ class ScaledDistance(Distance):
         return self._distances(*self._read(A, B), (left, right))
 
     def _distances(self, A: Any, B: Any, pairs: Pairs | None = None) -> Array:
-        """Return the distances of `A` to `B` (which may be `A`), for all pairs or for pairs of positions."""
+        """Return the distances of `A` to `B` (which may be `A`), of all pairs or of the index pairs `pairs`."""
         return distances_of(A, B, self._find, self._degree(), pairs=pairs, unit=self._unit(), noun=self._noun)
 
 
 def distances_of(
     A: Batch, B: Batch, find: Find, degree: int, *, pairs: Pairs | None = None, unit: float = 0.0, noun: str = "series"
 ) -> Array:
-    """Return the distances of `A` to `B` in the dtype of `B`, or raise if one is out of its range.
+    """Return the distances of `A` to `B` in the dtype of `B`; raise if a distance is outside the range of that dtype.
 
-    `degree`, `unit` and `noun` are those of `ScaledDistance`.
+    `degree`, `unit` and `noun` are those of `ScaledDistance`; `pairs` are index pairs, None for all pairs.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
 
@@ -99,7 +99,7 @@ def distances_of(
 
 
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
-    """Return the exponent by which each pair is scaled, shape (n, m) or (n_pairs,); (1,) if all are equal."""
+    """Return the exponent e of each pair to divide by 2**e, shape (n, m) or (n_pairs,); [0] if none needs scaling."""
     least, most = _RANGES[B.values.dtype]
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)
@@ -114,7 +114,7 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
 
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
-    """Return the exponent of the largest number of each (non-empty) object, shape (n,)."""
+    """Return the binary exponent of the largest absolute number of each object (none is empty), shape (n,)."""
     most = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 
@@ -133,7 +133,7 @@ def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs
 
 
 def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
-    """Return values times 2**exponent in `dtype`: infinite on overflow, NaN on underflow."""
+    """Return values times 2**exponent in `dtype`; infinity marks an overflow, NaN an underflow."""
     if exponent == 0 and values.dtype == dtype:
         return values
     with np.errstate(over="ignore", under="ignore"):
@@ -143,7 +143,7 @@ def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
 
 
 def _check(out: Array, pairs: Pairs | None, noun: str) -> None:
-    """Raise and name the first pair if a distance is infinite, or NaN, which marks an underflow."""
+    """Raise and name the first pair whose distance is infinite (an overflow) or NaN (which marks an underflow)."""
     if np.isfinite(out).all():
         return
     where = np.argwhere(~np.isfinite(out))[0]

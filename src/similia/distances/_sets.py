@@ -17,7 +17,7 @@ _ROWS = 64  # points of a set of B compared at once: 256 KiB of float32 distance
 
 @njit()
 def _total(values, n, root):  # type: ignore[no-untyped-def]
-    """Return the sum of the first n values, or of their roots, by four sums of every fourth value."""
+    """Return the sum of the first n values (if `root`, of their square roots), in four interleaved partial sums."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(0, n - n % 4, 4):
         if root:
@@ -37,7 +37,7 @@ def _total(values, n, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
-    """Return the mean of the first n values, or the largest if `kind` is MAX_MAX; of their roots if `root`."""
+    """Return the mean of n values, or the largest if `kind` is MAX_MAX; if `root`, of their square roots."""
     if kind != MAX_MAX:
         return _total(values, n, root) / n
     most = values[0]
@@ -48,7 +48,7 @@ def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
-    """Return the smallest of n numbers, and lower each number of `lane_bits` to the one of `bits`."""
+    """Return the smallest of ``bits[:n]``; replace ``lane_bits[:n]`` by the elementwise minimum of both arrays."""
     nearest = bits[0]
     for c in range(n):
         value = bits[c]
@@ -61,7 +61,7 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest_of_four(bits, at, width, lane_bits, start, n, row_bits, row, place):  # type: ignore[no-untyped-def]
-    """Do `_nearest` for four rows at once, so that a minimum need not wait for the previous one."""
+    """Do `_nearest` for four rows at once, which is faster; write their minima to ``row_bits[row, place:]``."""
     a, b, c, d = bits[at], bits[at + width], bits[at + 2 * width], bits[at + 3 * width]
     for i in range(n):
         p, q, r, s = bits[at + i], bits[at + width + i], bits[at + 2 * width + i], bits[at + 3 * width + i]
@@ -81,9 +81,9 @@ def _term(columns, at, coordinate, total, manhattan):  # type: ignore[no-untyped
 
 @njit()
 def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-def]
-    """Write the distances of `points` to a block of `width` points, four of `points` at a time.
+    """Fill `out` with the distances (squared, unless `manhattan`) of `points` to the `width` points in `columns`.
 
-    `columns` holds the coordinates of the block, as `core.products.panels` does. Row r of the result begins at
+    `columns` holds coordinates in the layout of `core.products.panels`. Row r of the result begins at
     ``out[r * width]``. The terms of a distance are always added in the order of the coordinates.
     """
     n, p = points.shape
@@ -110,11 +110,11 @@ def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-de
 
 @njit()
 def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, out):  # type: ignore[no-untyped-def]
-    """Write the distances of some adjacent sets of A to the sets `chosen` of B, shape (number of sets, len(chosen)).
+    """Fill `out` with the distances of adjacent sets of A to the sets of B with indices `chosen`.
 
-    `columns` holds the coordinates of the sets' points, as in `_tile`; ``a_offsets[0]`` is 0. `bits` is any array of
-    integers as wide as the floats. Floats >= 0 have the same order as their bits, and integers, unlike floats with
-    their NaN, are compared by vector instructions.
+    `columns` holds the points of the sets of A, as in `_tile`; ``a_offsets[0]`` is 0. Distances are compared by their
+    bits, as integers of the dtype of `bits` (any array): non-negative floats order like their bits, and integers, which
+    have no NaN, are compared by vector instructions.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -145,11 +145,11 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
 
 @njit()
 def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # type: ignore[no-untyped-def]
-    """Write the sliced distances of the sets start..stop of A to all of B from sorted projections.
+    """Fill the rows `start` to `stop` - 1 of `out` with the sliced Wasserstein distances of sets of A to those of B.
 
-    ``A[i, l]`` is the i-th smallest projection on direction l. The quantile functions of m and n points are step
-    functions. Their steps are at the same places for all directions, so that all directions are computed together.
-    `mass` counts in units of 1 / (m n).
+    Column l of A and of B holds the projections on direction l, in ascending order within each set. Quantile functions
+    of m and n points are step functions. Their steps are at the same places for all directions, so all directions are
+    computed together. `mass` counts in units of 1 / (m n). If `same`, A is B.
     """
     n_directions = A.shape[1]
     cost = np.empty(n_directions)

@@ -95,7 +95,7 @@ class DTW(ScaledDistance):
         return np.sqrt(found, out=found) if self.root else found
 
     def _rooted(self) -> bool:
-        """Return whether the cost of a match is the Euclidean distance, not its square; check the parameters."""
+        """Check the parameters; return whether a match costs the Euclidean distance rather than its square."""
         if self.local not in ("euclidean", "sqeuclidean"):
             raise ValueError(f"local must be 'euclidean' or 'sqeuclidean', got {self.local!r}")
         if self.root and self.local == "euclidean":
@@ -105,7 +105,7 @@ class DTW(ScaledDistance):
 
 @njit()
 def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write the distances of tasks first..last to `out`; the arguments are those of `fill_pairs`."""
+    """Fill `out` with the distances of the tasks `first` to `last` - 1; `fill_pairs` passes most arguments."""
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
     room = np.empty(LANES * (lengths.max() + 1), packed.dtype)
@@ -125,10 +125,10 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 
 @njit()
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
-    """Write the last row of D to `room`, column j at ``LANES * (j + 1)``; the column before it is the border.
+    """Compute the DTW table D; leave its last row in `room`, column j at ``LANES * (j + 1)``, after the border.
 
-    `widths` are the half widths of the bands of the LANES pairs. The widest one determines which columns are computed;
-    cells outside a narrower band become infinite.
+    `widths` are half widths of the bands of LANES pairs. The widest band determines which columns are computed; cells
+    outside a narrower band become infinite.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

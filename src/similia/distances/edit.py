@@ -22,9 +22,9 @@ from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
 
-_WORTH_THREADS = 2**24  # pairs of letters; with fewer, threads cost more time than they save
+_WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save
 _LANE = 64  # maximum number of letters for which rapidfuzz packs several queries into one register
-_BLOCK = 2**24  # distances computed at once
+_BLOCK = 2**24  # maximum number of distances computed at once
 
 Floats = npt.NDArray[np.floating]
 
@@ -56,7 +56,7 @@ class _EditDistance(Distance):
         return values
 
     def _arguments(self, A: StringBatch, B: StringBatch) -> dict[str, Any]:
-        """Return the arguments of rapidfuzz's functions of collections."""
+        """Return the keyword arguments of rapidfuzz's functions ``cdist`` and ``cpdist``."""
         return {
             "scorer": self._measure.distance,
             "scorer_kwargs": self._options(),
@@ -205,8 +205,8 @@ class JaroWinkler(_EditDistance):
 def _all_distances(A: StringBatch, B: StringBatch, **arguments: Any) -> Floats:
     """Return the values of a rapidfuzz function for all pairs, shape (n, m).
 
-    rapidfuzz packs queries of at most 64 letters into registers, so the shorter strings are the queries. For long
-    strings against short ones this is about five times faster.
+    rapidfuzz packs queries of at most 64 letters into registers, so the collection of shorter strings is passed as
+    queries. For long strings against short ones this is about five times faster.
     """
     strings = A.tolist()
     if A is B and np.median(np.diff(A.offsets)) > _LANE:

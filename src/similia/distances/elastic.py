@@ -5,10 +5,11 @@ channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m
 
 Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit. Pairs with very
 large or very small values are scaled by a power of two; differences below 1e-40 times the largest value of a pair may
-count as 0. SoftDTW takes values up to 1e145 times the root of gamma.
+count as 0. SoftDTW takes values up to 1e145 times the square root of gamma.
 
-All raise a ValueError when called if a parameter is out of range or X and Y differ in their number of channels. A 2-D
-array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
+All distances raise a ValueError when called if a parameter is out of range or X and Y differ in their number of
+channels. A 2-D array is a collection of n series with one channel; write a single series x of several channels as
+``[x]``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from similia.similarity import Facts
 
 
 class _FactsByParameters:
-    """Attribute that holds the facts of a class, with the values that are true for an instance's parameters."""
+    """Descriptor of the facts of a distance; an instance gets the facts that are true for its parameters."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -51,7 +52,7 @@ class _Elastic(ScaledDistance):
         return as_series(X)
 
     def _untrue(self) -> dict[str, Any]:
-        """Return the facts that the parameters change. Two windows of w allow shifts of 2 w: no triangle inequality."""
+        """Return the facts that the parameters change: with a window, the triangle inequality does not hold."""
         return {} if self.window is None else {"metric": False}
 
     def _read(self, X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
@@ -64,9 +65,9 @@ class EditDistance(_Elastic):
     """Base class of the distances that add up the costs of single steps."""
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        """Return the loop's kind and parameter, and a function that returns the cost of deleting each time point.
+        """Return (kind, parameter, deletion costs) for `recurrences.fill`; `unit` divides parameters and series.
 
-        The function is None if deletions have no such cost. Series and parameters are divided by `unit`.
+        The deletion costs are None or a function that maps a batch to the cost of deleting each time point.
         """
         raise NotImplementedError
 
@@ -86,11 +87,12 @@ class EditDistance(_Elastic):
 
 
 class ERP(EditDistance):
-    r"""Edit distance with real penalty: match two time points, or delete one at the cost of its distance to a gap.
+    r"""Edit distance with real penalty: match time points, or delete them at the cost of their distance to a gap value.
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
 
-    with D(0, 0) = 0 and sums of gap costs along the border. Norms are Euclidean over the channels.
+    with D(0, 0) = 0; a border cell D(i, 0) or D(0, j) is the sum of gap costs up to it. Norms are Euclidean over the
+    channels.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ class MSM(EditDistance):
     Notes
     -----
     For several channels, the distance is the sum of the distances of the channels, each with its own alignment. This is
-    the *independent* version of Shifaz et al., a metric because a sum of metrics is a metric. With a window the
+    the *independent* version of Shifaz et al.; it is a metric because a sum of metrics is a metric. With a window, the
     triangle inequality does not hold (``facts.metric``).
 
     References
@@ -186,7 +188,7 @@ class MSM(EditDistance):
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: a match also costs the distance in time, a deletion the step to the previous point.
+    r"""Time warp edit distance: matches also cost distance in time; deletions cost the step to the previous point.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
@@ -205,9 +207,9 @@ class TWE(EditDistance):
 
     Notes
     -----
-    The paper and aeon put a time point 0 at time 0 before each series. With infinity along the border, its value has no
-    effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both series
-    does not change the distance. It is a metric for nu > 0 without a window (``facts.metric``).
+    The paper and aeon put a time point 0 at time 0 before each series. With infinity along the border, this point has
+    no effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
+    series does not change the distance. TWE is a metric for nu > 0 without a window (``facts.metric``).
 
     References
     ----------
@@ -246,8 +248,8 @@ class LCSS(EditDistance):
 
     Notes
     -----
-    It is not a metric: a series has distance 0 to each of its parts. The paper requires a distance below epsilon in
-    each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
+    It is not a metric: a series has distance 0 to each of its subsequences. In the paper, the distance must be below
+    epsilon in each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
 
     References
     ----------
@@ -337,7 +339,7 @@ class SoftDTW(_Elastic):
 
 
 def _steps(X: SeriesBatch) -> Array:
-    """Return the distance of each time point to the previous one; 0 for the first, which is never deleted."""
+    """Return the distance of each time point to the previous one; 0 for the first point of a series."""
     steps = np.linalg.norm(np.diff(X.values, axis=0, prepend=X.values[:1]), axis=1)
     steps[X.offsets[:-1]] = 0.0
     return steps

@@ -18,8 +18,8 @@ _AXES = (None, "time, channel", "channel, time")
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
-    A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for one collection, if it is
-    symmetric), in ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
+    A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for one collection, if
+    `symmetric`), in ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class FromFunction(Distance):
     axes : {None, "time, channel", "channel, time"}, default=None
         None: pass the objects to the function unchanged. Otherwise the objects are series, read by
         `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
-        (n_channels, length); with ``pairwise=True`` it gets lists of them.
+        (n_channels, length); with ``pairwise=True`` it gets lists of such arrays.
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x). If so, the distances within one collection take half the calls.
 

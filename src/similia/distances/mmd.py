@@ -1,11 +1,11 @@
 r"""A graph distance: the maximum mean discrepancy (MMD) between the distributions of sampled graphlets.
 
-The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes. For each group of `LANES`
-graphs, a table holds sum_b n(b) k(a, b) for each code a (row) and each graph of the group (column), where n(b) is the
-number of samples with code b. The sum over a pair of graphs is then one sum over the codes of the other graph. The
-Gaussian kernel is a product over the D bits of a code, so a table for all 2^D codes takes D 2^D additions per graph;
-with few distinct codes or a large D, Hamming distances of codes are used instead. The order of each sum depends on its
-two histograms only, so equal histograms give equal numbers, to the last bit.
+The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes (the D adjacency bits of a
+graphlet). For each group of `LANES` graphs, a table holds sum_b n(b) k(a, b) for each code a (row) and each graph of
+the group (column), where n(b) is the number of the graph's samples with code b. The kernel sum of a pair of graphs is
+then a sum over the codes of the second graph. The Gaussian kernel is a product over bits, so a table for all 2^D codes
+takes D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes are used instead. The
+order of each sum depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
 _KERNELS = ("gaussian", "optical", "match", "match_iso")
-# Measured time of one pair of codes, and of one bit of a table entry, in the same unit.
+# Measured times, in one unit: to compare a pair of codes; to process one bit of a table entry.
 _PAIR_COST, _TABLE_COST = 3, 1
 _IN_CACHE = 2**14  # float64 values of a table: 128 KiB
 LANES = 8  # graphs per tile: their entries of one row fill a cache line
@@ -56,7 +56,7 @@ class MMD(Distance):
     n_samples : int, default=2000
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        As for `similia.objects.graphlets.sample_graphlets`.
+        How to draw graphlets; see `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel of two graphlets with adjacency bits a and b (size (size - 1) / 2 each):
 
@@ -67,8 +67,8 @@ class MMD(Distance):
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Leave out the terms i = j within a graph. d^2 is then unbiased for any number of samples, but d is not, since a
-        negative d^2 gives distance 0.
+        Leave out the terms i = j of the sums within a graph. d^2 is then unbiased for any number of samples, but d is
+        not, since a negative d^2 gives distance 0.
     random_state : int, default=0
         Seed of the samples. It must be an integer, since a distance has no ``fit`` in which to draw.
     flyback : float, default=0.15
@@ -80,14 +80,13 @@ class MMD(Distance):
     -----
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
     in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
-    graph changes its samples: the distance is then about sqrt(2 (1 - E k) / s), where E k is the mean kernel of two of
-    its graphlets. ``unbiased=True`` subtracts this bias from the square.
+    graph changes its samples: the distance between the two versions is about sqrt(2 (1 - E k) / s), where E k is the
+    mean kernel of two of the graph's graphlets. ``unbiased=True`` subtracts this bias from d^2.
 
-    Without `unbiased`, the triangle inequality holds, since this is a Euclidean distance of means. It is not a metric,
+    Without `unbiased`, the triangle inequality holds, since d is a Euclidean distance of means. d is not a metric,
     since different graphs may have equal histograms.
 
-    Distances are computed exactly, from counts of the distinct codes. Squares are accurate to about 1e-15, hence
-    distances to 3e-8.
+    Sums run over the counts of distinct codes. d^2 is accurate to about 1e-15, hence d to 3e-8.
 
     References
     ----------
@@ -161,7 +160,7 @@ class MMD(Distance):
             canonical_forms(self.size)  # raises for sizes without isomorphism classes
 
     def _samples(self, graphs: GraphBatch) -> Any:
-        """Return the sums of a_p a_q over the graphlets of each graph for "optical", else `Patterns` of codes."""
+        """Sample each graph: return counts of the graphlet codes or, for "optical", sums of products of two bits."""
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))
         for start in range(0, len(graphs), step):
@@ -179,13 +178,13 @@ class MMD(Distance):
         return np.concatenate(parts) if self.kernel == "optical" else joined(parts)
 
     def _diagonal_sums(self, A: Any) -> Array:
-        """Return the sum of k(a, a) over the samples of each graph."""
+        """Return the sum of k(a, a) over the sampled graphlets a of each graph."""
         if self.kernel == "optical":  # k(a, a) = 2 |a|^4, where |a|^2 is the sum of the bits
             return np.asarray(2 * (A @ self._multiplicities()))
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return the sums of the kernel over the samples of each pair of graphs, and of each graph with itself."""
+        """Return the kernel sums over the samples of (each pair of graphs, each graph of A with itself, each of B)."""
         if self.kernel == "optical":
             # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
@@ -198,13 +197,13 @@ class MMD(Distance):
             return pattern_sums(A, B, n_pairs(self.size), rho)
 
     def _multiplicities(self) -> Array:
-        """Return how often each second moment occurs in the symmetric matrix: once on the diagonal, else twice."""
+        """Return how often each stored second moment occurs in the symmetric matrix: 1 on the diagonal, otherwise 2."""
         p, q = np.triu_indices(n_pairs(self.size))
         return np.where(p == q, 1.0, 2.0)
 
 
 class _Histograms(NamedTuple):
-    """Counts of the codes of each graph, and the row of each code in a table."""
+    """Code histograms of several graphs, with the row of each code in a `_Tables` table."""
 
     codes: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -213,7 +212,7 @@ class _Histograms(NamedTuple):
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return the sums of rho**hamming over the samples of each pair of graphs, and within each graph of A and of B."""
+    """Return the sums of rho**hamming over the samples of (each pair of graphs, each graph of A, each graph of B)."""
     tables, n = _Tables(A, B, n_bits, rho), len(A.offsets) - 1
     sums, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
     tables.fill(sums, own_a, tables.a, tables.b, same=B is None)
@@ -239,7 +238,7 @@ class _Tables:
         self.b = self.a if B is None else _histograms(B, places[len(A.codes) :])
 
     def fill(self, out: Array | None, own: Array, A: _Histograms, B: _Histograms, *, same: bool) -> None:
-        """Write the sums over pairs of A and B to `out` (if given), and those within each graph of A to `own`."""
+        """Fill `out` (if given) with kernel sums of pairs of A and B, and `own` with the sum within each graph of A."""
         by_pairs = self.rho > 0 and not self.all_codes
         last = np.full(self.n_rows if by_pairs else 0, -1)  # last graph of B that needs each row
         if by_pairs:
@@ -268,7 +267,7 @@ class _Tables:
 
 
 def _whole_table_pays(n_bits: int, n_graphs: int, n_distinct: int, n_entries: int) -> bool:
-    """Return whether a table of all codes is faster than pairs of codes and fits into memory."""
+    """Return whether a table of all possible codes fits into memory and is faster than comparing pairs of codes."""
     n_bytes = 64 * n_threads() * 2.0**n_bits
     pairs = _PAIR_COST * float(n_distinct) * n_entries
     return n_bytes <= settings().max_memory and n_graphs * 2.0**n_bits * n_bits * _TABLE_COST < pairs
@@ -281,7 +280,7 @@ def _histograms(A: Patterns, rows: npt.NDArray) -> _Histograms:
 
 
 def joined(parts: list[Patterns]) -> Patterns:
-    """Concatenate the graphs of all parts."""
+    """Concatenate the code counts of several collections of graphs."""
     offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
     codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Patterns(codes, counts, offsets.astype(np.int64))
@@ -289,7 +288,7 @@ def joined(parts: list[Patterns]) -> Patterns:
 
 @njit()
 def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Write the histograms first, ..., first + count - 1 to `table`, shape (rows, LANES), with zeros elsewhere."""
+    """Fill column j of `table` (rows, LANES) with histogram ``first + j`` for j < `count`, and the rest with 0."""
     table[:] = 0.0
     for lane in range(count):
         for e in range(offsets[first + lane], offsets[first + lane + 1]):
@@ -298,10 +297,10 @@ def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-un
 
 @njit()
 def smooth_all(table, rho):  # type: ignore[no-untyped-def]
-    """Multiply a table of all codes, in place, by the matrix rho**hamming(a, b), a product of one matrix per bit."""
+    """Multiply a table of all codes, in place, by the matrix rho**hamming(a, b), as one 2 x 2 matrix for each bit."""
     flat = table.ravel()
     piece = len(flat)
-    while piece > _IN_CACHE:  # once a piece fits in the cache, all its other bits are done together
+    while piece > _IN_CACHE:  # once a block fits in the cache, all its remaining bits are processed together
         piece //= 4
         _smooth_two_bits(flat, piece, rho)
     for begin in range(0, len(flat), piece):
@@ -318,7 +317,7 @@ def smooth_all(table, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
-    """Apply the 2 x 2 matrices of two bits to values that are `span` and 2 `span` apart."""
+    """Apply the matrix [[1, rho], [rho, 1]] of two bits, in place; their values are `span` and 2 `span` apart."""
     for begin in range(0, len(values), 4 * span):
         a, b = values[begin : begin + span], values[begin + span : begin + 2 * span]
         c, d = values[begin + 2 * span : begin + 3 * span], values[begin + 3 * span : begin + 4 * span]
@@ -329,7 +328,10 @@ def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Write the sums of count times ``powers[hamming]`` over each histogram, for the codes `wanted`, to `rows`."""
+    """Fill ``table[rows]`` with sums of ``powers[hamming]`` of the codes `wanted` over the codes of each graph.
+
+    Column j belongs to graph ``first + j``, j < `count`.
+    """
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
         whole = len(wanted) - len(wanted) % 4
@@ -350,7 +352,7 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
 
 @njit()
 def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Write ``out[first + lane]``, the sum of ``powers[hamming]`` over all pairs of one histogram."""
+    """Fill ``out[g]`` with the sum of ``powers[hamming]`` over all pairs of samples of graph g, for `count` graphs."""
     for g in range(first, first + count):
         total = 0.0
         for e in range(offsets[g], offsets[g + 1]):
@@ -368,9 +370,9 @@ def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-u
 
 @njit()
 def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
-    """Write ``out[first + lane, h]``, the sum of the lane's column over histogram h, for h from `start` on.
+    """Fill ``out[first + j, h]`` with the sum of column j of `table` over histogram h, for h from `start` on.
 
-    If `same`, rows and columns are one collection; write each pair to ``out[h, first + lane]`` as well.
+    If `same`, rows and columns are one collection, and ``out[h, first + j]`` is filled as well.
     """
     total = np.empty(LANES)
     for h in range(start, len(offsets) - 1):
@@ -389,7 +391,7 @@ def gather(table, places, counts, offsets, first, count, start, same, out):  # t
 
 @njit()
 def gather_own(table, places, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Write ``out[first + lane]``, the sum of the lane's column over its own histogram."""
+    """Fill ``out[first + j]`` with the sum of column j of `table` over histogram ``first + j``, for j < `count`."""
     for lane in range(count):
         total = 0.0
         for e in range(offsets[first + lane], offsets[first + lane + 1]):

@@ -2,7 +2,7 @@
 
 All recurrences keep one row of their table, for `LANES` pairs at once (see `similia.alignments.groups`), which is 5 to
 16 times as fast as one pair at a time. Cells with |i - j| > band are infinite (LCSS: never match). Edits of x and y
-have equal costs and a minimum does not depend on order, so exchanging x and y does not change a bit.
+have equal costs and a minimum does not depend on order, so exchanging x and y gives the same distance, to the last bit.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ ERP, MSM, TWE, LCSS = range(4)
 
 @njit()
 def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write the distances of tasks first..last to `out`; from `x` on, the arguments are those of `fill_pairs`.
+    """Fill `out` with the distances of the tasks `first` to `last` - 1, as a loop of `fill_pairs`.
 
-    `kind` is one of the numbers above, `parameter` the c of MSM, the nu of TWE, the epsilon of LCSS. The series have
-    `p` channels and, for ERP and TWE, one more with the cost of deleting each time point.
+    `kind` is ERP, MSM, TWE or LCSS; `parameter` is the c of MSM, the nu of TWE or the epsilon of LCSS. Series have `p`
+    channels and, for ERP and TWE, one more that holds the cost of deleting each time point. `fill_pairs` passes the
+    arguments from `x` on.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -59,7 +60,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 
 @njit()
 def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
-    """Return the Euclidean distances, over p channels, of the time point at `at` to those at `y`."""
+    """Return the Euclidean distances over p channels between the point at ``values[at]`` and LANES at ``packed[y]``."""
     difference = lane.splat(values[at]) - lane.load(packed, y)
     if p == 1:
         return lane.magnitude(difference)
@@ -72,7 +73,11 @@ def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 
 @njit()
 def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
-    """Write the last row of D to `room`, column j at ``LANES * j``; column 0 is the border."""
+    """Compute the table D of ERP; leave its last row in `room`, column j at ``LANES * j`` (column 0 is the border).
+
+    `sides` holds (values, position, length) of x, the same for the packed y, and the stride between time points.
+    `widths` are half widths of the bands, in steps.
+    """
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
@@ -102,7 +107,7 @@ def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
-    """Like `_erp`, with infinity along the border; `before` holds the ground distances of the previous row."""
+    """Do the same as `_erp` for TWE, with an infinite border; `before` holds the previous row's point distances."""
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -132,7 +137,7 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
 
 @njit()
 def _split(new, old, other, c):  # type: ignore[no-untyped-def]
-    """Return the cost of splitting `new` off its neighbour `old` (or merging it) against `other`.
+    """Return the cost in MSM of splitting `new` off its neighbour `old`, or merging both; `other` is the aligned value.
 
     The cost is c plus the distance of `new` to the interval between `old` and `other`.
     """
@@ -142,7 +147,7 @@ def _split(new, old, other, c):  # type: ignore[no-untyped-def]
 
 @njit()
 def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
-    """Like `_twe`, for one channel."""
+    """Do the same as `_twe` for the MSM distance of one channel."""
     values, at, m, packed, start, n, p = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -171,7 +176,7 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
-    """Like `_erp`, for minus the number of pairs in the longest common subsequence."""
+    """Do the same as `_erp` for minus the length of the longest common subsequence."""
     values, at, m, packed, start, n, p = sides
     room[: LANES * (n + 1)] = 0.0
     none, one, limit, width = lane.splat(0.0), lane.splat(-1.0), lane.splat(epsilon), lane.load(widths, 0)

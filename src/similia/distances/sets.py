@@ -2,7 +2,7 @@ r"""Distances between point sets: by nearest points in both directions, and by s
 
 Cost for sets of m and n points in p dimensions: m n p. Each instruction computes distances to 16 points of one or more
 sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative, |u|^2 + |v|^2 -
-2 u.v by BLAS, must centre the points and recompute small minima, and its last bits depend on other sets.
+2 u.v by BLAS, would have to centre points and recompute small minima, and its last bits would depend on other sets.
 
 Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
 number of a pair (float32: 1e-12) may count as 0.
@@ -10,8 +10,8 @@ number of a pair (float32: 1e-12) may count as 0.
 An empty set counts as {0}, the set of the origin. This keeps symmetry and the triangle inequality without a constant
 that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of V.
 
-All raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension or contain
-NaN, or a collection is empty.
+All distances raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension
+or contain NaN, or a collection is empty.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from similia.objects.sequences import runs
 from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
-_STEP = 64  # multiplications of a matrix product that take as long as one coordinate of a pair of points
-_LANES = 1024  # points per run of sets
-_FEW_TILES = 8  # with fewer runs of sets, threads also split the other side
+_STEP = 64  # number of multiplications in a matrix product that take as long as one coordinate of a pair of points
+_LANES = 1024  # number of points per tile, a run of adjacent sets of A
+_FEW_TILES = 8  # with fewer tiles, threads also share the sets of B
 _WORK_OF_A_THREAD = 2**22  # operations
 
 
@@ -88,7 +88,7 @@ class _NearestPoints(ScaledDistance):
         return out
 
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
-        """Write the distances of all pairs; if `same`, A and B are one collection and each pair is computed once."""
+        """Fill `out` with the distances of all pairs; if `same`, A is B and each pair is computed once."""
         tiles = list(runs(A.offsets, _LANES))
         chunks = [np.arange(len(B))]
         if len(tiles) < _FEW_TILES and not same:
@@ -108,7 +108,7 @@ class _NearestPoints(ScaledDistance):
         run_tasks(fill, range(len(tiles) * len(chunks)), work)
 
     def _join(self, A: SetBatch, rows: slice, B: SetBatch, chosen: npt.NDArray[np.int64], out: Array) -> None:
-        """Write the distances of the sets `rows` of A to the sets `chosen` of B."""
+        """Fill `out` with the distances between the sets ``A[rows]`` and the sets of B with indices `chosen`."""
         first, last = A.offsets[rows.start], A.offsets[rows.stop]
         columns = panels(A.values[first:last].T).values
         offsets = A.offsets[rows.start : rows.stop + 1] - first
@@ -125,8 +125,8 @@ class ModifiedHausdorff(_NearestPoints):
     .. math:: d(U, V) = \max\Big\{\frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v),\
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
 
-    where :math:`\Delta` is the distance of two points. It is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
-    inequality, and repeated points count only in the means.
+    where :math:`\Delta` is the distance of two points. d is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
+    inequality, and sets that differ only in how often points repeat have distance 0.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Hausdorff(_NearestPoints):
 
     .. math:: d(U, V) = \max\{\max_{u \in U} \min_{v \in V} \Delta(u, v),\ \max_{v \in V} \min_{u \in U} \Delta(v, u)\}.
 
-    It is a metric on finite sets of points, if repeated points count once and the empty set as {0}.
+    It is a metric on finite sets of points, if repeated points count once and the empty set counts as {0}.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Hausdorff(_NearestPoints):
     Notes
     -----
     For accuracy and empty sets see `ModifiedHausdorff`; the distance of an empty set to V is the largest norm of the
-    points of V. There is no squared ground distance, since it would only square the result.
+    points of V. "sqeuclidean" is not offered, since it would only square the result.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class SlicedWasserstein(Distance):
               \big|F^{-1}_{\theta_l U}(t) - F^{-1}_{\theta_l V}(t)\big|^p dt\Big)^{1/p}
 
     for L directions :math:`\theta_l`, drawn uniformly from the sphere, where :math:`F^{-1}_{\theta U}` is the quantile
-    function of the projections of U. The sets may differ in size. The triangle inequality holds, but it is not a
+    function of the projections of U. The sets may differ in size. The triangle inequality holds, but d is not a
     metric: two distributions may have the same L projections, though with probability 0 over the directions.
 
     Parameters
@@ -249,8 +249,8 @@ class SlicedWasserstein(Distance):
 
     Notes
     -----
-    A pair of sets of m and n points costs L (m + n), after L m (p + log m) for each set. An empty set counts as {0},
-    the set of the origin. Equal sets, with points in any order, have distance 0.
+    A pair of sets of m and n points costs L (m + n), after L m (D + log m) for each set of m points in D dimensions. An
+    empty set counts as {0}, the set of the origin. Equal sets, with points in any order, have distance 0.
 
     References
     ----------
@@ -307,7 +307,7 @@ class SlicedWasserstein(Distance):
 
 
 def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> Array:
-    """Return the projections of the points on each direction, ascending within each set, shape (total, L)."""
+    """Return the projections of the points on each direction, in ascending order within each set."""
     projections = np.empty((len(sets.values), len(directions)), sets.values.dtype)
     for run in runs(sets.offsets, 4096):
         points = slice(sets.offsets[run.start], sets.offsets[run.stop])
@@ -318,13 +318,13 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
 
 
 def _as_comparable(X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
-    """Return the sets of X and Y (X again if Y is None) as `comparable` batches."""
+    """Return X and Y (X again if Y is None) as batches of sets prepared by `comparable`."""
     A = as_sets(X)
     return comparable(A, A if Y is None else as_second(as_sets, Y))
 
 
 def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
-    """Return both batches with {0} in place of empty sets, or raise if their dimensions differ."""
+    """Return both batches with {0} in place of empty sets; raise if dimensions differ or a value is not finite."""
     n_dims = A.n_dims if len(A.values) else B.n_dims
     if len(B.values) and B.n_dims != n_dims:
         raise BadValue(

@@ -4,8 +4,8 @@ r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections
 
 with x, x' from P and y, y' from Q, all independent. There are two estimates from n and m samples. The V-statistic is
 the squared distance of the two means in feature space; on average it exceeds MMD^2 by
-:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]` and the same term for Q. The unbiased U-statistic leaves
-out the terms i = j of :math:`\sum_{ij} k(x_i, x_j)` and may be negative.
+:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]` plus the same term for Q and m. The unbiased U-statistic
+leaves out the terms i = j of :math:`\sum_{ij} k(x_i, x_j)`, and of the sum over y, and may be negative.
 
 Cost: (n + m)^2 kernel values, and as many multiplications for each permutation.
 """
@@ -38,7 +38,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of MMD^2, in units of the kernel; may be negative.
     p_value : float
-        Fraction of permutations, including the observed division, with a statistic at least as large.
+        Fraction of the permutations, including the observed order, whose statistic is at least the observed one.
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -63,10 +63,10 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; the inner products of its output are then the
-        kernel. With ``"precomputed"``, X is the Gram matrix of both collections; its first n objects are the first one.
+        kernel. With ``"precomputed"``, X is the Gram matrix of both collections, of which the first has n objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
-        V-statistic, the squared distance of the two means. It is never negative and too large on average.
+        V-statistic, the squared distance of the two means, which is never negative but too large on average.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def two_sample_test(
 
 
 def _u_statistics(K: Array, labels: Array) -> Array:
-    """Return the unbiased MMD^2 for each row of labels (1: first collection, 0: second); the diagonal of K is 0."""
+    """Return the unbiased MMD^2 for each row of `labels` (1: first collection, 0: second); the diagonal of K is 0."""
     N, n = len(K), labels[0].sum()
     m = N - n
     degrees = K.sum(axis=1)
@@ -181,7 +181,7 @@ def _u_statistics(K: Array, labels: Array) -> Array:
 
 
 def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return a new Gram matrix of the objects of X and then Y, and the number of objects in X."""
+    """Return a new Gram matrix of the objects of X followed by those of Y, and the number of objects in X."""
     if isinstance(kernel, str):
         if kernel != "precomputed":
             raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')
