@@ -1,4 +1,4 @@
-"""Turn vectors and objects into binary codes, and compute with them: packed uint8 rows, bit 1 for +1 and 0 for -1."""
+"""Turn vectors and objects into binary codes and compute with them; codes are packed uint8 rows, bit 1 for +1."""
 
 from similia.core.lazy import attach
 

@@ -1,13 +1,14 @@
-"""Principal directions from sampled rows and columns: the sample, products of its matrices, the rotation.
+"""Principal directions from sampled rows and columns: the computations behind `GeneralizedNystroemPCA`.
 
-C (c x d) holds the sampled rows, centred, and W = C[:, I] (c x r) the sampled columns. With W = V S U^T the paper's
-directions are C^T V S^-1 = (C^T W) U S^-2. V, S, U come from the smaller of W^T W and W W^T in float64. If the k-th
-singular value is below 1e-4 of the first, squaring loses too many digits, and an SVD of W is used instead. If C does
-not fit into memory, one pass sums P = C^T W (d x r) over blocks of rows; then W^T W = P[I].
+C (c x d) holds the sampled rows, centred, and W = C[:, I] (c x r) their sampled columns. With the SVD W = V S U^T, the
+paper's directions are C^T V S^-1 = (C^T W) U S^-2. V, S and U come from the eigenvectors of the smaller of W^T W and
+W W^T, in float64. If the k-th singular value is below 1e-4 of the first, squaring loses too many digits, and an SVD of
+W is computed instead. If C does not fit into memory, one pass over blocks of rows sums P = C^T W (d x r), whose rows I
+are W^T W.
 
 All products of a fit are cut into tiles of one fixed shape. One BLAS thread computes each tile, and the tiles are
-spread over the cores, so the result does not depend on the number of threads. `transform` uses `projected`, whose sums
-have a fixed order.
+spread over the cores, so the result does not depend on the number of threads. `transform` uses `projected`, which adds
+terms in a fixed order.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Indices = npt.NDArray[np.int64]
 TILE = 256  # rows or columns of one BLAS call
 _WINDOW = 1024  # rows converted to float64 at a time
 _WORTH_THREADS = 2**24  # multiplications that justify threads
-_GRAM_IS_ENOUGH = 1e-8  # eigenvalue relative to the largest above which the Gram matrix gives 8 digits
+_GRAM_IS_ENOUGH = 1e-8  # eigenvalues of a Gram matrix above this fraction of the largest have 8 correct digits
 _SMALLEST = 1e-290  # smallest eigenvalue that is safe to divide by
 
 
@@ -43,7 +44,10 @@ def _windows(n: int) -> Iterator[slice]:
 
 
 def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> None:
-    """Call `fill` on ranges that begin at multiples of `tile`, in threads if `work` multiplications justify them."""
+    """Call ``fill(start, stop)`` on ranges that cover 0 to n and start at multiples of `tile`.
+
+    The calls run in threads if `work`, the number of multiplications, is large enough.
+    """
     if work < _WORTH_THREADS:
         fill(0, n)
     else:
@@ -51,7 +55,7 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
 
 
 def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
-    """Fill each tile of rows of `out` by calling `product` with the slice of these rows; return `out`."""
+    """Set ``out[rows] = product(rows)`` for slices of `tile` rows, and return `out`; for `work`, see `in_tiles`."""
 
     def fill(start: int, stop: int) -> None:
         for i in range(start, stop, tile):
@@ -63,14 +67,14 @@ def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: i
 
 
 def tiled_product(A: npt.NDArray, B: Floats, dtype: npt.DTypeLike = np.float64) -> Floats:
-    """Return ``A @ B`` in float64, multiplied in floats of type `dtype`."""
+    """Return ``A @ B`` as float64, computed in `dtype`."""
     B = B.astype(dtype, copy=False)
     out = np.empty((len(A), B.shape[1]))
     return by_tiles(lambda part: A[part].astype(dtype, copy=False) @ B, out, A.size * B.shape[1])
 
 
 def _too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
-    """Return the error for a sample of c rows and r features that has only `usable` directions."""
+    """Return the error to raise if c sampled rows and r sampled features give only `usable` directions."""
     found = (
         f"{model.n_components}, but the {c} sampled rows have only {usable} usable directions in the {r} sampled "
         "features"
@@ -84,7 +88,7 @@ def _too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
 
 
 class DenseSample:
-    """Sampled rows C, centred and weighted in place."""
+    """The matrix C of sampled rows, dense: `mean` is subtracted from `rows` and `weights` are applied in place."""
 
     def __init__(self, rows: Any, mean: Floats | None, weights: Floats | None = None) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
@@ -96,19 +100,19 @@ class DenseSample:
                 block *= weights[part, None]
 
     def window(self, rows: slice, columns: Indices) -> Floats:
-        """Return a block of the rows and columns of C in float64."""
+        """Return ``C[rows][:, columns]`` in float64."""
         return np.take(self.rows[rows], columns, axis=1).astype(np.float64)
 
     def combine(self, coefficients: Floats, dtype: np.dtype) -> Floats:
-        """Return C^T `coefficients`, multiplied in floats of type `dtype`."""
+        """Return ``C.T @ coefficients`` as float64, computed in `dtype`."""
         return tiled_product(self.rows.T, coefficients, dtype)
 
     def project(self, basis: Floats, dtype: np.dtype) -> Floats:
-        """Return C `basis`, multiplied in floats of type `dtype`."""
+        """Return ``C @ basis`` as float64, computed in `dtype`."""
         return tiled_product(self.rows, basis, dtype)
 
     def largest_sums(self) -> tuple[float, float]:
-        """Return the largest sum of magnitudes over a row and over a column."""
+        """Return the largest sum of absolute values in any row of C, and the largest in any column."""
         columns, row = np.zeros(self.shape[1]), 0.0
         for part in _windows(self.shape[0]):
             block = self.window(part, np.arange(self.shape[1]))
@@ -118,7 +122,7 @@ class DenseSample:
         return row, float(columns.max())
 
     def column_energies(self) -> Floats:
-        """Return the sum of squares of each column."""
+        """Return the sum of squares of each column of C."""
         energies = np.zeros(self.shape[1])
         for part in _windows(self.shape[0]):
             energies += np.square(self.rows[part], dtype=np.float64).sum(axis=0)
@@ -126,7 +130,7 @@ class DenseSample:
 
 
 class SparseSample(DenseSample):
-    """Sampled CSR rows: C = S - a m^T with S the weighted rows, a the weights and m the mean; C is never formed."""
+    """The matrix C of sampled CSR rows, kept as S - a m^T with weighted rows S, weights a and mean m."""
 
     def __init__(self, rows: sp.csr_array, mean: Floats | None, weights: Floats | None = None) -> None:
         self.shape, self.dtype = rows.shape, rows.dtype
@@ -149,12 +153,12 @@ class SparseSample(DenseSample):
 
 
 def sample_of(rows: Any, mean: Floats | None, weights: Floats | None = None) -> DenseSample:
-    """Wrap dense or CSR rows as a sample."""
+    """Return dense or CSR rows, minus `mean` and times `weights`, as a `DenseSample` or `SparseSample`."""
     return (SparseSample if sp.issparse(rows) else DenseSample)(rows, mean, weights)
 
 
 def mean_of(rows: Any) -> Floats:
-    """Return the mean row in float64."""
+    """Return the mean of dense or CSR rows in float64."""
     if sp.issparse(rows):
         return np.asarray(rows.sum(axis=0, dtype=np.float64)) / rows.shape[0]
     total = np.zeros(rows.shape[1])
@@ -174,11 +178,11 @@ def directions(
     least_square: float = 0.0,
     least_share: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Return the directions (k, d) and singular values (k,) of a sample in memory; `model` holds the parameters.
+    """Return the directions (k, d) and singular values (k,) of a sample in memory; raise if there are fewer than k.
 
-    `offset`, the mean square of the subtracted means, bounds the rounding errors: smaller singular values of W are
-    noise. `weights` scale the sampled columns. A squared singular value of W below `least_square`, or below
-    ``least_share * ||W||_F^2``, does not give a direction either.
+    `model` is the `GeneralizedNystroemPCA` whose parameters apply. W holds the sampled `columns`, times `weights`. A
+    singular value of W gives no direction if it is below the rounding error, which is estimated from `offset`, the mean
+    square of the subtracted means, or if its square is below `least_square` or ``least_share * ||W||_F^2``.
     """
     (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights
@@ -212,7 +216,10 @@ def directions(
 
 
 def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis (k, d) of the columns of `raw`, rotated to the principal axes of the sample."""
+    """Return an orthonormal basis (k, d) of the columns of `raw`, and the sample's singular values in that subspace.
+
+    The basis is rotated to the principal axes of the sample.
+    """
     basis = np.linalg.qr(raw)[0]
     triangle = np.linalg.qr(sample.project(basis, dtype), mode="r")
     _, values, axes = np.linalg.svd(triangle)
@@ -220,7 +227,7 @@ def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats,
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues, largest first, and eigenvectors as columns; reads only the lower triangle."""
+    """Return the k largest eigenvalues, descending, and their eigenvectors as columns; reads gram's lower triangle."""
     wanted = (len(gram) - k, len(gram) - 1)
     values, vectors = scipy.linalg.eigh(  # the transpose is already in LAPACK's order
         gram.T, lower=False, subset_by_index=wanted, overwrite_a=True, check_finite=False
@@ -229,7 +236,7 @@ def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
 
 
 def _gram(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
-    """Return W^T W or W W^T, whichever is smaller, for W with scaled columns; only the lower triangle is valid."""
+    """Return the smaller of W^T W and W W^T for W = ``C[:, columns] * scale``; only the lower triangle is valid."""
     (c, _), r = sample.shape, len(columns)
     gram = np.zeros((min(c, r), min(c, r)))
     for part in _windows(max(c, r)):
@@ -242,7 +249,7 @@ def _gram(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
 
 
 def _add_products(gram: Floats, W: Floats) -> None:
-    """Add the lower tiles of W^T W to `gram`."""
+    """Add W^T W to `gram`, but only the tiles on and below the diagonal."""
     side = TILE // 2
     tiles = [(i, j) for i in range(0, len(gram), side) for j in range(0, i + 1, side)]
 
@@ -254,23 +261,23 @@ def _add_products(gram: Floats, W: Floats) -> None:
 
 
 class CrossProducts:
-    """Sum P = C^T W over blocks of rows in one pass, for samples that do not fit into memory.
+    """Sum P = C^T W, where W = C[:, columns], in one pass over blocks of a sample C that does not fit into memory.
 
     Rows are shifted by the mean of the first block, so that the exact mean, known only at the end, can be removed
-    without cancellation. As many rows as fit are kept for the rotation: those of smallest priority.
+    without cancellation. The rows with the smallest priorities, as many as fit, are kept to rotate the directions.
     """
 
     def __init__(self, d: int, columns: Indices, k: int, dtype: np.dtype, center: bool) -> None:
         self.columns, self.dtype, self.center = columns, dtype, center
         self.P = np.zeros((d, len(columns)))
         self.count, self.total = 0, np.zeros(d)
-        self.added: list[Indices] = []  # positions of the rows
+        self.added: list[Indices] = []  # positions of the rows in the source, by block
         self._shift: npt.NDArray | None = None
         self._kept: list[tuple[npt.NDArray, Floats]] = []
         self._below, self._room = 1.0, max(2 * k, settings().max_memory // (4 * d * dtype.itemsize))
 
     def add(self, rows: npt.NDArray, priorities: Floats, where: Indices) -> None:
-        """Check and add a block of rows; `where` are their positions in the source."""
+        """Check a block of rows and add its products; `where` holds the positions of the rows in the source."""
         if not len(rows):
             return
         check_squares(rows, where)
@@ -305,7 +312,7 @@ class CrossProducts:
 
     @one_blas_thread()
     def directions(self, model: Any) -> tuple[Floats, Floats, int]:
-        """Return directions (k, d), singular values (k,), and the number of rows that have these singular values."""
+        """Return the directions (k, d), the singular values (k,), and the number of rows they were computed from."""
         k = model.n_components
         delta = self.total / self.count * self.center
         gram = self.P[self.columns]
@@ -328,7 +335,7 @@ class CrossProducts:
 
 
 def row_norms(blocks: Iterator[Any], mean: Floats | None) -> Floats:
-    """Return the squared distances of all rows from `mean`, or raise naming the first row that is not finite."""
+    """Return the squared distance of each row from `mean` (or from 0); raise if a row is not finite."""
     norms, first = [], 0
     for block in blocks:
         squares = np.empty(block.shape[0])
@@ -351,7 +358,7 @@ def _squared_distances(rows: Any, mean: Floats | None) -> Floats:
 
 
 def draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> Indices:
-    """Draw `count` sorted positions with replacement, with probabilities proportional to `weights`."""
+    """Draw `count` positions with replacement, with probabilities proportional to `weights`, and return them sorted."""
     sums = np.cumsum(weights)
     if not sums[-1] > 0:
         raise ValueError("all rows are equal (or zero, with center=False), expected at least two different ones")
@@ -362,7 +369,7 @@ def draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> I
 def projected(
     source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
-    """Yield ``rows @ components.T - offset`` of each block of rows; the arrays are parts of `out` if it is given."""
+    """Yield ``rows @ components.T - offset`` for each block of rows: new arrays, or views of `out` if it is given."""
     shift, start = offset.astype(components.dtype), 0
     for block in source.blocks(whole=out is not None):
         n = block.shape[0]

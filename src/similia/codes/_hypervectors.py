@@ -1,9 +1,9 @@
-"""Bundle bound hypervectors on 64-bit words: the loops behind the encoders of hypervectors.
+"""Compiled loops that multiply and add hypervectors of ±1, stored as 64-bit words, for the encoders of hypervectors.
 
-Internally a bit is 1 for -1 ("sign bits"), so a product of ±1 vectors is an XOR, and the sum of m vectors is m - 2 c,
-where c counts the ones at each position. Counts are bit-sliced: ``planes[p]`` holds bit p of the count of every
-position, so adding a vector takes a few logical operations on whole words. A tree of carry-save adders (Harley and
-Seal) adds eight vectors at a time. A bundle of m vectors of b words costs about 6 m b word operations.
+Here bit 1 stands for -1 and bit 0 for +1 ("sign bits"), so a product of ±1 vectors is an XOR, and the sum of m vectors
+is m - 2 c, where c counts the ones at each position. Counts are bit-sliced: ``planes[p]`` holds bit p of the count of
+every position, so adding a vector takes a few logical operations on whole words. A tree of carry-save adders (Harley
+and Seal) adds eight vectors at a time. Adding m vectors of b words costs about 6 m b word operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def bit_length(n):  # type: ignore[no-untyped-def]
 
 @njit()
 def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
-    """Add ``rows[0:8]`` to the bit-sliced counts."""
+    """Add the eight vectors ``rows[0:8]`` to the bit-sliced counts `planes`; overwrites ``rows[0]``."""
     for w in range(rows.shape[1]):
         a, b, c, d = rows[0, w], rows[1, w], rows[2, w], rows[3, w]
         e, f, g, h = rows[4, w], rows[5, w], rows[6, w], rows[7, w]
@@ -58,7 +58,7 @@ def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
-    """Add the bits `carry`, each worth 2**first, to the bit-sliced counts; overwrites `carry`."""
+    """Add 2**first to the bit-sliced counts `planes` at every position where `carry` has a 1; overwrites `carry`."""
     for p in range(first, n_planes):
         plane = planes[p]
         for w in range(len(carry)):
@@ -69,7 +69,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Write the sign bits of the sum of m vectors: 1 where more than m / 2 bits are, and the bit of `ties` at m / 2."""
+    """Fill `out` with the majority bit of m vectors at each position, from the counts of ones; `ties` breaks ties."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL
@@ -85,7 +85,7 @@ def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def multiply(table, factors, out):  # type: ignore[no-untyped-def]
-    """Write the product of the rows `factors` of `table`; a factor of -1 ends the list."""
+    """Fill `out` with the product of the rows of `table` that `factors` lists; -1 ends the list."""
     out[:] = table[factors[0]]
     for j in range(1, len(factors)):
         if factors[j] < 0:
@@ -97,7 +97,7 @@ def multiply(table, factors, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-def]
-    """Write the majority of the rows `factors` of `table`; a factor of -1 ends the list."""
+    """Fill `out` with the bitwise majority of the rows of `table` that `factors` lists; -1 ends the list."""
     m = 0
     while m < len(factors) and factors[m] >= 0:
         m += 1
@@ -111,7 +111,10 @@ def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-de
 
 @njit()
 def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def]
-    """Write m - 2 c for the bit-sliced counts c; position i is bit 63 - i % 64 of word i // 64."""
+    """Fill `out` with the sums m - 2 c of m vectors whose bit-sliced counts of ones are c.
+
+    Position i is bit 63 - i % 64 of word i // 64.
+    """
     sums = np.empty(64, dtype=np.int32)
     for w in range(planes.shape[1]):
         sums[:] = m
@@ -126,7 +129,10 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 
 @njit()
 def finish(rows, planes, m, n_bits, ties, i, words, sums):  # type: ignore[no-untyped-def]
-    """Add the last m % 8 of m vectors; write the majority to ``words[i]`` and the sum to ``sums[i]`` if they exist."""
+    """Add the last m % 8 of m vectors, held in `rows`; set ``words[i]`` to the majority and ``sums[i]`` to the sum.
+
+    An empty `words` or `sums` is skipped.
+    """
     n_planes = bit_length(m)
     for r in range(m % 8):
         ripple(rows[r], planes, 0, n_planes)
@@ -138,12 +144,12 @@ def finish(rows, planes, m, n_bits, ties, i, words, sums):  # type: ignore[no-un
 
 @njit()
 def bundle_members(table, members, offsets, additive, ties, n_bits, words, sums):  # type: ignore[no-untyped-def]
-    """Bundle the members ``offsets[i]:offsets[i + 1]`` of each object i.
+    """Compute the majority and the sum of the members ``offsets[i]:offsets[i + 1]`` of each object i.
 
-    Each row of `members` (int64, n_factors columns) lists rows of `table` (sign bits, uint64, n_words columns) and
-    stands for their product, or for their majority if `additive`; -1 ends a shorter list. Outputs, each skipped if it
-    has no rows: `words` (n, n_words), the sign bits of the majority, and `sums` (int32, n_bits columns). An object
-    without members has sums 0.
+    A member is a row of `members` (int64, n_factors columns): it lists rows of `table` (sign bits, uint64, n_words
+    columns) and stands for their product, or for their majority if `additive`; -1 ends a shorter list. The outputs are
+    `words` (n, n_words), the sign bits of the majority, and `sums` (n, n_bits), int32. An output with no rows is
+    skipped. An object without members has sums 0 and the bits of `ties`.
     """
     n_words = table.shape[1]
     longest = 0

@@ -1,7 +1,7 @@
 """Read the rows of a matrix from arrays, memory maps, sparse rows, files, chunked stores and streams of chunks.
 
-Unlike a `similia.sources.source.Source`, these sources keep float32, give sparse rows, and read only the rows that are
-asked for, where the store allows it.
+Unlike a `similia.sources.source.Source`, a `RowSource` keeps float32, yields sparse data as sparse rows, and reads only
+the requested rows where the storage format allows it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LARGEST = 1e150  # squares of larger numbers may overflow when added
 
 
 class RowSource:
-    """Rows of a matrix in dense or CSR blocks.
+    """Base class of sources that yield the rows of a matrix in dense or CSR blocks.
 
-    `dtype` is float32 if the data are, otherwise float64. For a stream, `n_rows` is None, `take` raises, and `blocks`
-    works once.
+    `dtype` is float32 for float32 data, otherwise float64. For a stream, `n_rows` is None, `take` raises, and `blocks`
+    can be called only once.
     """
 
     n_rows: int | None = None
@@ -43,7 +43,7 @@ class RowSource:
     dtype: np.dtype
 
     def blocks(self, whole: bool = False) -> Iterator[Any]:
-        """Yield all rows in order; if `whole`, an array in memory or mapped is one block."""
+        """Yield all rows in order, in blocks; if `whole`, yield a numeric array or memory map as a single block."""
         raise NotImplementedError
 
     def take(self, indices: Indices) -> Iterator[Any]:
@@ -52,7 +52,7 @@ class RowSource:
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of one row in memory."""
+        """Number of bytes that one row takes in memory (the mean for sparse rows)."""
         return self.n_features * self.dtype.itemsize
 
     @property
@@ -61,7 +61,7 @@ class RowSource:
 
 
 class ArrayRows(RowSource):
-    """Rows of an array, a memory map, or an object with `shape` and row ``__getitem__`` (h5py, zarr)."""
+    """Rows of an array, a memory map, or an object with `shape` and row access by ``[]`` (h5py, zarr)."""
 
     def __init__(self, X: Any) -> None:
         self._X = X
@@ -95,7 +95,7 @@ class ArrayRows(RowSource):
 
 
 class DistributedRows(RowSource):
-    """Rows in the parts of a `Distributed` collection."""
+    """Rows of a Dask collection, wrapped as a `Distributed`."""
 
     def __init__(self, X: Distributed) -> None:
         example = X.example()
@@ -114,7 +114,7 @@ class DistributedRows(RowSource):
         step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)  # blocks recompute parts
         for start in range(0, len(indices), step):
             rows = self._rows(self._X.take(indices[start : start + step]))
-            for first in range(0, rows.shape[0], self._step):  # the blocks of an array: same order of sums
+            for first in range(0, rows.shape[0], self._step):  # cut as for arrays: same order of sums
                 yield rows[first : first + self._step]
 
     def _rows(self, rows: Any) -> Any:
@@ -186,7 +186,7 @@ class ParquetRows(RowSource):
 
 
 class ChunkRows(RowSource):
-    """Rows of an iterable of 2-D chunks, read once."""
+    """Rows of an iterable of 2-D chunks, which is read only once."""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
         self._chunks = iter(chunks)
@@ -206,10 +206,11 @@ class ChunkRows(RowSource):
 class Reservoir:
     """Draw a uniform sample without replacement from a stream of unknown length.
 
-    Each row draws a random number, and the rows with the smallest numbers are the sample. A row is kept while its
-    number is below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected
-    largest number of the sample, so a row of the sample is missed with probability below 1e-10. A row whose number lies
-    as far below is certain to be in the sample.
+    Each row gets a random number in [0, 1), its priority. The rows with the smallest priorities form the sample: the
+    fraction (float) or number (int) `share` of all rows, but at least `least` rows. A row is kept while its priority is
+    below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected largest
+    priority of the sample, so a row of the sample is lost with probability below 1e-10. A row whose priority lies eight
+    standard deviations below that expectation counts as certain to be in the sample.
     """
 
     def __init__(self, random: np.random.Generator, share: float | int, least: int) -> None:
@@ -220,13 +221,13 @@ class Reservoir:
         self._pruned_at = 1
 
     def copy(self) -> Reservoir:
-        """Return a reservoir that can change independently of this one; both share the kept rows."""
+        """Return a reservoir that can change independently of this one; the two share the kept rows."""
         other = twin_of(self)
         other._random, other._parts = deepcopy(self._random), [*self._parts]
         return other
 
     def add(self, chunk: npt.NDArray) -> None:
-        """Draw a number for each row of a chunk, and copy the rows that may be in the sample."""
+        """Draw a priority for each row of a chunk, and keep copies of the rows that may still be in the sample."""
         priorities = self._random.random(len(chunk))
         self.dtype, self.n_chunks = chunk.dtype, self.n_chunks + 1
         first, self.n_rows = self.n_rows, self.n_rows + len(chunk)
@@ -239,7 +240,7 @@ class Reservoir:
             self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def take_sure(self) -> Iterator[Part]:
-        """Yield and drop the rows that are certain to be in the sample; `share` must be a float."""
+        """Yield the rows that are certain to be in the sample, and drop them here; `share` must be a float."""
         f, n = float(self._share), self.n_rows
         below = f - 8 * (f / n) ** 0.5 - 64 / n
         parts, self._parts = self._parts, []
@@ -253,7 +254,7 @@ class Reservoir:
         self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def rest(self) -> Iterator[Part]:
-        """Yield the rows of the sample that `take_sure` has not yielded, in order."""
+        """Yield, in order, the remaining rows of the sample: those that `take_sure` has not yielded."""
         chosen, start = self._chosen(), 0
         for part in self._parts:
             low, high = np.searchsorted(chosen, [start, start + len(part[1])])
@@ -261,7 +262,7 @@ class Reservoir:
             start += len(part[1])
 
     def sample(self) -> tuple[npt.NDArray, Indices]:
-        """Return the rows that `rest` yields, and their positions in the source."""
+        """Return the rows that `rest` yields as one array, and their positions in the source."""
         rows = np.empty((len(self._chosen()), self._parts[0][0].shape[1]), self._parts[0][0].dtype)
         indices, start = np.empty(len(rows), np.int64), 0
         for part, _, where in self.rest():
@@ -283,14 +284,17 @@ class Reservoir:
 
 
 def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
-    """Return the sorted positions of the `count` smallest priorities, which are a sample without replacement."""
+    """Return the sorted positions of the `count` smallest priorities; random ones give a sample without replacement."""
     if count >= len(priorities):
         return np.arange(len(priorities))
     return np.sort(np.argpartition(priorities, count - 1)[:count]).astype(np.int64)
 
 
 def sample_size(share: float | int, n: int, least: int, name: str, what: str) -> int:
-    """Convert a share or number of n rows or features to a count of at least `least`."""
+    """Return how many of n rows or features to sample, at least `least`; raise if n is too small.
+
+    `share` is a fraction (float) or a count (int). The error names the parameter `name` and the items `what` ("rows").
+    """
     if n < least:
         found = f"{least} needs at least {least} {what}, found {n}"
         raise BadParameter("n_components", "", found, f"use n_components={n}")
@@ -302,7 +306,7 @@ def sample_size(share: float | int, n: int, least: int, name: str, what: str) ->
 
 
 def check_share(value: Any, name: str) -> None:
-    """Raise if `value` is neither a share (float) nor a number (int) of rows."""
+    """Raise unless `value`, of the parameter called `name`, is a fraction in (0, 1] (float) or a count >= 1 (int)."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         good = int(value) >= 1
     else:
@@ -321,7 +325,7 @@ def _where(part: Part, rows: npt.NDArray) -> Part:
 
 
 def open_rows(X: Any) -> RowSource:
-    """Return the source for `X`, or raise an error that lists what is accepted."""
+    """Wrap `X` in the matching `RowSource`, or raise an error that lists the accepted types."""
     if isinstance(X, Distributed):
         source: RowSource = DistributedRows(X)
     elif isinstance(X, Source):
@@ -357,7 +361,7 @@ def open_rows(X: Any) -> RowSource:
 
 
 def gather(source: RowSource, indices: Indices) -> Any:
-    """Return a copy of the rows at sorted, distinct indices, dense or CSR."""
+    """Return a copy of the rows at sorted, distinct `indices` as one dense or CSR matrix."""
     blocks = list(source.take(indices))
     if len(blocks) == 1:
         return blocks[0]
@@ -365,7 +369,7 @@ def gather(source: RowSource, indices: Indices) -> Any:
 
 
 def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
-    """Yield rows as dense blocks."""
+    """Yield dense or CSR rows as dense blocks, in order."""
     step = rows_per_block(64 * rows.shape[1]) if sp.issparse(rows) else rows.shape[0]
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
@@ -373,7 +377,10 @@ def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
 
 
 def check_rows(rows: Any, where: Indices | int) -> None:
-    """Raise naming the first row that is not finite; `where` gives the positions of the rows in the source."""
+    """Raise an error that names the first row with NaN or infinity by its position in the source.
+
+    `where` holds the positions of all rows, or is the position of the first of consecutive rows.
+    """
     sparse = sp.issparse(rows)
     bad = ~np.isfinite(rows.data) if sparse else ~np.isfinite(rows).all(axis=1)
     if (name := _first(rows, bad, where)) is not None:
@@ -381,7 +388,7 @@ def check_rows(rows: Any, where: Indices | int) -> None:
 
 
 def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int | None:
-    """Return the position in the source of the first bad row; `bad` marks rows, or the stored values of sparse rows."""
+    """Return the source position of the first bad row, or None; `bad` marks rows, or the stored values of CSR rows."""
     if not bad.any():
         return None
     row = int(bad.argmax())
@@ -390,7 +397,7 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
-    """Like `check_rows`; also raise naming the first row whose squares are too large to add."""
+    """Raise an error as `check_rows` does, or one that names the first row whose squares are too large to add."""
     check_rows(rows, where)
     if rows.dtype == np.float32:  # squared in float64
         return
@@ -403,7 +410,7 @@ def check_squares(rows: Any, where: Indices | int) -> None:
 def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:
-    """Return a chunk as a dense 2-D array of floats, or raise naming its number."""
+    """Return a chunk as a dense 2-D float array; the error for an unsuitable chunk names it by `number`."""
     chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(unmasked(chunk, f"chunk {number}"))
     if chunk.ndim != 2:
         raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")
@@ -458,7 +465,7 @@ def _float_type(dtype: Any) -> np.dtype:
 
 
 def _is_number(kind: Any) -> bool:
-    """Return whether an Arrow type is one of real numbers."""
+    """Return whether the Arrow type `kind` is a floating, integer or boolean type."""
     from pyarrow import types
 
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)

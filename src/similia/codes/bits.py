@@ -1,11 +1,12 @@
 """Packed bits as matrices of +-1: packing, Hamming distances, inner products, and kernel estimates.
 
 Two codes of d bits that differ in h bits have the inner product d - 2 h. For codes of `SignRandomProjection`,
-pi h / d estimates the angle between the vectors. With rho the cosine and S = pi / 2 - pi h / d,
+pi h / d estimates the angle between the vectors. With rho the cosine of this angle and S = pi / 2 - pi h / d,
 
-    E S = arcsin rho,   Var S = V = ((pi/2)^2 - arcsin^2 rho) / d,   rho ~ (1 + V / 2) sin S.
+    E S = arcsin rho,   Var S = V = ((pi/2)^2 - arcsin^2 rho) / d,   estimate of rho: (1 + V / 2) sin S.
 
-There are only d + 1 distances, so estimates and standard errors are read from two tables. Cost: n m d / 64 popcounts.
+Only d + 1 distances are possible, so estimates and standard errors are read from two tables. Comparing n codes with m
+costs n m d / 64 popcounts.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
 
 
 def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Return the numbers of bits in which codes of `A` and `B` differ, shape (n, m).
+    """Return the number of differing bits between each code of `A` and each code of `B`, shape (n, m).
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
 
 
 def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Return the inner products of codes as vectors of +-1, shape (n, m): ``n_bits - 2 * hamming_distances(A, B)``.
+    """Return the inner products of codes, read as +-1 vectors, shape (n, m): ``n_bits - 2 * hamming_distances(A, B)``.
 
     Parameters
     ----------
@@ -123,7 +124,9 @@ def kernel_from_codes(
 ) -> Floats | tuple[Floats, Floats]:
     """Estimate the cosines of vectors from their codes, made by `SignRandomProjection`.
 
-    For vectors that embed a kernel (`Nystroem`), this is the normalised kernel.
+    If h bits differ, ``S = pi / 2 - pi h / n_bits`` estimates the arcsine of the cosine rho, with a variance of about
+    ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``. For vectors whose inner products approximate a kernel (`Nystroem`), the
+    cosines are the normalised kernel.
 
     Parameters
     ----------
@@ -140,9 +143,9 @@ def kernel_from_codes(
     kernel : float64 array of shape (n, m)
         Estimates of rho, between -1 and 1; equal codes give 1.
     std : float64 array of shape (n, m)
-        ``cos(S) sqrt(V)``, the standard error (delta method) for independent directions; that of codes of
-        ``method="structured"`` is smaller. It is 0 for equal and opposite codes, although rho may then differ from +-1
-        by about ``(pi / n_bits) ** 2``.
+        The standard error ``cos(S) sqrt(V)`` (delta method), valid for independent directions; with
+        ``method="structured"``, the true error is smaller. It is 0 for equal and opposite codes, although rho may then
+        differ from +-1 by about ``(pi / n_bits) ** 2``.
 
     References
     ----------
@@ -171,7 +174,7 @@ def kernel_from_codes(
 
 
 def _tables(n_bits: int, correct: bool) -> tuple[Floats, Floats]:
-    """Return estimates of rho and their standard errors for the Hamming distances 0 to `n_bits`."""
+    """Return the estimates of the cosine rho and their standard errors for the Hamming distances 0 to `n_bits`."""
     angles = np.pi * np.arange(n_bits + 1) / n_bits
     variances = angles * angles[::-1] / n_bits  # (pi/2)^2 - S^2 = angle (pi - angle)
     values = np.cos(angles) * (1 + variances / 2 if correct else 1)
@@ -214,7 +217,7 @@ def flip_bits(codes: Any, share: float, random_state: Any = None) -> npt.NDArray
 
 
 def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
-    """Return the number of differing bits of each row of `A` and each row of `B`, shape (n, m)."""
+    """Return the number of differing bits between each row of `A` and each row of `B`, shape (n, m)."""
     words = as_words(B)
     distances = np.empty((len(A), len(B)), np.int32)
 
@@ -228,7 +231,7 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
 
 
 def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """View codes as 64-bit words, padded with zero bits and moved to an aligned address where needed."""
+    """Return codes as 64-bit words: a view, or a copy if they must be aligned or padded with zero bits."""
     codes = np.ascontiguousarray(codes)
     if codes.shape[1] % 8 or codes.ctypes.data % 8:
         codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))

@@ -1,9 +1,9 @@
 """PCA from a sample of the rows and features of the data: the generalised Nyström method.
 
-With C (c sampled rows, centred), W = C[:, I] (r sampled features) and W = V S U^T, the k directions are the columns
-of C^T V_k S_k^-1, here made orthonormal and rotated to the principal axes of C. This lowers the projection error from
-0.49 to 0.33 in the example of ``tests/reference/G_projection_error.csv``.
-Cost of fit: c r min(c, r) + 2 c d k multiplications, and reading c rows; of transform: n d k multiplications.
+C (c x d) holds c sampled rows, centred, and W = C[:, I] (c x r) their r sampled features. With the SVD W = V S U^T, the
+k directions are the columns of C^T V_k S_k^-1, here made orthonormal and rotated to the principal axes of C. The two
+steps lower the projection error from 0.49 to 0.33 in the example of ``tests/reference/G_projection_error.csv``.
+`fit` reads c rows and costs c r min(c, r) + 2 c d k multiplications; `transform` of n rows costs n d k.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from similia.sources.dask import from_parts, lazily
 Floats = npt.NDArray[np.float64]
 
 _SAMPLINGS = ("uniform", "norm")
-_ROWS_FOR_EACH, _FEATURES_FOR_EACH = 4, 1.5  # least per direction: 5 % of the digits' features were 20, for k = 32
+_ROWS_FOR_EACH, _FEATURES_FOR_EACH = 4, 1.5  # minimum per direction: for k = 32, 30 % of 64 features are too few
 
 
 @state(
@@ -44,42 +44,46 @@ class GeneralizedNystroemPCA(Transformer):
     Parameters
     ----------
     n_components : int
-        Number of directions k.
+        Number k of directions.
     sample_fraction : float or int, default=0.05
-        Share of the rows to sample, or their number if it is an int. A share is rounded up, and raised to
-        4 `n_components` rows (or all) if it gives fewer. At least `n_components` rows are sampled, one more if they are
-        centred.
+        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up; if it gives fewer
+        than 4 `n_components` rows, that many rows (or all) are sampled. A number is raised to `n_components` if it is
+        smaller, or to one more if rows are centred.
     feature_fraction : float or int, default=0.3
-        Share of the features to sample, or their number if it is an int. A share is rounded up, and raised to
-        1.5 `n_components` features (or all) if it gives fewer. At least `n_components` features are sampled.
+        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up; if it gives
+        fewer than 1.5 `n_components` features, that many (or all) are sampled. A number is raised to `n_components` if
+        it is smaller.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
         ConstantTimeSVD (Drineas et al.): draw rows, then features within these, with replacement and with probabilities
         proportional to their squared norms. It reads all rows several times, so it does not accept streams.
     center : bool, default=True
         Whether to subtract the mean: of the sampled rows ("uniform") or of all rows ("norm"). If the data lie far from
-        the origin and are not centred, the first direction is their mean, and its sign is the same for all rows.
+        the origin and are not centred, the first direction is close to that of their mean, and all rows have the same
+        sign along it.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
         paper's own directions (False) are not orthogonal, and their lengths are only close to 1.
     truncation : float, optional
-        gamma of Section V-B: raise if a squared singular value of W is below gamma ||C||_1 ||C||_inf ("norm":
-        gamma ||W||_F^2). By default, only values within the rounding error are too small.
+        The threshold gamma of Section V-B of the paper, where C holds the sampled rows and W their sampled features.
+        `fit` raises if one of the `n_components` largest squared singular values of W is below
+        gamma ||C||_1 ||C||_inf ("norm": gamma ||W||_F^2). By default, only values within the rounding error are too
+        small.
     random_state : int, numpy generator or None, default=None
-        Draws features, then rows, in `fit`.
+        Seed or generator from which `fit` draws features and rows.
 
     Attributes
     ----------
     components_ : ndarray, shape (n_components, n_features)
-        The directions, float32 if the data are, else float64; the entry of largest magnitude is positive.
+        The directions, float32 for float32 data, else float64. In each, the entry of largest magnitude is positive.
     mean_ : ndarray of float64, shape (n_features,)
-        Mean that `transform` subtracts, in the units of the data; zeros without `center`.
+        Mean that `transform` subtracts; zeros if `center` is False.
     singular_values_ : ndarray of float64, shape (n_components,)
-        Estimated singular values of all rows, largest first.
+        Estimated singular values of the matrix of all rows, largest first.
     sample_indices_ : ndarray of int64, shape (n_sampled,)
-        Sampled rows in order; rows repeat if `sampling` is "norm".
+        Sorted positions of the sampled rows; with ``sampling="norm"``, a position may occur more than once.
     feature_indices_ : ndarray of int64
-        Sampled features in order.
+        Sorted positions of the sampled features; likewise.
     n_features_in_ : int
         Number of features seen in `fit`.
     n_samples_seen_ : int
@@ -93,21 +97,21 @@ class GeneralizedNystroemPCA(Transformer):
     `similia.sources.open_stream` (CSV). The sample depends only on `random_state` and the number of rows, not on the
     source.
 
-    **Memory.** The sampled rows are kept if they fit into half of ``similia.config(max_memory)``. Otherwise one pass
-    accumulates P = C^T W (n_features x sampled features, float64), and some of the rows rotate the directions. Both
-    ways give the same subspace up to the rounding of sums (float32 data: directions with a singular value below
-    0.0014 of the first count as rounding error).
+    **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory)``. Otherwise it
+    accumulates P = C^T W (n_features x number of sampled features, float64) in one pass over the rows, and keeps only
+    some of them, to rotate the directions. Both ways give the same subspace up to the rounding of sums. For float32
+    data, the second way treats directions with a singular value below 0.0014 of the first as rounding error.
 
     **Precision.** float32 rows are multiplied in float32, unless singular values span more than 1 : 1000. `transform`
-    subtracts the mean after the product: if the mean is 1000 standard deviations, three digits of float32 are lost.
+    subtracts the mean after the product: if the mean lies 1000 standard deviations from 0, float32 loses three digits.
 
     `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
 
     References
     ----------
     Yun, Kim & Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1 and Section V-B.
-    Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II", SIAM J. Computing 36, 2006. The bound of
-    Theorem 2 exceeds ||X||_F for all gamma <= 1; measure `projection_error` instead.
+    Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II", SIAM J. Computing 36, 2006. The error
+    bound in Theorem 2 of Yun et al. exceeds ||X||_F for all gamma <= 1; measure `projection_error` instead.
 
     Examples
     --------
@@ -163,7 +167,7 @@ class GeneralizedNystroemPCA(Transformer):
         ------
         ValueError
             If the sample has fewer than `n_components` usable directions, a sampled row holds NaN or infinity, or
-            neither the sample nor P fits into memory; the message names numbers that would do.
+            neither the sample nor P fits into memory; the message suggests values that would work.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -182,8 +186,8 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions, once there are enough rows.
 
         After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
-        ``similia.config(max_memory)``. A model that was fitted by `fit`, copied or loaded keeps no rows to continue
-        from, so this method raises.
+        ``similia.config(max_memory)``. A model that was fitted by `fit`, copied or loaded has no rows to continue from,
+        so its `partial_fit` raises.
 
         Parameters
         ----------
@@ -191,7 +195,7 @@ class GeneralizedNystroemPCA(Transformer):
             The next rows. The first chunk determines the float type.
         y : ignored
         refit : bool, default=True
-            If False, only add the rows; pass False for all chunks but the last to avoid intermediate work.
+            Whether to recompute the directions. Pass False for all chunks but the last to save time.
         """
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
@@ -222,7 +226,7 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         ndarray, shape (n, n_components)
-            Same dtype as `components_`: float32 if the data of `fit` were, else float64.
+            Same dtype as `components_`: float32 if `fit` saw float32 data, else float64.
         """
         check_is_fitted(self, "components_")
         check_columns(self, X, reset=False)
@@ -258,17 +262,17 @@ class GeneralizedNystroemPCA(Transformer):
         return (Z.astype(dtype, copy=False) @ self.components_.astype(dtype, copy=False)) + self.mean_.astype(dtype)
 
     def projection_error(self, X: Any) -> float:
-        """Return ||X - X B^T B||_F / ||X||_F for rows X minus `mean_` and B = `components_`; 0 if X is 0.
+        """Return the relative error ||X - X B^T B||_F / ||X||_F, where B is `components_` and X has `mean_` subtracted.
 
         Parameters
         ----------
         X : as in `fit`, shape (n, n_features)
-            Rows to measure on; held-out rows tell more than those of `fit`.
+            Rows to measure on; use held-out rows, because the error on the rows of `fit` is too low.
 
         Returns
         -------
         float
-            0 if all rows lie in the subspace; at most 1 for orthonormal directions.
+            0 if all rows lie in the subspace or equal `mean_`; at most 1 for orthonormal directions.
         """
         error = norm = 0.0
         blocks, row = self._open_like_fit(X).blocks(), 0
@@ -349,7 +353,7 @@ class GeneralizedNystroemPCA(Transformer):
         self._set(B, values, mean, source.dtype, rows, columns, n)
 
     def _learn(self, rows: Any, indices: Indices, columns: Indices, n: int) -> None:
-        """Find the directions of sampled rows; overwrites the rows."""
+        """Compute the directions from sampled `rows`, which are overwritten, and set the fitted attributes."""
         (c, d), r, dtype = rows.shape, len(columns), rows.dtype
         check_squares(rows, indices)
         mean = core.mean_of(rows)
@@ -370,10 +374,10 @@ class GeneralizedNystroemPCA(Transformer):
     def _set(
         self, B: Floats, values: Floats, mean: Any, dtype: Any, rows: Indices, columns: Indices, n: int, c: int = 0
     ) -> None:
-        """Set the fitted attributes; if c > 0, scale values from c sampled to n rows (paper: and r to d features)."""
+        """Set the fitted attributes; if c > 0, rescale the singular values from c sampled rows to all n rows."""
         if c:
             values = values * np.sqrt(n / c)
-        if c and not self.orthonormalize:
+        if c and not self.orthonormalize:  # the paper also rescales from r sampled features to all d
             r, d = len(columns), B.shape[1]
             B, values = B * np.sqrt(r / d), values * np.sqrt(d / r)
         signs = np.sign(B[np.arange(len(B)), np.abs(B).argmax(axis=1)])
@@ -402,11 +406,11 @@ class GeneralizedNystroemPCA(Transformer):
 
     @property
     def _enough_rows(self) -> int:
-        """Minimum number of rows to sample, if there are that many."""
+        """Minimum number of rows to sample, if the data have that many."""
         return self._least(self.sample_fraction, _ROWS_FOR_EACH, self._least_rows)
 
     def _least(self, share: Any, for_each: float, least: int) -> int:
-        """Return the minimum number of sampled rows or features: for a fractional share, `for_each` per direction."""
+        """Return the minimum sample size: `least`, or, for a fraction, `for_each` per direction if that is more."""
         return least if isinstance(share, Integral) else max(least, sources.ceil_share(for_each, self.n_components))
 
     def _count_rows(self, n: int) -> int:
@@ -436,7 +440,7 @@ class GeneralizedNystroemPCA(Transformer):
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
     def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
-        """Raise if P with r columns does not fit into half of max_memory; the message names numbers that do."""
+        """Raise if P, with r columns, does not fit into half of max_memory; the message suggests values that would."""
         d, half = source.n_features, settings().max_memory // 2
         if 8 * d * r <= half:
             return

@@ -1,22 +1,22 @@
 """Graphs to hypervectors through the ranks of their nodes.
 
-PageRank ranks the nodes of a graph. The node of rank r gets the random vector v(r), the same in all graphs. An edge
-is the product of the vectors of its two nodes, and a graph the bundle of its edges:
+PageRank ranks the nodes of a graph. The node of rank r gets the random vector v(r), the same in all graphs. An edge is
+encoded as the product of the vectors of its two nodes, and a graph as the bundle (majority) of its edges:
 
     code(G) = sign( sum over edges {u, w} of v(rank(u)) * v(rank(w)) )
 
-Labels, attributes and weights are not used: graphs are similar if edges join the same pairs of ranks.
+Labels, attributes and weights are not used: graphs are similar if their edges join the same pairs of ranks.
 
-PageRank, in sums that do not depend on the order of nodes:
+PageRank x is computed in sums that do not depend on the order of nodes:
 
     x(v) <- (1 - damping) + damping * (sum over arcs u -> v of x(u) / degree(u)),    from x = 1
 
 Usual definitions divide by the number of nodes and spread the mass of nodes without arcs over all nodes. Both scale all
-values of a graph equally and do not change their order. Here x is a multiple of a power of two so small that every sum
-of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then exact, and nodes
-that a symmetry of the graph exchanges have equal values, whatever their numbers.
+values of a graph equally and do not change their order. Here all values are multiples of one power of two, chosen so
+that every sum of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then
+exact, and nodes that a symmetry of the graph exchanges have equal values, however the nodes are numbered.
 
-Cost: `n_iter` passes over the arcs, then about 8 word operations per edge and word.
+Cost: `n_iter` passes over the arcs, then about 8 operations per edge and 64-bit word of a vector.
 I. Nunes, M. Heddes, T. Givargis, A. Nicolau and A. Veidenbaum, "GraphHD: efficient graph classification using
 hyperdimensional computing", DATE 2022.
 """
@@ -62,9 +62,9 @@ class GraphHDEncoder(SeededEncoder):
     n_iter : int, default=100
         Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
-        The majority of the edges as packed bits, or their sum.
+        What to return: the bitwise majority of the edge vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None
-        Draws the seed of the rank vectors, once, in `fit`.
+        Seed or generator from which `fit` draws `seed_`.
 
     Attributes
     ----------
@@ -75,10 +75,10 @@ class GraphHDEncoder(SeededEncoder):
     Notes
     -----
     The node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
-    exchanges, are ranked by their numbers; without such ties the code does not depend on the numbers.
+    exchanges, are ranked by node number; without such ties the code does not depend on the numbering.
 
-    An arc in either direction makes one undirected edge. A self-loop makes none, as ``v * v`` is the same for every
-    node. A graph without edges has counts 0, and its bits are the tie-breaking vector.
+    Arcs between two nodes, in one direction or both, count as one undirected edge. Self-loops are ignored, because
+    ``v * v`` is the same for every node. A graph without edges has counts 0, and its bits are the tie-breaking vector.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class GraphHDEncoder(SeededEncoder):
 
 
 def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
-    """Return the undirected edges (pairs of nodes, each once, no loops), and the offsets of each graph's edges."""
+    """Return the undirected edges as pairs of nodes, without duplicates or loops, and the offsets of each graph's."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])
@@ -142,7 +142,7 @@ def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
 
 
 def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> Indices:
-    """Return the rank of each node in its graph: by decreasing PageRank, then by number."""
+    """Return the rank of each node in its graph, by decreasing PageRank; ties are broken by node number."""
     centrality = pagerank(batch.node_offsets, batch.indptr, batch.indices, float(damping), int(n_iter))
     order = np.lexsort((-centrality, batch.graph_of_node))
     ranks = np.empty(batch.n_nodes, dtype=np.int64)
@@ -152,7 +152,7 @@ def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> Indices:
 
 @njit()
 def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
-    """Return the PageRank of each node as integers, on a separate scale for each graph."""
+    """Return the PageRank of each node as a float with an integer value; the scale differs between graphs."""
     n_nodes = len(indptr) - 1
     rank = np.empty(n_nodes)
     gathered = np.empty(n_nodes)

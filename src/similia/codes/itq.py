@@ -1,19 +1,20 @@
 """Iterative quantisation: the rotation under which vectors lie closest to the corners of a cube.
 
-For centred vectors Z (n x k, one a row), alternate (Algorithm 1, lines 5 to 10; Gong & Lazebnik, 2011)
+For n centred vectors, the rows of Z (n x k), each iteration computes (Gong & Lazebnik, 2011; Yun, Kim & Choi, 2012,
+Algorithm 1, lines 5 to 10)
 
-    Y = sgn(Z Q),    Y^T Z = M Omega M~^T (singular values),    Q = M~ M^T,
+    Y = sgn(Z Q),    the SVD Y^T Z = M Omega M~^T,    Q = M~ M^T.
 
-each of which lowers ||Y - Z Q||_F^2 = n k + ||Z||_F^2 - 2 tr Omega. The code of z is sgn(Q^T z), sgn(0) = +1.
-Cost: 4 n k^2 operations and k^3 for each iteration.
+No step increases the loss ||Y - Z Q||_F^2 = n k + ||Z||_F^2 - 2 tr Omega. The code of a vector z is sgn(Q^T z), with
+sgn(0) = +1. An iteration costs 4 n k^2 operations for the products and k^3 for the SVD.
 
 An iteration reads Z once, in blocks of 1024 rows. A block is centred, scaled into float32, multiplied by Q and turned
 into signs Y in place, and Y^T Z is accumulated, all while the block stays in cache; no array of n rows is allocated.
 Threads process groups of blocks, with one BLAS thread each. Their float64 sums are added in the order of the rows, so Q
 has the same bits for any number of threads. The k x k matrix Y^T Z is decomposed in float64.
 
-Time for centring and signs, relative to the two products at k = 64: numpy's subtract and copysign 45 %, bits as 0/1
-and sums over positive bits 31 %, compiled loops (used here) 8 %; blocks of 256 to 2048 rows are equally fast.
+At k = 64, centring and taking signs add to the time of the two products: 45 % with numpy's subtract and copysign, 31 %
+with bits 0/1 and sums over the ones, 8 % with the compiled loops used here. All blocks of 256 to 2048 rows do as well.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
 
 
 class _CentredSigns(SignEncoder):
-    """Base class of encoders by the signs of vectors minus `mean_`, after the rotation `rotation_` if there is one."""
+    """Base class of encoders that subtract `mean_`, multiply by `rotation_` if there is one, and pack the signs."""
 
     mean_: Floats
 
@@ -90,7 +91,7 @@ class _CentredSigns(SignEncoder):
     mean_=array("f8", "d"),
 )  # fmt: skip
 class ITQ(_CentredSigns):
-    """Turn vectors of n_bits numbers into n_bits bits, after the rotation that minimises the quantisation error.
+    """Turn vectors of n_bits numbers into n_bits signs, after a rotation that brings the vectors close to their signs.
 
     ITQ is the last step of a pipeline whose earlier steps produce vectors of n_bits numbers. The methods that Yun, Kim
     and Choi compare in their Figure 1 are
@@ -112,20 +113,23 @@ class ITQ(_CentredSigns):
     max_iter : int, default=50
         Maximum number of iterations; 0 keeps the random initial rotation.
     tol : float, default=1e-6
-        Stop when tr Omega, the part of the loss that depends on the rotation, grows by less than this fraction.
+        Stop when tr(Y^T Z Q), the part of the loss that depends on the rotation, grows by at most this fraction
+        (see `losses_`).
     random_state : int, numpy Generator or None, default=None
-        Draws the initial rotation and the sample, in `fit`.
+        Seed or generator from which `fit` draws the initial rotation and the sample.
     max_samples : int, optional
-        If there are more vectors, `fit` uses a random sample of this size, drawn without replacement.
+        If `X` has more vectors, `fit` uses a random sample of this size, drawn without replacement.
 
     Attributes
     ----------
     rotation_ : ndarray of float64, shape (n_bits, n_bits)
-        Q, orthogonal; it may include a reflection. The code of z is the signs of ``(z - mean_) @ rotation_``.
+        The orthogonal matrix Q; it may include a reflection. The code of a vector z holds the signs of
+        ``(z - mean_) @ rotation_``.
     mean_ : ndarray of float64, shape (n_bits,)
-        Mean of the vectors of `fit`. It is always subtracted, so that about half of the codes set each bit.
+        Mean of the vectors of `fit`. It is always subtracted, so that each bit is 1 in about half of the codes.
     losses_ : ndarray of float64, shape (`n_iter_`,)
-        ||Y - Z Q||_F^2 after each iteration; never grows, except by rounding (float32 products: about 1e-7).
+        The loss ||Y - Z Q||_F^2 after each iteration, where Z holds the centred vectors and Y the signs of Z Q before
+        the iteration. It never grows, except by the rounding of float32 products (about 1e-7).
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
@@ -137,9 +141,9 @@ class ITQ(_CentredSigns):
     stays on disk, and apart from the codes no array of n rows is allocated.
 
     The rotation does not depend on the number of threads or on ``max_memory``. The bits of a row depend only on that
-    row and the fitted model. Scaling all vectors by a power of two changes neither.
+    row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor the bits.
 
-    If the vectors span fewer than n_bits directions, the rotation is arbitrary in the others, and still orthogonal.
+    If the vectors span fewer than n_bits dimensions, the rotation is arbitrary in the others, but still orthogonal.
 
     References
     ----------
@@ -229,7 +233,7 @@ class SignCodes(_CentredSigns):
     Attributes
     ----------
     mean_ : ndarray of float64, shape (n_features,)
-        The vector that `transform` subtracts; zeros unless `center`.
+        The vector that `transform` subtracts; zeros if `center` is False.
     n_features_in_ : int
         Number of features seen in `fit`, a multiple of 8.
 
@@ -269,7 +273,10 @@ def _matrices(X: Any) -> Any:
 
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
-    """Return X as a non-empty 2-D array without copying numbers; finiteness is checked later, block by block."""
+    """Return `X` as a 2-D array, without a copy if it is one of real numbers; raise if it is empty or not 2-D.
+
+    NaN and infinity are looked for later, block by block.
+    """
     matrix = X if hasattr(X, "toarray") else np.asarray(unmasked(X))
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
         return check_vectors(X, "X", n_features, by)
@@ -281,9 +288,10 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
 def learn_rotation(
     Z: Any, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F from ``random_rotation(gaussian)``; return Q and all losses.
+    """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F; return the final Q and the loss after each iteration.
 
-    `spread` is the largest |Z - mean|. A power of two scales Z near 1, which changes neither signs nor Q.
+    The first Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|: Z is multiplied by a power of two
+    that brings this number close to 1, which changes neither the signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
@@ -306,19 +314,19 @@ def learn_rotation(
 
 
 def random_rotation(gaussian: Floats) -> Floats:
-    """Return Q of the QR decomposition with R_ii > 0, which is uniform among rotations and reflections."""
+    """Return Q of the QR decomposition of `gaussian` with R_ii > 0: a uniformly random orthogonal matrix."""
     q, r = np.linalg.qr(gaussian)
     return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
 
 def nearest_rotation(product: Floats) -> tuple[Floats, float]:
-    """Return Q = M~ M^T and tr Omega for ``product = Y.T @ Z`` = M Omega M~^T; Q minimises ||Y - Z Q||_F."""
+    """Return the orthogonal Q that minimises ||Y - Z Q||_F for ``product = Y.T @ Z``, and tr(Y^T Z Q)."""
     M, omega, M_tilde_T = np.linalg.svd(product)
     return M_tilde_T.T @ M.T, float(omega.sum())
 
 
 def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
-    """Return mean, minimum and maximum of each column; add rows in order; raise if a number is not finite."""
+    """Return mean, minimum and maximum of each column; rows are summed in order. Raise if a number is not finite."""
     total, low, high = np.zeros(1), np.array([np.inf]), np.array([-np.inf])
     for sums, lowest, highest in each_group(Z)(_moments):
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
@@ -331,7 +339,7 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
-    """Return rows minus `mean`, each row scaled by a power of two that depends only on the row and the mean."""
+    """Return ``rows - mean``, each row scaled by a power of two that depends only on the row and on `mean`."""
     centred = np.empty(rows.shape)
     _centre(rows, mean, _DOWN, centred)
     if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():
@@ -342,9 +350,10 @@ def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function that maps ``f(rows, start, *args)`` over groups of rows, in order.
+    """Return a function of ``(f, *args)`` whose result iterates, in order, over ``f(rows, start, *args)``.
 
-    The groups are the same for arrays and Dask collections, so sums of the results are the same, too.
+    It calls f for each group of rows of `Z`, which begins at row `start`. The groups are the same for arrays and Dask
+    collections, so sums of the results are the same, too. `mapped` may run the calls in threads.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()
@@ -359,7 +368,7 @@ def _groups_of_part(part: npt.NDArray, start: int, f: Callable[..., Any], args: 
 
 
 def _moments(rows: npt.NDArray, start: int) -> tuple[Floats, Floats, Floats]:
-    """Return sum, minimum and maximum of each column of a group."""
+    """Return the sum, minimum and maximum of each column of a group of rows; raise if a number is not finite."""
     check_rows(rows, start)
     with np.errstate(over="ignore", invalid="ignore"):
         return rows.sum(axis=0, dtype=np.float64), rows.min(axis=0), rows.max(axis=0)
@@ -381,14 +390,14 @@ def _sign_products(group: npt.NDArray, start: int, Q: npt.NDArray[np.float32], m
 
 
 def _squares(group: npt.NDArray, start: int, mean: Floats) -> float:
-    """Return the sum of squares of a group of centred rows."""
+    """Return the sum of the squares of ``group - mean``."""
     with np.errstate(over="ignore"):
         centred = group - mean
         return float(np.square(centred, out=centred).sum())
 
 
 def _rows(Z: npt.NDArray, start: int, stop: int) -> npt.NDArray:
-    """Return rows of Z in C order, converted to float64 unless they are float32 or float64."""
+    """Return ``Z[start:stop]`` in C order, converted to float64 unless it is float32 or float64."""
     rows = Z[start:stop]
     keep = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative
     return np.ascontiguousarray(rows, dtype=rows.dtype if keep else np.float64)
@@ -396,7 +405,7 @@ def _rows(Z: npt.NDArray, start: int, stop: int) -> npt.NDArray:
 
 @njit()
 def _centre(Z, mean, scale, out):  # type: ignore[no-untyped-def]
-    """Write (Z - mean) scale, computed in float64, so that float32 and float64 rows give the same result."""
+    """Fill `out` with (Z - mean) scale, computed in float64, so that float32 and float64 rows give the same result."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             out[i, j] = Z[i, j] * scale - mean[j] * scale

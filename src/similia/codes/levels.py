@@ -8,8 +8,8 @@ each bound to the role of its feature:
 
 With a single feature, the code is the level vector itself, without role and bundle.
 
-Cost: about 8 word operations per feature and 64 bits. Level vectors: Widdows and Cohen (2015); records: P. Kanerva,
-"Hyperdimensional computing", Cognitive Computation 1 (2009).
+Cost: about 8 operations per feature and 64-bit word of a vector. Level vectors: Widdows and Cohen (2015); records:
+P. Kanerva, "Hyperdimensional computing", Cognitive Computation 1 (2009).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _GRAIN = 256  # minimum number of rows per call to compiled code
     levels_=array("u1", None, "b"), ties_=array("u1", 1, "b"), roles_=array("u1", "d", "b"),
 )  # fmt: skip
 class RangeEncoder(HypervectorEncoder):
-    """Base class of encoders of columns of numbers: level vectors for their values, a random role for each column."""
+    """Base class of encoders of numeric columns: a vector for each level of values, a random role for each column."""
 
     n_levels: int
     low: Any
@@ -69,7 +69,7 @@ class RangeEncoder(HypervectorEncoder):
     random_state: Any
 
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
-        """Learn the range of each column of ``read(X)``, draw levels and roles; errors call columns by `columns`."""
+        """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
         check_n_bits(self.n_bits)
         check_output(self.output)
@@ -81,7 +81,7 @@ class RangeEncoder(HypervectorEncoder):
         self.roles_ = random(ends.shape[1], self.n_bits, rng)  # last, so that more columns leave the rest unchanged
 
     def _level_indices(self, values: npt.NDArray[np.floating]) -> Indices:
-        """Return the nearest level of each finite number, 0 at `low_` and the last at `high_`."""
+        """Return the index of the level nearest to each number: 0 up to `low_`, the last index from `high_` on."""
         span = np.where(self.high_ > self.low_, self.high_ - self.low_, 1.0)
         scaled = (np.clip(values.astype(np.float64), self.low_, self.high_) - self.low_) / span
         return np.rint(scaled * (len(self.levels_) - 1)).astype(np.int64)
@@ -101,9 +101,9 @@ class LevelEncoder(RangeEncoder):
         Values of the first and the last level; by default the smallest and largest number of each feature in `fit`.
         Numbers outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        The majority of a row's features as packed bits, or their sum.
+        What to return: the bitwise majority of the vectors of a row's features as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Draws levels, roles and the tie-breaking vector, once, in `fit`.
+        Seed or generator from which `fit` draws levels, roles and the tie-breaking vector.
 
     Attributes
     ----------
@@ -117,10 +117,10 @@ class LevelEncoder(RangeEncoder):
 
     Notes
     -----
-    Counts of x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``, up to
-    the noise of the roles; for one feature this is exact, up to the rounding of `hypervectors.level`. Majorities
-    distort it: with two features, every position where they disagree is a tie, and with four about every third
-    position is one. ``output="counts"`` avoids ties.
+    The counts of rows x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``,
+    up to the noise of the roles; for one feature this is exact, up to the rounding of `hypervectors.level`. Majorities
+    distort the inner product: with two features, every position where their vectors differ is a tie; with four, about
+    every third position is a tie. ``output="counts"`` avoids ties.
 
     A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 
@@ -187,7 +187,7 @@ class LevelEncoder(RangeEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
-        """Write bundles to `out`; `factors`, shape (n, n_features, 1 or 2), holds the table rows to multiply."""
+        """Fill `out` with bundles; ``factors[i, j]`` lists the rows of `table` to multiply for feature j of row i."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])
@@ -209,13 +209,13 @@ def _column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt
 
 
 def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
-    """Return the ends of one part; `start`, its position, is what `Distributed.map` passes."""
+    """Return the minimum and maximum of each column of ``read(X)``; `Distributed.map` passes `start`, unused here."""
     values = read(X)
     return np.stack([values.min(axis=0), values.max(axis=0)])
 
 
 def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:
-    """Return the lower and upper end of each column: `low` and `high` where given, else the rows of `found`."""
+    """Return the lower and upper end of each column: `low` and `high` where given, else the two rows of `found`."""
     n = found.shape[1]
     ends = []
     for name, given, extreme in (("low", low, found[0]), ("high", high, found[1])):
@@ -239,7 +239,7 @@ def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -
 
 
 def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
-    """Convert numbers to a finite 2-D float array; a 1-D array becomes one column."""
+    """Return `X` as a 2-D float64 array, a 1-D array as one column; raise unless it holds finite numbers."""
     if hasattr(X, "toarray"):
         check_vectors(X)
     try:

@@ -5,11 +5,11 @@ Each letter a has a random vector v(a); rho is the cyclic shift by one position.
     multiply:  v(a_0) * rho v(a_1) * ... * rho^(n-1) v(a_(n-1))            (Joshi, Halseth and Kanerva 2017)
     add:       majority of v(a_0), rho v(a_1), ..., rho^(n-1) v(a_(n-1))   (Imani et al. 2018)
 
-and a string is the bundle of its n-grams. Under `multiply`, distinct n-grams are nearly orthogonal and the
-inner product of two strings approximates the spectrum kernel. Under `add`, n-grams that share letters at the
-same places are similar.
+and a string is encoded as the bundle (the sum or the majority) of its n-grams. Under `multiply`, distinct n-grams are
+nearly orthogonal, and the inner product of two strings approximates the spectrum kernel. Under `add`, n-grams that
+share letters at the same positions are similar.
 
-Cost: for m letters and b words a bundle takes about (n + 6) m b word operations.
+Cost: with vectors of b 64-bit words, a string of m letters takes about (n + 6) m b word operations.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class NGramEncoder(SeededEncoder):
     Parameters
     ----------
     n : int, default=3
-        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If `n` is at least the
-        greatest length, each string is encoded as a whole, letter by position.
+        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If no string is longer than
+        `n`, each string is encoded as a whole, each letter by its position.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the shifted letters of an n-gram: by product, or by majority. For even `n`, the tie-breaking
-        vector of the bundle also breaks ties here.
+        How to combine the shifted letter vectors of an n-gram: by product, or by majority. For even `n`, a majority
+        may be a tie; the vector that breaks ties between n-grams breaks it too.
     output : {"bits", "counts"}, default="bits"
-        The majority of the n-grams as packed bits, or their sum.
+        What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None
-        Draws the seed of the letter vectors, once, in `fit`.
+        Seed or generator from which `fit` draws `seed_`.
 
     Attributes
     ----------
@@ -123,16 +123,16 @@ class NGramEncoder(SeededEncoder):
 
 
 def _letters_in(values: npt.NDArray) -> npt.NDArray:
-    """Return the distinct letters, sorted, block by block: a single sort would copy all letters."""
+    """Return the sorted distinct letters; they are found block by block, because a single sort would copy all."""
     step = rows_per_block(4 * values.itemsize)
     parts = [np.unique(values[start : start + step]) for start in range(0, max(1, len(values)), step)]
     return np.unique(np.concatenate(parts))
 
 
 def _ngrams(letters: Indices, offsets: Indices, n: int, n_symbols: int) -> tuple[Indices, Indices]:
-    """Return the n-grams of strings as table rows, c + j n_symbols for letter c at place j, and each string's offsets.
+    """Return each n-gram as n row numbers of the table of shifted letters, and the offsets of each string's n-grams.
 
-    An n-gram shorter than n ends with -1.
+    Letter c at position j of an n-gram is row c + j n_symbols. An n-gram shorter than n ends with -1.
     """
     lengths = np.diff(offsets)
     n_ngrams = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)

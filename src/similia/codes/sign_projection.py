@@ -1,6 +1,6 @@
-"""Vectors to packed bits by the signs of random projections, P(bits of x and y agree) = 1 - angle(x, y) / pi.
+"""Vectors to packed bits by the signs of random projections: bits of x and y agree with probability 1 - angle / pi.
 
-A bit is sign(p . x), sign(0) = +1, for a random direction p: the last step of NysHD (Charikar 2002).
+A bit of the code of x is sign(p . x), with sign(0) = +1, for a random direction p (Charikar 2002); NysHD ends with it.
 `codes.kernel_from_codes` estimates cosines from the bits.
 
 **Dense directions.** A sum of floats depends on the order of its terms. BLAS changes this order with the shape of a
@@ -9,19 +9,19 @@ each direction is rounded to integers q and p with
 
     |q| |p| < 2^24,   so that by Cauchy-Schwarz every partial sum of q . p is an integer below 2^24:
 
-float32 holds it exactly, and sgemm returns the exact integer in any order. The 24 bits are shared equally:
+float32 holds such sums exactly, so sgemm returns the exact integer whatever its order. The 24 bits are shared equally:
 |p| ~ |q| ~ 2^12. Rounding x to q rotates it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers
 cosines by a relative 1e-6. The distribution of p stays symmetric; its entries have steps of at most 1/118 of their
 standard deviation. Both errors are far below the noise of the projection. All entries of p are odd and each q has an
 odd sum, so q . p is odd: there are no ties, code(-x) is the complement of code(x), and sign(0) = +1 applies only to
 zero rows. Cost: one sgemm of n x k x n_bits, in tiles whose product stays in cache until its signs are packed.
 
-**Structured directions** (Choromanski, Rowland and Weller 2017). Block b of p bits is
+**Structured directions** (Choromanski, Rowland and Weller 2017). The b-th block of p bits is
 
     sign(H D_b3 H D_b2 H D_b1 x),   H the Hadamard matrix, D random diagonals of +-1,
 
-where x is padded with zeros to p, a power of two. There is no projection matrix. Cost: 3 p log2 p additions for p bits,
-instead of p k multiplications; memory: 3 signs per bit.
+where x is padded with zeros to length p, a power of two. There is no projection matrix. Cost: 3 p log2 p additions for
+p bits, instead of p k multiplications; memory: 3 signs per bit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SignEncoder(Transformer):
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Finite vectors; equal numbers of different types give the same bits.
+            Finite vectors; equal numbers give the same bits whatever their dtype.
 
         Returns
         -------
@@ -94,7 +94,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class SignRandomProjection(SignEncoder):
     """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
 
-    With d bits, phi = sqrt(pi / (2 d)) * (+-1 code) and rho = cos(x, y):
+    Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y:
 
     ============ ================================== =======================================================
     method       mean of <phi_x, phi_y>             variance of <phi_x, phi_y>
@@ -115,11 +115,12 @@ class SignRandomProjection(SignEncoder):
         Length of the codes, a multiple of 8.
     method : {"gaussian", "structured"}, default="gaussian"
         ``"gaussian"``: independent Gaussian directions, n * n_features * n_bits multiplications by BLAS.
-        ``"structured"``: directions that are orthogonal within blocks. Up to 128 features these are Haar blocks of
-        n_features rows. Above, three products of a Hadamard matrix and random signs act on vectors padded to
-        p = 2^ceil(log2 n_features): 3 n n_bits log2 p additions and no projection matrix.
+        ``"structured"``: directions that are orthogonal within blocks. Up to 128 features, the blocks are random
+        orthogonal (Haar) matrices of n_features rows. For more features, vectors are padded to length
+        p = 2^ceil(log2 n_features) and multiplied three times by random signs and a Hadamard matrix:
+        3 n n_bits log2 p additions and no projection matrix.
     random_state : int, numpy generator or None, default=None
-        Draws the directions, in `fit`.
+        Seed or generator from which `fit` draws the directions.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class SignRandomProjection(SignEncoder):
     row_length_ : float or None
         Euclidean length to which rows are scaled before rounding, so that sums are exact in float32.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
-        Diagonals of the Hadamard products, for the structured directions above 128 features.
+        Random signs that precede the Hadamard products; None unless directions are structured and features exceed 128.
 
     Notes
     -----
@@ -235,7 +236,7 @@ def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generato
 
 
 def orthogonal_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
-    """Draw blocks of `n_features` orthogonal vectors (Haar), rounded to odd integers, shape (n_bits, n_features)."""
+    """Draw random orthogonal (Haar) matrices, one below the other, as odd integers, shape (n_bits, n_features)."""
     n_blocks = -(-n_bits // n_features)
     gaussian = random.standard_normal((n_blocks, n_features, n_features))
     with one_blas_thread():  # several threads would round differently
@@ -267,13 +268,13 @@ def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
 
 
 def exact_length(projection: IntRows) -> float:
-    """Return the maximum row length for which products with `projection` are exact after rounding."""
+    """Return the largest length of rows whose products with `projection`, after rounding, are exact in float32."""
     longest = np.sqrt(np.einsum("ij,ij->i", projection, projection, dtype=np.int64).max())
     return (_EXACT - 1) / longest - np.sqrt(projection.shape[1]) / 2 - 1
 
 
 def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
-    """Return the packed signs of ``X @ projection.T``, shape (n, n_bits // 8); `length` from `exact_length`."""
+    """Return the packed signs of ``X @ projection.T``, shape (n, n_bits // 8); `length` comes from `exact_length`."""
     codes = np.empty((len(X), len(projection) // 8), np.uint8)
     step = rows_per_block(32 * X.shape[1], at_most=2**14)
     for start in range(0, len(X), step):
@@ -286,7 +287,7 @@ def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
 
 
 def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes: Codes) -> None:
-    """Write the packed signs of ``rows @ projection.T``; threads share the tiles of bits, each with one BLAS thread."""
+    """Fill `codes` with the packed signs of ``rows @ projection.T``; tiles of bits are spread over threads."""
     if len(rows) <= _FEW_ROWS:
         _few_sign_codes(rows, projection, codes)
         return
@@ -304,19 +305,19 @@ def _multiply_and_pack(rows: npt.NDArray[np.float32], projection: IntRows, codes
 
 
 def _spread(n_features: int) -> float:
-    """Return the standard deviation of the entries of integer directions."""
+    """Return the standard deviation that the entries of a projection have before they are rounded to odd integers."""
     return max(16.0, 4096 / np.sqrt(n_features))
 
 
 def _odd(values: npt.NDArray) -> IntRows:
-    """Round to the nearest odd integer."""
+    """Round each value to the nearest odd integer."""
     return (2 * np.floor(values / 2) + 1).astype(np.int16)
 
 
 def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Sum each row by repeatedly adding its second half to its first (overwrites `values`).
 
-    The order of `numpy.sum` depends on layout and instruction set; that of elementwise additions is fixed.
+    `numpy.sum` adds in an order that depends on memory layout and instruction set; here the order is fixed.
     """
     width = values.shape[1]
     while width > 1:
@@ -328,7 +329,7 @@ def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @njit(reassociate=True)
 def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
-    """Write the packed signs of ``rows @ projection.T``; float32 holds the integer sums exactly, in any order."""
+    """Fill `codes` with the packed signs of ``rows @ projection.T``; float32 holds all sums exactly, as integers."""
     for i in range(len(rows)):
         row = rows[i]
         for byte in range(codes.shape[1]):
@@ -346,7 +347,7 @@ def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
 
 
 def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes) -> None:
-    """Write the packed signs of the structured projections of `rows` into `codes`, shape (n, n_bits // 8)."""
+    """Fill `codes`, shape (n, n_bits // 8), with the packed signs of the structured projections of `rows`."""
     p = padded(rows.shape[1])
     expected = (-(-8 * codes.shape[1] // p), 3, p)
     if signs.shape != expected:  # the loop does not check bounds
@@ -358,7 +359,7 @@ def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes
 
 @njit()
 def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
-    """Fill ``codes[start:stop]``; coordinate i of row j of `_LANES` rows is ``lanes[i * _LANES + j]``."""
+    """Fill ``codes[start:stop]``, `_LANES` rows at a time; ``lanes[i * _LANES + j]`` is coordinate i of row j."""
     n_blocks, _, p = signs.shape
     lanes = np.zeros(p * _LANES, np.float32)
     work = np.empty(p * _LANES, np.float32)
@@ -382,7 +383,7 @@ def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
 
 @njit()
 def _flip(work, signs):  # type: ignore[no-untyped-def]
-    """Multiply every coordinate by its sign."""
+    """Multiply coordinate i of all rows in `work` by ``signs[i]``."""
     for i in range(len(signs)):
         sign = signs[i]
         for lane in range(i * _LANES, (i + 1) * _LANES):
@@ -391,7 +392,7 @@ def _flip(work, signs):  # type: ignore[no-untyped-def]
 
 @njit()
 def _pack(work, packed):  # type: ignore[no-untyped-def]
-    """Pack the signs of 8 consecutive coordinates into one byte per row, the first as the highest bit."""
+    """Pack the signs of each 8 consecutive coordinates of a row into one byte, the first as the highest bit."""
     for byte in range(len(packed) // _LANES):
         first = byte * 8 * _LANES
         for lane in range(_LANES):
