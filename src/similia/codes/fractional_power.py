@@ -8,20 +8,21 @@ hypervector of x is exp(i (w_j . x + b_j)): the random vector exp(i w_j) raised 
     bits     the signs of the real and the imaginary part: two bits tell in which quarter of the circle the phase
              lies, and adjacent quarters differ in one bit.
 
-Two signs of one cosine at phases a and a + d agree, over uniform a, with expected product 1 - 2 |d| / pi for |d| <= pi:
+The signs of a cosine at phases a and a + d have, for uniform a, the expected product 1 - 2 |d| / pi for |d| <= pi:
 a triangle wave (8 / pi^2) sum_{k odd} cos(k d) / k^2. With d ~ N(0, s^2) the expected similarity of codes is
 
     K(s) = (8 / pi^2) sum_{k = 1, 3, 5, ...} exp(-k^2 s^2 / 2) / k^2,
 
-positive definite, 1 - (2 / pi)^(3/2) s near 0 and (8 / pi^2) exp(-s^2 / 2) far out. With m = n_bits / 2 pairs of bits
-its variance is (E|1 - 2 |d| / pi| - K^2) / m (d wrapped to [-pi, pi]), 0.80 to 1 times the (1 - K^2) / n_bits of
-independent bits.
+a positive definite kernel, about 1 - (2 / pi)^(3/2) s for small s and (8 / pi^2) exp(-s^2 / 2) for large s. With
+m = n_bits / 2 pairs of bits, the variance of the similarity is (E|1 - 2 |d| / pi| - K^2) / m (d wrapped to [-pi, pi]),
+which is 0.80 to 1 times the variance (1 - K^2) / n_bits of independent bits.
 
 Phases are measured in quarter turns, so that the quarter is the integer part modulo 4. `core.products` adds the terms
 of a phase in a fixed order, so block size and number of threads never flip a bit of a phase at the edge of a quarter.
 
-Cost: n n_features n_bits multiplications; a bit takes half a frequency. Plate (1995); Frady, Kleyko and Sommer (2022);
-Rahimi and Recht, "Random features for large-scale kernel machines" (2007); Raginsky and Lazebnik (2009: the series).
+Cost: n n_features n_bits / 2 multiplications, as two bits share a frequency. Plate (1995); Frady, Kleyko and Sommer
+(2022); Rahimi and Recht, "Random features for large-scale kernel machines" (2007); Raginsky and Lazebnik (2009: the
+series).
 """
 
 from __future__ import annotations
@@ -73,9 +74,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8. Two positions share one random frequency.
     output : {"bits", "floats"}, default="bits"
-        Packed signs, or the random Fourier features themselves, of norm 1: float32 if the vectors are, else float64.
+        What to return: packed signs, or the random Fourier features themselves, which are vectors of norm 1 (float32
+        for float32 input, else float64).
     random_state : int, Generator, RandomState or None
-        Draws frequencies and phases, once, in `fit`.
+        Seed or generator from which `fit` draws frequencies and phases.
 
     Attributes
     ----------
@@ -88,7 +90,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     Notes
     -----
     Positions 2 j and 2 j + 1 belong to frequency j. The bits of a row depend only on that row and the fitted
-    frequencies: not on other rows, block size or number of threads. Floats may differ in the last place.
+    frequencies: not on other rows, block size or number of threads. Fourier features may differ in the last place.
 
     Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
     `transform` refuses rows that are 2**40 bandwidths or more from 0, as their phases would lose all precision.
@@ -122,7 +124,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies and phases; `fit` uses only the number of features of `X`.
+        """Draw frequencies and phases; only the number of features of `X` is used.
 
         Parameters
         ----------
@@ -152,7 +154,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return out
 
     def _phased(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors, or raise naming the first one that is too far from 0 for precise phases."""
+        """Return the checked vectors; raise an error that names the first vector too far from 0 for precise phases."""
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
@@ -209,10 +211,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
 
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return K(s).
+    """Return K(s), the expected similarity of codes of vectors at distance s (in bandwidths).
 
     Below s = 0.4, phase differences d beyond pi are 7.8 standard deviations out and negligible, so K(s) is the mean of
-    1 - 2 |d| / pi. Above, the terms of the series after k = 21 are less than 1e-17.
+    1 - 2 |d| / pi. Above s = 0.4, K(s) is a series, whose terms after k = 21 are less than 1e-17.
     """
     first = functions.exp(-(s**2) / 2)
     ratio = first**8  # the exponents k^2 = 1, 9, 25, ... differ by 8, 16, 24, ...
@@ -226,7 +228,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
-    """Write packed bits (uint8) or Fourier features (floats) of the phases ``rows @ frequencies + phases`` to `out`."""
+    """Fill `out` with the packed bits (uint8) or Fourier features (floats) of ``rows @ frequencies + phases``."""
 
     def work(start: int, stop: int) -> None:
         buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
@@ -247,7 +249,7 @@ def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDA
 
 
 def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
-    """Write cosine and sine of each phase, alternating."""
+    """Fill `out` with the scaled cosine and sine of each phase in turn; `turned` holds the phases in quarter turns."""
     cosines, sines = cos_sin_of_quarters(turned, out.dtype)
     scale = out.dtype.type(n_phases**-0.5)
     width = 2 * turned.shape[1]
@@ -257,7 +259,7 @@ def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
 
 @njit()
 def _pack_quarters(turned, out):  # type: ignore[no-untyped-def]
-    """Write the signs of cosine and sine of each phase in two bits: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
+    """Pack the signs of each phase's cosine and sine into two bits of `out`: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
     for i in range(turned.shape[0]):
         for byte in range(turned.shape[1] // 4):
             packed = 0

@@ -2,12 +2,12 @@
 
 A hypervector is a vector of ±1, stored as a row of packed bits (bit 1 is +1). Four operations::
 
-    bind(A, B)     product by position (XNOR of bits)   unlike A and B; undone by itself
+    bind(A, B)     product by position (XNOR of bits)   unlike A and B; undone by binding B again
     bundle(A)      majority of the rows by position     like each of its members
     permute(A, s)  cyclic shift by s positions          unlike A; undone by permute(., -s)
     similarity     cosine = 1 - 2 Hamming / n_bits      0 +- n_bits**-0.5 for unrelated vectors
 
-Cost: a few operations per 64-bit word. Only sums unpack bits. P. Kanerva, "Hyperdimensional
+Cost: a few operations per 64-bit word. Bits are unpacked only for sums. P. Kanerva, "Hyperdimensional
 computing", Cognitive Computation 1 (2009); multiply-add-permute as in R. Gayler (1998).
 """
 
@@ -38,7 +38,7 @@ _TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank rea
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return n independent, uniformly random codes, shape (n, n_bits // 8).
 
-    Any two have expected similarity 0 with standard deviation ``n_bits ** -0.5``.
+    The similarity of any two has expectation 0 and standard deviation ``n_bits ** -0.5``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return random codes for n levels of a quantity, shape (n, n_bits // 8); distant levels are less similar.
 
     Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random order. Up to
-    that rounding, the similarity of two levels is ``1 - |i - j| / (n - 1)``: 1 for equal levels, exactly 0 for the
+    that rounding, the similarity of levels i and j is ``1 - |i - j| / (n - 1)``: 1 for equal levels, exactly 0 for the
     first and the last.
 
     Parameters
@@ -101,7 +101,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return bound codes, shape (n, n_bits // 8): the products of ±1 vectors, which are the XNOR of their bits.
+    """Return the products of codes as ±1 vectors, shape (n, n_bits // 8): the XNOR of their bits.
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities,
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and its result is dissimilar to both arguments.
@@ -168,7 +168,7 @@ def bundle(
     output : {"bits", "counts"}, default="bits"
         The majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None
-        Draws the code that breaks ties: its bits are used at positions with sum 0.
+        Seed or generator of the code that breaks ties: positions with sum 0 take the bits of this code.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosines between codes as ±1 vectors, shape (n, m): 1 - 2 Hamming / n_bits.
+    """Return the cosines between codes of `A` and `B` as ±1 vectors, shape (n, m): 1 - 2 Hamming / n_bits.
 
     Parameters
     ----------
@@ -223,13 +223,13 @@ def check_output(output: Any) -> None:
 
 
 def sign(sums: npt.NDArray, ties: Codes) -> Codes:
-    """Return the signs of sums, shape (n, n_bits), as codes; where a sum is 0, use the bit of `ties`, shape (1, b)."""
+    """Return the signs of `sums`, shape (n, n_bits), as codes; where a sum is 0, take the bit of the code `ties`."""
     tie = np.unpackbits(ties[0]).astype(bool)
     return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
 
 
 def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
-    """Allocate n hypervectors: codes, or counts as int32."""
+    """Allocate an uninitialised array of n hypervectors: codes (uint8) or counts (int32)."""
     if output == "bits":
         return np.empty((n, n_bits // 8), dtype=np.uint8)
     return np.empty((n, n_bits), dtype=np.int32)
@@ -238,7 +238,7 @@ def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
 def bundle_members(
     table: Words, members: Indices, offsets: Indices, ties: Codes, out: Codes | Counts, additive: bool = False
 ) -> None:
-    """Bundle the members of each of n objects into `out`; the arguments are those of `_hypervectors.bundle_members`."""
+    """Fill `out` with the bundle of each object's members; the arguments are as in `_hypervectors.bundle_members`."""
     from similia.codes import _hypervectors
 
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]
@@ -269,7 +269,7 @@ def _check_weights(weights: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
 
 
 def _weighted_sum(codes: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-    """Return the sum of weights[i] codes[i], shape (1, n_bits); exact, because all sums are integers below 2**53."""
+    """Return the sum over i of ``weights[i]`` times code i as a ±1 vector, shape (1, n_bits), without rounding."""
     n_bits = 8 * codes.shape[1]
     total = np.zeros(n_bits)
     step = rows_per_block(9 * n_bits)
@@ -338,14 +338,14 @@ class SeededEncoder(HypervectorEncoder):
         raise NotImplementedError
 
 
-# ---- Words and families.
-# Internally, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so a product is an XOR.
-# The basis vectors of a family are computed, not stored: the stream of the counter-based generator Philox with key
-# (seed, index) is basis vector `index`. So a new letter or rank gets the same vector in every process.
+# ---- Words and random vectors.
+# In words, position i of a code is bit 63 - i % 64 of word i // 64, and a bit is 1 for -1, so a product is an XOR.
+# The random vectors of letters and ranks are computed, not stored: the vector of number `index` is the output of the
+# counter-based generator Philox with the key (seed, index). So a new letter gets the same vector in every process.
 
 
 def to_words(codes: Codes) -> Words:
-    """Convert codes to sign bits, shape (n, ceil(n_bits / 64)), padded with +1."""
+    """Convert codes to 64-bit words of sign bits (1 for -1), shape (n, ceil(n_bits / 64)), padded with zero bits."""
     n, n_bytes = codes.shape
     padded = np.zeros((n, -(-n_bytes // 8) * 8), dtype=np.uint8)
     np.invert(codes, out=padded[:, :n_bytes])
@@ -353,13 +353,13 @@ def to_words(codes: Codes) -> Words:
 
 
 def from_words(words: Words, n_bits: int) -> Codes:
-    """Convert sign bits to codes, shape (n, n_bits // 8)."""
+    """Convert words of sign bits, as `to_words` returns, to codes, shape (n, n_bits // 8)."""
     flipped = (~words).astype(">u8").view(np.uint8)
     return np.ascontiguousarray(flipped[:, : n_bits // 8])
 
 
 def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
-    """Return the basis vectors `indices` of the family `seed` as codes, shape (len(indices), n_bits // 8)."""
+    """Return the random code that `seed` determines for each of `indices`, shape (len(indices), n_bits // 8)."""
     n_words = -(-n_bits // 64)
     rows = [np.random.Philox(key=(seed << 64) | int(index)).random_raw(n_words) for index in indices]
     words = np.array(rows, dtype=np.uint64).reshape(len(rows), n_words)
@@ -367,5 +367,5 @@ def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
 
 
 def tie_code(seed: int, n_bits: int) -> Codes:
-    """Return the code that breaks ties in bundles of the family `seed`, shape (1, n_bits // 8)."""
+    """Return the code that breaks ties in bundles of codes drawn from `seed`, shape (1, n_bits // 8)."""
     return basis(seed, [_TIES], n_bits)

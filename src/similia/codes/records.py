@@ -34,7 +34,7 @@ Vectors = npt.NDArray[Any]
 
 
 def _are_pairs(value: Any, sizes: Sizes) -> bool:
-    """Whether `value` holds m pairs of a name and an encoder."""
+    """Return whether `value` is a list or tuple of m pairs; m is ``sizes["m"]``, which is set here if it is missing."""
     pairs = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value)
     return pairs and sizes.setdefault("m", len(value)) == len(value)
 
@@ -48,13 +48,13 @@ class RecordEncoder(HypervectorEncoder):
     Parameters
     ----------
     encoders : list of (columns, encoder)
-        `columns` is the name of a column (or the position in a tuple), passed to the encoder as a sequence of
-        objects, or a list of names, passed as a 2-D array of numbers. `encoder` is a transformer that returns
-        packed bits (uint8) or hypervectors of numbers; all must have the same number of positions.
+        `columns` is one name (or a position in a tuple), whose column the encoder receives as a sequence of objects,
+        or a list of names, whose columns it receives as a 2-D array of numbers. `encoder` is a transformer that
+        returns packed bits (uint8) or hypervectors of numbers; all must return the same number of positions.
     output : {"bits", "counts"}, default="bits"
-        The majority as packed bits, or the sums.
+        What to return: the bitwise majority of the bound codes as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Draws the roles and the tie-breaking vector, once, in `fit`. The encoders have their own random states.
+        Seed or generator from which `fit` draws the roles and the tie-breaking vector. The encoders have their own.
 
     Attributes
     ----------
@@ -64,10 +64,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square (that of a code
-    is 1; a zero vector stays zero). The output ``"counts"`` is int32 if all encoders return bits, and float64
-    otherwise. With an even number of codes many positions are ties, which makes unrelated records slightly similar
-    (0.25 for two codes); ``output="counts"`` avoids ties.
+    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, as codes of ±1
+    have a root mean square of 1; a zero vector stays zero. The output ``"counts"`` is int32 if all encoders return
+    bits, and float64 otherwise. With an even number of encoders, many positions are ties, and ties make unrelated
+    records slightly similar (0.25 for two encoders); ``output="counts"`` avoids ties.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class RecordEncoder(HypervectorEncoder):
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:
-        """Fit the encoders, draw the roles; return the codes of each column (for a Dask collection, of one record)."""
+        """Fit the encoders and draw the roles; return each column's codes (for Dask data, of one example record)."""
         self._check_parameters()
         self.encoders_ = [clone(encoder) for _, encoder in self.encoders]
         parts = [
@@ -139,7 +139,7 @@ class RecordEncoder(HypervectorEncoder):
                 raise ValueError(f"encoders[{i}] must be (columns, transformer), got {entry!r}")
 
     def _columns(self, X: Any) -> list[Any]:
-        """Return the input of each encoder; checks all records before any encoder runs."""
+        """Return the input of each encoder, selected from `X`; all records are checked before any encoder runs."""
         if isinstance(X, Distributed):
             at_least_one(X)
             return [X.converted(functools.partial(_select, spec=spec)) for spec, _ in self.encoders]
@@ -155,7 +155,7 @@ class RecordEncoder(HypervectorEncoder):
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
-        """Return the number of positions of the columns' codes; raise unless all have the same number."""
+        """Return the number of positions of each column's codes; raise if the columns differ in it."""
         specs = [spec for spec, _ in self.encoders]
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)
@@ -191,7 +191,7 @@ class RecordEncoder(HypervectorEncoder):
 
 
 def _select(X: Any, spec: Any) -> Any:
-    """Return one column of a data frame, dict or list of records, or a list of columns as a 2-D array of numbers."""
+    """Return the column of `X` named `spec`, or, if `spec` is a list of names, a 2-D array of their numbers."""
     if not isinstance(spec, list):
         return _column(X, spec)
     return np.column_stack([_numbers(name, _column(X, name)) for name in spec])
@@ -227,7 +227,7 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
-    """Fit an encoder and return its codes; if it fails on a column of numbers, explain how to pass them as vectors."""
+    """Fit an encoder and return its codes (for Dask data, of an example); errors explain how to pass the column."""
     here = column.example() if isinstance(column, Distributed) else column
     try:
         return encoder.fit(column, y).transform(here)
@@ -246,7 +246,7 @@ def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
 
 
 def _width(part: Any, spec: Any) -> int:
-    """Return the number of positions of the hypervectors of column `spec`."""
+    """Return the number of positions of `part`, the encoded column `spec`; raise if it is not a 2-D array."""
     if not isinstance(part, np.ndarray) or part.ndim != 2:
         raise ValueError(
             f"the encoder of column {spec!r} must emit a 2-D array of packed bits or counts, got {type(part).__name__}"
@@ -255,7 +255,7 @@ def _width(part: Any, spec: Any) -> int:
 
 
 def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
-    """Return role * part: as ±1 (int32) for codes; other vectors are scaled to a root mean square of 1 (float64)."""
+    """Return role * part: ±1 (int32) if `part` holds codes, else its rows scaled to root mean square 1 (float64)."""
     if part.dtype == np.uint8:
         return unpack_signs(bind(role, part), np.int32)
     squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)

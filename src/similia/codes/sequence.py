@@ -1,24 +1,25 @@
 """Time series to hypervectors: level vectors bound by permutation, the hyperdimensional baseline for series.
 
-Each value has a level vector (`levels`); rho is the cyclic shift by one position. If n is given, a series is the
-bundle of its n-grams of levels, regardless of position; if not, the bundle of its values bound to their positions:
+Each value has a level vector (`levels`); rho is the cyclic shift by one position. If n is given, a series is encoded as
+the bundle (sum or majority) of its n-grams of levels, wherever they occur; if n is None, as the bundle of its values,
+each bound to its position:
 
     n:     sum_t level(x_t) * rho level(x_(t+1)) * ... * rho^(n-1) level(x_(t+n-1))
     None:  sum_t rho^t level(x_t)
 
-With several channels, each channel has a random role: its terms are bound to the role, and the terms of all channels
-are bundled. Hence the inner product of counts, divided by n_bits, is close to
+Each of several channels has a random role vector: the terms of a channel are bound to its role, and the terms of all
+channels are bundled. Hence the inner product of the counts of two series x and y, divided by n_bits, is close to
 
     n:     sum over channels, and times s of x and t of y, of prod_j k(x_(s+j), y_(t+j)),
     None:  sum over channels and times t that both series have of k(x_t, y_t),
 
-with k(a, b) = 1 - |a - b| / (high - low). With n-grams the time of a pattern does not matter; without them, a delay of
-one series makes the two dissimilar.
+with k(a, b) = 1 - |a - b| / (high - low). With n-grams, the time of a pattern does not matter; without n-grams, a delay
+of one series makes the two dissimilar.
 
-Each vector is stored twice in a row, so that any cyclic shift is a window of 64-bit words that starts at some bit. A
-shift costs two loads and three logical operations per word, and no shifted vectors are stored.
+Each level vector is stored twice in succession, so that every cyclic shift of it is a window of 64-bit words that
+starts at some bit. A shift costs two loads and three logical operations per word, and no shifted vectors are stored.
 
-Cost: a series of T values in p channels takes about (2 n + 8) T p n_bits / 64 word operations.
+Cost: a series of T time steps in p channels takes about (2 n + 8) T p n_bits / 64 word operations.
 Joshi, Halseth and Kanerva (2017) for n-grams; Rahimi et al. (2016) for series.
 """
 
@@ -58,14 +59,14 @@ class SequenceEncoder(RangeEncoder):
         Values per n-gram. None means no n-grams: each value is bound to its position in time. A series shorter than `n`
         is one n-gram of all its values.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8. Positions in time that differ by a multiple of it coincide.
+        Positions of a hypervector, a multiple of 8. Times that differ by a multiple of `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
         Values of the first and the last level; by default the smallest and largest value of each channel in `fit`.
         Values outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        The majority as packed bits, or the sum.
+        What to return: the bitwise majority of the bound vectors as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Draws levels, roles and the tie-breaking vector, once, in `fit`.
+        Seed or generator from which `fit` draws levels, roles and the tie-breaking vector.
 
     Attributes
     ----------
@@ -81,9 +82,9 @@ class SequenceEncoder(RangeEncoder):
     The similarity of two levels is never below 0, so two series of values near the middle of the range are similar
     whatever their shape.
 
-    A slow series of T values is similar to shifted copies of itself. The residual similarity of rho^s level(a) and
-    rho^t level(b), n_bits**-0.5, accumulates over pairs of positions: without `n`, similarities have a noise of about
-    (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the series.
+    Level vectors at different positions have small random similarities, of about n_bits**-0.5. In a slow series, where
+    neighbouring values are nearly equal, these add up over pairs of positions: without `n`, the similarities of series
+    of T values have a noise of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the series.
 
     References
     ----------
@@ -159,7 +160,7 @@ class SequenceEncoder(RangeEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return a `SeriesBatch` of finite values; a batch made by hand may hold others, which raise."""
+    """Return `X` as a `SeriesBatch`; raise if a value is not finite, as may happen in a batch made by hand."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
@@ -175,7 +176,7 @@ def _finite_values(X: Any) -> npt.NDArray[np.floating]:
 def _bundle_in_threads(
     levels: Indices, offsets: Indices, table: Words, roles: Words, n: int, ties: Words, out: Codes | Counts
 ) -> None:
-    """Write the codes or counts of series of level numbers to `out`; the arguments are those of `_bundle`."""
+    """Fill `out` with the codes or counts of series, given as level indices; the arguments are those of `_bundle`."""
     quantised = out.dtype == np.uint8
     n_bits = out.shape[1] * (8 if quantised else 1)
 
@@ -192,7 +193,7 @@ def _bundle_in_threads(
 
 @njit()
 def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
-    """Multiply `out` by rho^shift of a vector that is stored twice."""
+    """Multiply `out` by `vector`, cyclically shifted by `shift`; `vector` holds its n_bits bits twice in succession."""
     first = (n_bits - shift % n_bits) % n_bits
     word, left = first >> 6, np.uint64(first & 63)
     right = np.uint64(63) - left
@@ -207,8 +208,8 @@ def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # typ
     """Bundle the n-grams (n > 0) or the values bound to their positions (n = 0) of each series.
 
     Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words), roles
-    (n_channels, n_words). Outputs, each skipped if it has no rows: `words` (n_series, n_words), the sign bits of the
-    majority, and `sums` (n_series, n_bits).
+    (n_channels, n_words). The outputs are `words` (n_series, n_words), the sign bits of the majority, and `sums`
+    (n_series, n_bits); an output with no rows is skipped.
     """
     n_channels = levels.shape[1]
     n_words = len(ties)

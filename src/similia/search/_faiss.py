@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield faiss with `n` threads; with one in a forked child, where faiss would wait for threads of its parent."""
+    """Yield the faiss module, set to `n` threads, or to one in a forked child: more would wait for parent's threads."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -64,7 +64,7 @@ def threads(n: int) -> Iterator[Any]:
 
 
 def empty_structure(index: HammingIndex) -> Any:
-    """Return an empty faiss structure for an index; k-means learns the centres of an inverted file from its rows."""
+    """Return an empty faiss structure of the index's kind; for "ivf", k-means on the index's rows sets the centres."""
     rows, n, n_bits = index._rows, len(index._rows), index.n_bits
     with threads(1) as faiss:
         if index.kind == "hnsw":
@@ -88,10 +88,10 @@ def empty_structure(index: HammingIndex) -> Any:
 
 
 def add(index: Any, codes: Codes) -> None:
-    """Append rows.
+    """Append codes to a faiss structure.
 
-    An HNSW graph draws a random level for each row. Its file does not store the state of the generator, so the number
-    of rows seeds it: a graph read from a file grows exactly as the original would.
+    An HNSW graph draws a random level for each row. The graph's file does not store the state of the generator, so the
+    generator is seeded by the number of rows: a graph read from a file grows exactly as the original would.
     """
     with threads(1) as faiss:
         if hasattr(index, "hnsw"):
@@ -102,10 +102,11 @@ def add(index: Any, codes: Codes) -> None:
 def search(
     index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
 ) -> tuple[Distances, Ids, Ids]:
-    """Return distances and ids (q, k) of the nearest rows found, by distance, then id, and how many were found (q,).
+    """Return distances and ids (q, k) of the nearest rows, by distance, then id, and the number found per query (q,).
 
-    Rows marked in `dead` are skipped. Ids decide between rows at the k-th distance: if the first search may have missed
-    some of these, a second search within that radius finds them. HNSW graphs support no such search.
+    Rows marked in `dead` are skipped. Of the rows at the k-th distance, those with the smallest ids are returned: if
+    the first search may have missed some of these rows, a second search within the k-th distance finds them. HNSW
+    graphs support no such second search.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)
@@ -132,7 +133,7 @@ def search(
 
 
 def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances, Ids]]:
-    """Yield distances and numbers of all rows found within `radius` of each query."""
+    """Yield, for each query, the distances and row numbers of all rows that faiss finds within `radius`."""
     step = rows_per_block(12 * index.ntotal)
     for first in range(0, len(queries), step):
         with threads(n_threads()):
@@ -142,13 +143,13 @@ def _within(index: Any, queries: Codes, radius: int) -> Iterator[tuple[Distances
 
 
 def to_bytes(index: Any) -> Codes:
-    """Serialise the index in the file format of faiss."""
+    """Return a faiss structure as the bytes of its file format."""
     with threads(1) as faiss:
         return faiss.serialize_index_binary(index)
 
 
 def from_bytes(data: Codes, kind: str, n_bits: int, n_rows: int) -> Any:
-    """Return the index that `to_bytes` serialised; raise if its kind, bits or rows differ from those given."""
+    """Return the faiss structure that `to_bytes` serialised; raise if its kind, bits or rows are not as given."""
     with threads(1) as faiss:
         try:
             index = faiss.deserialize_index_binary(data)

@@ -1,9 +1,9 @@
-"""The rows of an index: growing arrays, optional memory maps before them, and a lookup from ids to rows.
+"""The rows of an index: codes and ids in memory maps (optional) and then in growing arrays, and a lookup of ids.
 
-A row keeps its number until `compact`; removing a row only marks it. Full arrays double, so appending a row costs O(1)
-on average. Ids above all earlier ones are new, so adding them needs no lookup. Otherwise a lookup searches the sorted
-ids by bisection; rows added since the last sort are in a dict until they are an eighth of the sorted ones. A lookup
-costs O(log n) on average.
+A row keeps its number until `compact`; removing a row only marks it. A full array doubles, so appending a row costs
+O(1) on average. An id above all earlier ids is new, so adding it needs no lookup. A lookup bisects the sorted ids, then
+tries a dict of the rows added since the last sort; all ids are sorted again when the dict reaches an eighth of the
+sorted ids. A lookup costs O(log n) on average.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SMALL = 1024  # the dict of recent rows may always grow to this size
 
 
 class Part(NamedTuple):
-    """Contiguous rows: codes (n, n_bits // 8), ids (n,), and which of them are removed (n,)."""
+    """Contiguous rows: their codes (n, n_bits // 8), ids (n,), and a mask `dead` of the removed rows (n,)."""
 
     codes: Codes
     ids: Ids
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Rows:
-    """Codes with ids, in the order they were added."""
+    """Codes of `width` bytes with their ids, in the order they were added."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -49,7 +49,7 @@ class Rows:
         self._dead = np.zeros(0, np.bool_)
         self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)  # ids, and their row numbers
         self._recent: dict[int, int] = {}  # row numbers of later ids
-        self._known = 0  # number of rows that these two cover
+        self._known = 0  # number of rows that _sorted and _recent cover
 
     @property
     def n_rows(self) -> int:
@@ -61,11 +61,11 @@ class Rows:
 
     @property
     def dead(self) -> npt.NDArray[np.bool_]:
-        """Which rows are removed."""
+        """Mask of the removed rows, shape (n_rows,)."""
         return self._dead[: self.n_rows]
 
     def parts(self, start: int = 0) -> list[Part]:
-        """Return all rows from number `start` on, as contiguous parts."""
+        """Return all rows from row number `start` on, as a list of contiguous parts."""
         parts, first = [], 0
         for codes, ids in [*self.fixed, (self._codes[: self._tail], self._ids[: self._tail])]:
             cut, last = max(0, start - first), first + len(ids)
@@ -80,7 +80,7 @@ class Rows:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
     def take(self, rows: Ids) -> Codes:
-        """Return copies of the codes of `rows`."""
+        """Return copies of the codes with the row numbers `rows`."""
         codes, first = np.empty((len(rows), self.width), np.uint8), 0
         for part in self.parts():
             here = np.flatnonzero((rows >= first) & (rows < first + len(part.ids)))
@@ -89,13 +89,13 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy that can grow while this object stays as it is; both share arrays, so change only one."""
+        """Return a copy that can grow while this object stays as it is; the two share arrays, so change only one."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin
 
     def append(self, codes: Codes, ids: Ids) -> None:
-        """Append copies of rows; their ids must be new."""
+        """Append copies of codes and their ids, which must be new."""
         stop = self._tail + len(ids)
         if stop > len(self._ids):
             capacity = max(stop, 2 * len(self._ids), 16)
@@ -105,7 +105,7 @@ class Rows:
         self._note(ids)
 
     def attach(self, codes: Codes, ids: Ids) -> None:
-        """Add rows without copying them; call this before any `append`."""
+        """Add codes and their ids without copying them; call this before any `append`."""
         self.fixed.append((codes, ids))
         self.n_fixed += len(ids)
         self._note(ids)
@@ -117,14 +117,14 @@ class Rows:
             self.next_id = max(self.next_id, int(ids.max()) + 1)
 
     def kill(self, rows: Ids) -> None:
-        """Mark live rows as removed."""
+        """Mark the rows with the numbers `rows`, none of them removed yet, as removed."""
         dead = self._dead.copy()
         dead[rows] = True
         self._dead = dead
         self.n_dead += len(rows)
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each id, or -1 if no live row has it."""
+        """Return the row number of each id, or -1 if no row that is not removed has this id."""
         rows = np.full(len(ids), -1, np.int64)
         maybe = np.flatnonzero(ids < self.next_id)  # all others are new
         if not len(maybe):
@@ -143,7 +143,7 @@ class Rows:
         return rows
 
     def _learn(self) -> None:
-        """Update the lookup: sort all live ids, or add the new ones to the dict."""
+        """Update the lookup for new rows: add them to the dict or, if they are many, sort all ids again."""
         if self.n_rows - self._known + len(self._recent) > max(_SMALL, len(self._sorted[0]) // 8):
             ids, numbers = self.ids(), np.flatnonzero(~self.dead)
             alive = ids[numbers]
@@ -168,14 +168,14 @@ class Rows:
 
 
 def _grown(array: npt.NDArray, capacity: int) -> npt.NDArray:
-    """Return a copy with room for `capacity` rows; new ones are zero."""
+    """Return a copy of `array` with `capacity` rows; the new rows are zero."""
     grown = np.zeros((capacity, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
 
 
 def save_index(index: HammingIndex, path: Path) -> None:
-    """See `HammingIndex.save`."""
+    """Write an index to a folder, as documented in `HammingIndex.save`."""
     if (path.resolve().parent / "search.similia").is_file() and (path / MANIFEST).is_file():
         raise BadFile(
             path,
@@ -207,7 +207,7 @@ def save_index(index: HammingIndex, path: Path) -> None:
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:
-    """See `HammingIndex.load`."""
+    """Read an index of class `kind` from a folder, as documented in `HammingIndex.load`."""
     return consistent(path, lambda store: _loaded(kind, store, mmap))
 
 
@@ -251,7 +251,7 @@ def _set_origin(index: HammingIndex, store: Store) -> None:
 
 
 def settings_of(index: HammingIndex) -> dict[str, Any]:
-    """Return the parameters; `random_state` is kept only if it is a seed."""
+    """Return the parameters of an index except `n_bits`; `random_state` is None unless it is an integer."""
     settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
     if not isinstance(index.random_state, int):
         settings["random_state"] = None

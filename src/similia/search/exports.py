@@ -1,8 +1,8 @@
 """Export codes to other search engines: pgvector, faiss, usearch, qdrant.
 
-Each function returns the input format of one tool; none of the tools has to be installed. A `SimilaritySearch` or
-`HammingIndex` stands for its codes, in the order of its ids. Every format keeps all bits in order, so Hamming distances
-are the same everywhere.
+Each function produces the input of one tool; only `write_faiss` needs its tool installed. A `SimilaritySearch` or
+`HammingIndex` may be passed in place of its codes, which are exported in the order of its ids. Every format keeps all
+bits in order, so Hamming distances are the same everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["to_pgvector", "to_qdrant", "to_usearch", "write_faiss"]
 
 
 def to_pgvector(codes: Codes) -> Iterator[str]:
-    """Write codes as text of PostgreSQL's ``bit(n_bits)``, which pgvector (0.7 or later) searches.
+    """Convert each code to text for a PostgreSQL column ``bit(n_bits)``, which pgvector (0.7 or later) can search.
 
     Create the table, copy lines of ``id,text`` into it, and query the nearest codes. The index is optional and makes
     the search approximate::
@@ -120,7 +120,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
 
 
 def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
-    """Return codes as usearch takes them: a C-contiguous array, in the bit order of `numpy.packbits`.
+    """Return codes as usearch expects them: a C-contiguous array, in the bit order of `numpy.packbits`.
 
     Pack queries in the same order::
 
@@ -144,8 +144,8 @@ def to_usearch(codes: Codes) -> npt.NDArray[np.uint8]:
 def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     """Return codes as float32 vectors for qdrant, shape (n, n_bits): +1 for bit 1, -1 for bit 0.
 
-    With binary quantisation qdrant keeps one bit per number, 1 if it is above zero, which reproduces the code, so
-    rescoring by the floats changes nothing. The dot product of two such vectors is ``n_bits - 2 * distance``::
+    With binary quantisation, qdrant keeps one bit per number: 1 if the number is above zero. These bits are the code,
+    so rescoring with the floats changes nothing. The dot product of two such vectors is ``n_bits - 2 * distance``::
 
         client.create_collection(
             "codes",

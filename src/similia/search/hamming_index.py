@@ -1,4 +1,4 @@
-"""Nearest codes in Hamming distance, with ids: exact, or with the approximate structures of faiss.
+"""Search for the nearest codes in Hamming distance, exactly or with the approximate structures of faiss.
 
 `scan` implements the exact search over codes in memory or in mapped files; `_rows` manages rows, ids and files.
 """
@@ -48,12 +48,12 @@ class HammingIndex(BaseEstimator):
       the nearest centres.
     - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest 64 (or 2 k) codes on its walk. One
       thread builds the graph, so it is always the same.
-    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares codes that agree
-      with the query in one run, up to one bit. Use it for near duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares the query with the
+      codes that differ from it by at most one bit in some run. Use it for near duplicates.
 
-    The approximate kinds may miss neighbours, but the distances they return are exact. If one of them finds fewer codes
-    than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed codes.
-    When more than half are removed, the next search rebuilds the structure.
+    The approximate kinds may miss neighbours, but the distances they return are exact. If such a search finds fewer
+    codes than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed
+    codes. When more than half of the codes are removed, the next search rebuilds the structure.
 
     Try exact search first. Measured on 100,000 codes of 256 bits in clusters (two codes of a cluster differ in 18 % of
     the bits), k = 10, 1000 queries at a time on two cores, with the defaults: ivf has a recall of 0.95 at 5 to 7 times
@@ -155,7 +155,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index, which may be empty; ``"ivf"`` learns its centres at the first search after that.
+        """Add codes to the index; if it is not fitted, ``"ivf"`` learns its centres from them at the next search.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class HammingIndex(BaseEstimator):
         return self
 
     def _kill(self, rows: Ids, codes: Codes | None = None, ids: Ids | None = None) -> None:
-        """Mark rows as removed, append replacements, and compact the rows once more than half are removed."""
+        """Mark rows as removed, append replacements if given, and compact the rows if more than half are removed."""
         self._rows = self._rows.copy()
         self._rows.kill(rows)
         if self._origin is not None:
@@ -329,7 +329,7 @@ class HammingIndex(BaseEstimator):
         return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
-        """Search with the structure of the kind, and exactly for queries for which this finds fewer than `k` codes."""
+        """Return distances and ids (q, k); if an approximate search finds fewer than `k` codes, search exactly."""
         from similia.search.scan import nearest
 
         if self.kind == "exact":

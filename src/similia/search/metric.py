@@ -21,11 +21,11 @@ class Metric(Comparison):
     """A kernel or distance that compares all pairs of objects, or queries with their candidates only."""
 
     def norms(self, X: Any) -> Floats | None:
-        """Return k(x, x) of each object, or None for a distance."""
+        """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
         return diagonal(self.function, X) if self.is_kernel else None
 
     def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
-        """Return the distances of all pairs, shape (n, m); pass the `norms` of `Y` if they are known."""
+        """Return the distances between the objects of `X` and `Y`, shape (n, m); `norms` are those of `Y`, if known."""
         values = self.between(X, Y)
         if not self.is_kernel:
             return values
@@ -33,7 +33,10 @@ class Metric(Comparison):
         return feature_distances(values, diagonal(self.function, X)[:, None], norms)
 
     def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
-        """Compare each object of `X` with the objects of `Y` in its row of `candidates`; return shape (n, c)."""
+        """Return the values between each ``X[i]`` and the objects ``Y[candidates[i]]``, shape (n, c).
+
+        `kept` is what the method `kept` returned for `Y`.
+        """
         values = np.empty(candidates.shape)
         if not hasattr(self.function, "paired"):
             for i, row in enumerate(candidates):
@@ -49,17 +52,17 @@ class Metric(Comparison):
         return values
 
     def kept(self, Y: Any) -> dict[str, Any]:
-        """Return what `of_candidates` can reuse for the same `Y`: its feature counts, if the kernel counts features."""
+        """Return what `of_candidates` can reuse for the same `Y`: feature counts if the kernel has them, else {}."""
         return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
 
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
-    """Return sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the distance in the kernel's feature space."""
+    """Return the distance in a kernel's feature space from `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
     return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
-    """Return the kernel or distance of an encoder's first step, or None, and whether it is a kernel."""
+    """Return the kernel or distance of an encoder's first step and whether it is a kernel, or (None, False)."""
     found = comparison_of(steps_of(encoder)[0], fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 
@@ -96,16 +99,16 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:
-    """Return the positions that sort each row by distance, then id."""
+    """Return the positions that sort each row of `distances` by distance, then by id."""
     by_id = np.argsort(ids, axis=1, kind="stable")
     keys = np.take_along_axis(distances, by_id, axis=1)
     return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
 def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
-    """Return the share of each query's answers `rows`, shape (q, k), that are no farther than its k-th neighbour.
+    """Return, for each query, the share of its k answers that are no farther than its true k-th neighbour.
 
-    `distances`, shape (q, n), are those of all pairs.
+    `distances`, shape (q, n), compare queries with all objects; `rows`, shape (q, k), are the positions of the answers.
     """
     k = rows.shape[1]
     farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -113,7 +116,7 @@ def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:
 
 
 def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
-    """Return an object array of arrays; if `ends` is given, cut array i to its first ``ends[i]`` entries."""
+    """Return the arrays `rows` as an object array; if `ends` is given, array i is cut to ``ends[i]`` entries."""
     found = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
         found[i] = row if ends is None else row[: ends[i]]

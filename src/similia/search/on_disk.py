@@ -38,7 +38,7 @@ _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 
 Ids = npt.NDArray[np.int64]
 
-_PART: dict[str, Check] = {  # what a file in ``objects`` holds of n objects; vectors have length 1
+_PART: dict[str, Check] = {  # what a file in ``objects`` holds for n objects; vectors have length 1
     "ids": array("i8", "n"),
     "objects": optional(objects("n")),
     "vectors": optional(array("f4", "n", None, most=2.0)),
@@ -58,9 +58,9 @@ class SearchFolder:
     search : SimilaritySearch
         Fitted, without objects.
     example : collection of one object, or None
-        New objects that are kept must be compatible with it.
+        An object of the same kind as those kept, which new objects must be compatible with; None if none are kept.
     store : Store
-        Stores the codes.
+        The store of the codes.
     """
 
     def __init__(self, folder: Path, search: SimilaritySearch, example: Any, store: Store) -> None:
@@ -82,12 +82,13 @@ class SearchFolder:
         search : SimilaritySearch
             The search; only its encoder is written.
         meta : dict, optional
-            JSON-serialisable; kept as `meta`.
+            JSON-serialisable data that the store keeps as its `meta`.
 
         Raises
         ------
         ValueError
-            If the folder holds something else, or the search holds something that a model file may not contain.
+            If the folder holds anything but the remains of a killed `create`, or the search holds something that a
+            model file may not contain.
         """
         check_is_fitted(search, "encoder_")
         folder = as_path(folder, "folder")
@@ -141,7 +142,7 @@ class SearchFolder:
         ids : array-like of int, shape (n,), optional
             Distinct and not in use; by default they continue after the largest id.
         progress : dict, optional
-            JSON-serialisable; replaces the `progress` of the store in the same step.
+            JSON-serialisable data that replace the `progress` of the store in the same step.
         """
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
@@ -195,7 +196,7 @@ class SearchFolder:
         return search, names
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
-        """Return the files of committed additions, or those that a killed process left behind."""
+        """Return the files of additions before `commit`, or, unless `committed`, those that a killed process left."""
         files = sorted((self.folder / _OBJECTS).glob("*.similia"))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
@@ -227,7 +228,7 @@ def _left_by_create(folder: Path) -> bool:
 
 
 def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
-    """Return a copy of the fitted search without objects and codes."""
+    """Return a copy of the fitted search that holds the fitted encoder but no objects and no codes."""
     empty = clone(search)
     empty.encoder_ = search.encoder_
     empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
@@ -235,7 +236,7 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
 
 
 def _last_rows(stored: Ids, wanted: Ids) -> Ids:
-    """Return the position at which each wanted id was last stored."""
+    """Return the last position of each id of `wanted` in `stored`; raise if one is missing."""
     order = np.argsort(stored, kind="stable")
     place = np.searchsorted(stored, wanted, side="right", sorter=order) - 1
     rows = order[place]
@@ -245,7 +246,7 @@ def _last_rows(stored: Ids, wanted: Ids) -> Ids:
 
 
 def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write a fitted search with its objects to a new folder, or replace the search that is there."""
+    """Write a fitted search with its objects to a new folder; with `overwrite`, replace a search that is there."""
     folder = as_path(folder, "folder")
     if overwrite and is_search(folder):
         return _replaced(search, folder)
@@ -257,7 +258,7 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
 
 
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
-    """Write a search next to an existing one, then swap them; if writing fails, the old one stays."""
+    """Write a search to a folder next to `folder`, then swap the two; if writing fails, the old search stays."""
     existing = SearchFolder.open(folder)
     named = any(_read_part(path)["names"] is not None for path in existing._files(committed=True))
     recorded = bool(existing.store.progress or existing.store.meta)

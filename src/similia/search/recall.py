@@ -1,4 +1,4 @@
-"""Compare the neighbours that a search finds with brute force."""
+"""Compare the neighbours that a search finds with those that brute force finds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recall(NamedTuple):
 
 
 def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: Any, objects: Any) -> Recall:
-    """See `SimilaritySearch.recall`."""
+    """Return the recall and speed of a search, as documented in `SimilaritySearch.recall`."""
     projected = isinstance(metric, str) and metric == "projected"
     between = _by_vectors(search, X) if projected else _by_metric(search, X, metric, objects)
     search.kneighbors(take(X, [0]), n_neighbors)  # compile before timing
@@ -56,7 +56,7 @@ def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: 
 
 
 def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
-    """Return a function from row numbers of `X` to their distances to all vectors."""
+    """Return a function that maps row numbers of `X` to the distances between these rows and all kept vectors."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
     vectors: Any = search._encode(X)[1]
@@ -65,7 +65,7 @@ def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
 
 
 def _by_metric(search: SimilaritySearch, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
-    """Return a function from row numbers of `X` to their distances to all objects."""
+    """Return a function that maps row numbers of `X` to the distances between these rows and all objects."""
     kept = search.objects_ if objects is None else objects
     if kept is None or n_objects(kept) != len(search.ids_):
         found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"

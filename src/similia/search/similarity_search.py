@@ -1,8 +1,8 @@
 """Nearest objects of any kind: compare binary codes first, then rerank the best candidates.
 
-Cost of a query among n objects: its code, n n_bits / 64 operations on words (``kind="exact"``), and
-`n_candidates` values of the kernel or distance. Source of the protocol: Yun, Kim & Choi, "Hashing with generalized
-Nyström approximation", ICDM 2012, Section IV (100 candidates, sorted by their projected vectors).
+A query among n objects costs its encoding, n n_bits / 64 operations on words (``kind="exact"``), and `n_candidates`
+evaluations of the kernel or distance. The procedure follows Yun, Kim & Choi, "Hashing with generalized Nyström
+approximation", ICDM 2012, Section IV (100 candidates, sorted by the distances of their projected vectors).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _QUERIES = 512  # queries answered together
 
 @dataclass
 class _Known:
-    """Values cached between searches; copies and files leave them out."""
+    """Values cached between searches; copies and saved files do not contain them."""
 
     function: str  # hash of the kernel or distance
     metric: Metric  # with its data-dependent parameters set from all objects
@@ -89,8 +89,9 @@ class SimilaritySearch(BaseEstimator):
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates. None: by the Hamming distance of their codes. "projected": by the distance between
         the unit vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects.
-        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by that one. The last two
-        keep the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by this one. In the last
+        two cases the search keeps the objects. A kernel k defines the distance
+        ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of nearest codes to rerank, if `rerank` is set.
     index : HammingIndex or None, default=None
@@ -233,8 +234,8 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
-            Ascending: Hamming distances (``rerank=None``), or those of the distance or of the kernel's feature space.
-            Omitted if `return_distance` is False.
+            Ascending: Hamming distances (``rerank=None``), values of the distance, or distances in the kernel's feature
+            space. Similarities if `return_similarity`; otherwise omitted if `return_distance` is False.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """
@@ -264,7 +265,7 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            An array for each query, ordered and omitted as in `kneighbors`.
+            One array for each query, ordered as in `kneighbors`; `distances` is replaced or omitted as there.
         """
         self._check_ready(return_similarity)
         check_radius(radius)
@@ -312,8 +313,8 @@ class SimilaritySearch(BaseEstimator):
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
-            write keeps the old one. A folder with names of objects, or one that ``similia index`` made, is refused: a
-            search has neither the names nor the record of the added files.
+            write keeps the old one. A folder that holds names of objects or was made by ``similia index`` is refused,
+            because this search would lose the names and the record of the added files.
         """
         from similia.search.on_disk import save_search
 
@@ -355,11 +356,11 @@ class SimilaritySearch(BaseEstimator):
         return isinstance(self.rerank, str) and self.rerank == "projected"
 
     def _metric(self) -> Metric | None:
-        """Return the kernel or distance that reranks candidates, if there is one."""
+        """Return the kernel or distance that reranks candidates; None if `rerank` is None or "projected"."""
         return None if self.rerank is None or self._projected else as_metric(self.rerank, self.encoder, "rerank")
 
     def _check(self) -> None:
-        """Raise early if parameters contradict each other."""
+        """Raise if a parameter is invalid or contradicts another."""
         check_encoder(self.encoder)
         check_positive_int(self.n_candidates, "n_candidates")
         if self.index is not None and not isinstance(self.index, HammingIndex):
@@ -371,7 +372,7 @@ class SimilaritySearch(BaseEstimator):
         self._metric()
 
     def _check_ready(self, similarity: bool = False) -> None:
-        """Raise if the search is not fitted, or lacks the data that `rerank` compares or the similarities asked for."""
+        """Raise if the search is not fitted or lacks data for `rerank`, or if `similarity` is set but there is none."""
         check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
@@ -396,7 +397,7 @@ class SimilaritySearch(BaseEstimator):
         return k
 
     def _parsed(self, X: Any) -> Any:
-        """Return objects in the layout that `rerank` reads; parse them only once if the encoder reads the same."""
+        """Return objects parsed for `rerank`; if the encoder reads the same form, they are parsed only once."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
@@ -419,14 +420,14 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-        """Return packed codes and, for ``rerank="projected"``, the unit vectors that enter the last step."""
+        """Return packed codes and the unit vectors that enter the last step (None unless ``rerank="projected"``)."""
         if not self._projected:
             return check_codes(self.encoder_.transform(X), "the encoder's output"), None
         V = np.asarray(self.encoder_[:-1].transform(X))
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer` to blocks of queries; return the values and ids of all, or only the ids."""
+        """Apply `answer`, which returns (values, ids), to blocks of queries; join both results, or only the ids."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
@@ -436,7 +437,7 @@ class SimilaritySearch(BaseEstimator):
         return (values, ids) if both else ids
 
     def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None) and ids of the nearest `k` objects, sorted as `rerank` says."""
+        """Return distances, similarities (or None) and ids of each query's `k` nearest objects, sorted by `rerank`."""
         metric, X = self._metric(), self._parsed(X)
         codes, vectors = self._encode(X)
         with lock_of(self).reading():
@@ -451,7 +452,7 @@ class SimilaritySearch(BaseEstimator):
         return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
 
     def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
-        """Return distances and cosines between unit vectors and their candidates."""
+        """Return the distances and cosines between each unit vector and the kept vectors at the positions `rows`."""
         if vectors.shape[1:] != self.vectors_.shape[1:]:
             raise ValueError(
                 f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {self.vectors_.shape}; fit again"
@@ -460,7 +461,7 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(cosines, 1.0, 1.0), cosines
 
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
-        """Return distances, and kernel values if there is a kernel, between queries and their candidates.
+        """Return the distances and the kernel values (None for a distance) between queries and their candidates.
 
         Data-dependent parameters of the metric are set from all objects. The features of all objects are cached as soon
         as the number of compared candidates reaches the number of objects.
@@ -498,8 +499,8 @@ def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
 def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:
     """Fit an encoder; return the codes of `X` and, if `projected`, the unit vectors that enter its last step.
 
-    The steps of a pipeline are fitted and applied one by one, so each transforms the objects once. A step receives the
-    result of ``transform``, as in later searches; ``fit_transform`` may differ from it in the last bits.
+    The steps of a pipeline are fitted and applied one by one, so each transforms the objects once. Each step receives
+    the result of the previous ``transform``, as in later searches; ``fit_transform`` may differ in the last bits.
     """
     if not isinstance(encoder, Pipeline) or encoder.memory is not None:
         encoder.fit(X, y)
