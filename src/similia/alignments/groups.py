@@ -33,14 +33,14 @@ UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
-    """Return the values of all pairs of n and m series, shape (n, m); X or Y is in lanes, whichever wastes fewer.
+    """Return the values of all pairs of a series of X and a series of Y, shape (n, m).
 
-    ``loop(x, y, symmetric, out, strides, first, last)`` does tasks `first` to `last` - 1; a task is one series (the
-    row) against one group. x = (values, offsets, rows, turns) and y = (packed, starts, lengths, columns, turns): `rows`
-    and `columns` are the indices of the series in ascending order of length, `turns` the order in which rows or groups
-    are processed. The value of series i of x and j of y goes to ``out[i * strides[0] + j * strides[1]]``. If
-    `symmetric`, x and y are the same series; the loop computes each pair once, with the longer series as the row, and
-    writes the value for (i, j) and (j, i).
+    X or Y is put in lanes, whichever leaves fewer lanes idle. ``loop(x, y, symmetric, out, strides, first, last)`` does
+    tasks `first` to `last` - 1; a task is one series (the row) against one group (in lanes). For the rows, x = (values,
+    offsets, rows, turns); for the lanes, y = (packed, starts, lengths, columns, turns). `rows` and `columns` are the
+    indices of the series in ascending order of length, `turns` the order in which rows or groups are processed. The
+    value of series i of x and j of y goes to ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the
+    same series; the loop computes each pair once, with the longer series as the row, and also writes (j, i).
     """
     out = np.empty((len(X), len(Y)), X.values.dtype)
     strides = (len(Y), 1)
@@ -113,7 +113,7 @@ def put(out, strides, i, j, value, symmetric):  # type: ignore[no-untyped-def]
 
 
 def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
-    """Return (packed groups, start of each group, lengths of the series, indices of the series, turns of the groups).
+    """Return (packed groups, start of each group, lengths and indices of the series, turns), as in `fill_pairs`.
 
     `columns` are the indices of the series, in ascending order of length in each group; by default, all series.
     """
@@ -150,7 +150,7 @@ def _turns(n: int) -> Indices:
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return X and Y (X if Y is None) as batches; raise unless series are finite and nonempty, with equal channels."""
+    """Return X and Y (X if Y is None) as batches; raise if a series is empty or not finite, or channels differ."""
     A = as_series(X)
     B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):

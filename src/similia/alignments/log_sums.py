@@ -2,7 +2,7 @@ r"""Logarithms of sums over all alignments of two series.
 
 The global alignment kernel and soft-DTW are such sums, computed by a recurrence over pairs of time points:
 
-.. math:: M(i, j) = \kappa(x_i, y_j)\,\big(M(i-1, j-1) + M(i-1, j) + M(i, j-1)\big), \qquad M(0, 0) = 1.
+.. math:: M(i, j) = \kappa(x_i, y_j)\,\big(M(i-1, j-1) + M(i-1, j) + M(i, j-1)\big), \qquad M(0, 0) = 1,
 
 where kappa is the local similarity of two time points. M exceeds the range of any float after some hundred time points.
 Cells of one row may differ by more than that range, so a common scale for a row or an anti-diagonal is not enough.
@@ -59,7 +59,7 @@ def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> Serie
 def log_sums(
     X: SeriesBatch, Y: SeriesBatch, how: How, *, same: bool, centre: bool, pairs: tuple[Indices, Indices] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return log_sum(x, y), the logarithm of the last cell M(i, j), for all pairs of series of X and Y.
+    """Return log_sum(x, y), the logarithm of the last cell of M, for all pairs of series of X and Y.
 
     If `centre`, subtract the mean of log_sum(x, x) and log_sum(y, y). `how` is (rate, divisible, triangular, steps,
     share). With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if
@@ -95,7 +95,7 @@ def self_log_sums(X: SeriesBatch, how: How) -> npt.NDArray[np.float64]:
 
 @njit()
 def half_width(m, n, steps, share):  # type: ignore[no-untyped-def]
-    """Return the largest |i - j| that a window allows for lengths m and n: `steps`, or `share` of the longer length.
+    """Return the largest |i - j| in a window, for lengths m and n: the larger of `steps` and `share` * max(m, n).
 
     The result is at least |m - n|, since otherwise no path would reach the end.
     """
@@ -107,6 +107,7 @@ def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type:
     """Write log_sum(x, y) of tasks `first` to `last` - 1 to `out`; from `x` on, arguments are as in `fill_pairs`.
 
     If `centred`, subtract the mean of log_sum(x, x) and log_sum(y, y), computed in the band of the pair.
+    The series have `p` channels; `how` is that of `log_sums`.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -154,8 +155,8 @@ def _fill_selves(p, how, packed, starts, lengths, columns, out, first, last):  #
 def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
     """Write log_sum of the pair in each lane to `found`; x and y are (packed values, start, length in each lane).
 
-    `widths` is the largest |i - j| in each lane. `room` has space for one row of M: numbers in [1, 2) and exponents of
-    two, with column j at ``LANES * (j + 1)``.
+    `widths` is the largest |i - j| in each lane. `room` has space for one row of M, as numbers in [1, 2) and exponents
+    of two (see the top of this file), with column j at ``LANES * (j + 1)``.
     """
     xs, x_start, ms = x
     ys, y_start, ns = y

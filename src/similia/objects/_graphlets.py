@@ -1,7 +1,7 @@
 """Compiled loops that draw and count graphlets, each stored as an integer code (see `similia.objects.graphlets`).
 
 A step of a random walk loads one word (first arc and degree of the node), multiplies once and loads the neighbour.
-The tests whether the walk flies back to its start, and whether the node is new, are computed without branches.
+Two tests, whether the walk returns to its start and whether the node is new, are computed without branches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the ca
 def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-untyped-def]
     """Return (indptr, neighbours) of the graphs without arc directions, self-loops and repeated edges.
 
-    Isolated nodes are added until nodes end at `new_offsets`. Neighbours are sorted and numbered within their graph.
+    Graphs shorter than in `new_offsets` get isolated nodes. Neighbours are sorted and numbered within their graph.
     """
     n_nodes = len(indptr) - 1
     reverse_ptr = np.zeros(n_nodes + 1, dtype=np.int64)
@@ -50,7 +50,7 @@ def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-
 
 @njit()
 def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def]
-    """Write the sorted union of ``targets - shift`` and `sources`, without `v`, to ``out[end:]``; return its end."""
+    """Append to `out` the union of sorted ``targets - shift`` and `sources`, without `v`; return the new end."""
     i = j = 0
     while i < len(targets) or j < len(sources):
         if j == len(sources) or (i < len(targets) and targets[i] - shift <= sources[j]):
@@ -104,7 +104,7 @@ def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-de
 
 @njit()
 def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the adjacency matrix of a graph of n nodes as bits in 64-bit words; for a large graph, shape (1, 0)."""
+    """Return the adjacency matrix of one graph as rows of 64-bit words; if it would exceed 4 MiB, shape (1, 0)."""
     n_words = (n + 63) >> 6
     if n * n_words > _LARGEST_MATRIX:
         return np.zeros((1, 0), dtype=np.uint64)
@@ -159,10 +159,12 @@ def _adjacent(u, v, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, start_offsets, starts, keys, codes):  # type: ignore[no-untyped-def]
-    """Draw graphlets number `first` to `last` - 1 by random walks; graphlet g * n_samples + s goes to ``codes[g, s]``.
+    """Draw graphlets number `first` to `last` - 1 by random walks, and write their codes to `codes`.
 
-    `flyback` is a probability times 2**32. Walks in graph g start in ``starts[start_offsets[g]:start_offsets[g + 1]]``.
-    A walk that has seen all ``sizes[start]`` nodes of its component restarts at an unvisited node.
+    `codes` has shape (n_graphs, n_samples); graphlet number g * n_samples + s has the code ``codes[g, s]``. `flyback`
+    is the probability of a return to the start of the walk, times 2**32. The start is one of the nodes
+    ``starts[start_offsets[g]:start_offsets[g + 1]]``. A walk that has seen all ``sizes[start]`` nodes of its component
+    restarts at an unvisited node.
     """
     n_samples = codes.shape[1]
     while first < last:
@@ -198,7 +200,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw distinct nodes and build their codes in the same loop, which is twice as fast as two loops."""
+    """Draw distinct nodes of one graph and build their code in the same loop, twice as fast as in two loops."""
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):
@@ -265,10 +267,10 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
     """Return (next new node, new random state) of a walk at `node` that has visited the nodes `seen`, its start first.
 
     The new node is drawn from its exact distribution, so walks that rarely meet new nodes (a high flyback, a long path)
-    do not take long. The chain on the visited nodes is reduced to `node`: each other node is removed in turn, and steps
-    to it are redirected to where it leads. ``leave[i, j]`` is the probability that a walk at i next leaves the visited
-    nodes from j. Only positive numbers are added (Grassmann, Taksar & Heyman, 1985), so small probabilities have the
-    same relative precision as large ones.
+    do not take long. Visited nodes other than `node` are eliminated in turn: a step to an eliminated node is replaced
+    by the steps that leave the eliminated node. ``leave[i, j]`` is the probability that a walk at i next leaves the
+    visited nodes from j. Only positive numbers are added (Grassmann, Taksar & Heyman, 1985), so small probabilities
+    have the same relative precision as large ones.
     """
     m, fly = len(seen), np.float64(flyback) / 2.0**32
     move, leave = np.zeros((m, m)), np.zeros((m, m))
@@ -320,7 +322,8 @@ def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: igno
 def count_small(codes, distinct, counts, lengths):  # type: ignore[no-untyped-def]
     """Count the codes of each row with one counter per code; all codes are below 2**TABLE_BITS.
 
-    The distinct codes of row i go to ``distinct[i, :lengths[i]]``, ascending; ``counts[i]`` has their counts.
+    The ``lengths[i]`` distinct codes of row i are written to ``distinct[i]``, ascending, and their counts to
+    ``counts[i]``.
     """
     table = np.zeros(1 << TABLE_BITS, dtype=np.int64)
     occurs = np.zeros(1 << (TABLE_BITS - 6), dtype=np.uint64)

@@ -24,7 +24,7 @@ _KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
 class Names(NamedTuple):
-    """Names of the labels, attributes and weights to read from a networkx or igraph graph; None reads nothing."""
+    """Names of the labels, attributes and weights to read from a networkx or igraph graph; None leaves them out."""
 
     node_label: str | None = "label"
     node_attributes: str | None = "attributes"
@@ -305,7 +305,7 @@ def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
 
 
 def _undo_one_hot(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """If `array` has several columns and all rows are one-hot, return the column of each 1; otherwise `array`."""
+    """If `array` has several columns and all rows are one-hot, return the column number of each 1; else `array`."""
     if array.ndim != 2 or array.shape[1] < 2 or not ((array == 1).sum(axis=1) == 1).all():
         return array
     return array.argmax(axis=1) if np.count_nonzero(array) == len(array) else array

@@ -6,7 +6,7 @@ A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order in which the
 .. math:: c = \sum_{0 \le i < j < k} A[v_i, v_j] \, 2^{j (j - 1) / 2 + i},
 
 where A is the adjacency matrix. A code has D = k (k - 1) / 2 bits, and its low bits are the code of the first nodes.
-Graphs become simple and undirected: an arc in either direction is an edge, self-loops, weights and labels are ignored.
+Graphs become simple and undirected: an arc in either direction is an edge; self-loops, weights and labels are ignored.
 
 Cost of a graphlet: k draws, or the steps in which a random walk sees k nodes; then D lookups in a bit matrix of
 n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the matrix would exceed 4 MiB).
@@ -79,7 +79,7 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Return `as_graphs` of `X` without labels, attributes and weights; return a `GraphBatch` unchanged."""
+    """Read graphs with `as_graphs`, without labels, attributes and weights; return a `GraphBatch` unchanged."""
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 

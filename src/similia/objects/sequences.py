@@ -85,7 +85,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the objects of `X` at the distinct positions in `numbers`, and for each number its place among them."""
+    """Return (objects, places): the objects of `X` in use, where ``X[numbers[k]]`` is ``objects[places[k]]``."""
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, distinct), places.astype(np.int64, copy=False)
 
@@ -156,7 +156,7 @@ class Batch:
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise if the arrays are inconsistent; compiled loops rely on them and check no bounds."""
+        """Raise if the arrays are inconsistent; compiled loops trust these arrays and check no bounds."""
         raise NotImplementedError
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -267,7 +267,7 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of the rows of several collections, concatenated, given the offsets of each collection."""
+    """Return the offsets of the concatenation of several collections, given the offsets of each."""
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 

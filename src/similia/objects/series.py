@@ -105,9 +105,9 @@ def series_from_long(
     frame : pandas or polars DataFrame, or Arrow table
         Rows may come in any order.
     id : str
-        Name of the column that tells to which series a row belongs: numbers, strings, categories or dates.
+        Name of the column with the series of each row, given by a number, string, category or date.
     time : str
-        Name of the column that orders the rows of a series: numbers or dates. Only the order counts.
+        Name of the column (numbers or dates) by which the rows of a series are sorted. Only their order matters.
     values : str or sequence of str
         Names of the columns with the values, one for each channel.
 
@@ -341,7 +341,7 @@ def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
 
 
 def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Number the ids in order of first appearance; return the number of each row's id, and the first row of each id."""
+    """Return the number of each row's id, counted in order of first appearance, and the first row of each id."""
     _refuse_missing(column, name, "every row needs the id of its series")
     number: dict[Any, int] = {}
     codes = np.array([number.setdefault(value, len(number)) for value in column.tolist()])
@@ -403,7 +403,7 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
 
 
 def _unpadded(x: Any) -> Any:
-    """Drop trailing time points that are NaN in all channels."""
+    """Return one series without trailing time points that are NaN in all channels."""
     array = np.asarray(x)
     if array.dtype.kind != "f" or array.ndim not in (1, 2):
         return x

@@ -48,7 +48,7 @@ class StringBatch(Ragged):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the strings of one or more batches, one batch after another; raise if they mix str and bytes."""
+        """Return the strings of one or more batches, one batch after another; raise if both str and bytes occur."""
         if len({batch.is_bytes for batch in batches}) > 1:
             raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
         return super().concatenate(batches)

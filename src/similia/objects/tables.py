@@ -65,7 +65,7 @@ def wide_series(X: Any) -> Any:
 
 
 def to_array(X: Any) -> npt.NDArray[Any]:
-    """Return a data frame of numbers as a 2-D array; raise if a column holds anything else."""
+    """Return a data frame of numbers as a 2-D array; raise if a column holds anything but real numbers."""
     columns = _columns(X)
     if not columns:
         raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")

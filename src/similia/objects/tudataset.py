@@ -1,7 +1,8 @@
 """Read the text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
 
-Nodes are numbered from 1 over the whole collection, and graphs from 1. Line i of ``NAME_A.txt`` is arc i (source,
-target); line v of ``NAME_graph_indicator.txt`` is the graph of node v. Other files have a line per node, arc or graph.
+Nodes are numbered from 1 over the whole collection, and graphs from 1. ``NAME_A.txt`` has a line for each arc (source,
+target), and ``NAME_graph_indicator.txt`` a line for each node (the number of its graph). Other files have a line for
+each node, arc or graph.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def read_tudataset(
         What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). None takes the
         labels, or the attributes if there are no labels; `y` is None if there are neither.
     edge_weight : int or None
-        Column of the edge attributes that becomes `edge_weights`; None leaves them out.
+        Number of the column of edge attributes that becomes `edge_weights`; None reads no weights.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def read_tudataset(
 
 @dataclass(frozen=True)
 class _Files:
-    """Contents of the files of a data set; the key of ``NAME_graph_labels.txt`` is its kind, ``graph_labels``."""
+    """Contents of the files of a data set by kind; the kind of ``NAME_graph_labels.txt`` is ``graph_labels``."""
 
     path: Path
     data_set: str
@@ -132,7 +133,7 @@ class _Files:
         return rows
 
     def optional(self, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
-        """Return a file as an array of finite numbers, or None if it is absent; raise unless it has `n_lines` rows."""
+        """Return a file as finite numbers, or None if absent; raise if it has not `n_lines` rows (if given)."""
         if kind not in self.contents:
             return None
         rows = self.rows(kind, dtype)
@@ -164,7 +165,7 @@ def _open(path: Path) -> _Files:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    """Return (name, size, function that opens the file) of a file in a zip archive.
+    """Return the name and size of a file in a zip archive, and a function that opens the file.
 
     Raise if the file is a link or its path leads out of the archive, although nothing is unpacked.
     """
@@ -175,7 +176,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
 
 
 def _select(path: Path, found: list[_Member]) -> _Files:
-    """Read the files of the data set NAME, which the only file called ``NAME_graph_indicator.txt`` determines."""
+    """Read the files whose names begin like that of the graph indicator; raise unless there is one indicator."""
     names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(

@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """In a ``with`` block, add to a disk-full error how to continue and what is kept, as ``state()`` says."""
+    """Extend the message of a disk-full error in a ``with`` block: what is kept (``state()``) and how to continue."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,7 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """Open a temporary file for a ``with`` block, at whose end the flushed file replaces `path`, keeping its mode."""
+    """Open a temporary file for a ``with`` block; after the block, it is flushed and replaces `path` (same mode)."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
     try:
         with open(temporary, "xb") as stream:

@@ -1,4 +1,4 @@
-"""Which scikit-learn estimators a model file may hold, with which parts and state.
+"""Lists of the scikit-learn classes that a model file may hold, and checks of their state.
 
 The compiled code of decision trees and libsvm does not check bounds. Therefore each tree is checked before it is built:
 children come after their parent (so that a walk ends), features exist, and sizes match the arrays. Each ensemble must

@@ -35,7 +35,7 @@ class Journal:
     Attributes
     ----------
     header : dict or None
-        The `header` that the run which created the files passed to `start`; None if there are no valid files.
+        The `header` passed to `start` when the files were created; None if there are no valid files.
     done : int
         Number of objects on the disk.
     """
@@ -69,7 +69,7 @@ class Journal:
         self.header, self._offset, self.done = header, offset, 0
 
     def resume(self) -> str | None:
-        """Cut off remains of a crash and damaged chunks; return a message about damage, or None if there is none."""
+        """Cut off remains of a crash and damaged chunks; return a message if chunks were damaged, else None."""
         for name in (DATA, JOURNAL):
             self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
         entries, last, damaged = self._read_entries()

@@ -155,7 +155,7 @@ class _Description:
         return root
 
     def _walk(self, node: Any, depth: int) -> int:
-        """Check a node and all nodes inside it; return the number of these nodes, itself included."""
+        """Check a node and all nodes inside it; return the number of nodes, counting the outer one."""
         if not isinstance(node, dict) or depth > _DEEPEST:
             raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
         name = node.get("__id__")

@@ -1,14 +1,14 @@
-"""An index on disk: rows of a code and an id in array files, and a manifest that names the files in use.
+"""An index on disk: array files with a code and an id for each row, and a manifest that names the files in use.
 
-A segment is a file of codes and a file of ids, of the same consecutive rows. The manifest, ``index.json``, names the
-files of all segments in order and the files with the numbers of removed rows; it also tells how far an input was read
+A segment consists of two files: the codes and the ids of consecutive rows. The manifest, ``index.json``, names the
+files of all segments in order and the files with the numbers of removed rows; it also records how far an input was read
 (``progress``). A change writes new files under names never used before, flushes them to the disk, and then replaces the
 manifest in one step, so a crash leaves the index as it was before or after the change. The next change deletes files
 that the manifest does not name. Only one process may write at a time (it locks ``index.lock``, where the system has
 `fcntl`); any number may read.
 
-A row keeps its number until `compact`. If there are more than 64 segments, the newest are merged with each older one
-that is at most twice as large as they are together. Each row is thus copied O(log n) times, and opening stays fast.
+A row keeps its number until `compact`. If there are more than 64 segments, the newest ones are merged; an older
+segment joins them if it has at most twice their rows. Each row is thus copied O(log n) times, and opening stays fast.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Store:
-    """Codes with ids in a folder, changed by commits: a crash leaves the state before or after a commit.
+    """A folder of codes with ids, which a crash leaves as it was before or after a commit.
 
     Construct a store with `create` or `open`. Every method that changes the folder locks it and first rereads the
     manifest (the content of ``index.json``).
@@ -130,7 +130,7 @@ class Store:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind and parameters of the search."""
+        """Dict with the kind and parameters of the search."""
         return dict(self.manifest["settings"])
 
     @property
@@ -161,7 +161,7 @@ class Store:
         return None if entry is None else (self._array(entry, False), int(entry["covers"]))
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each id, or -1 for ids that no row has, or only a removed row."""
+        """Return the row number of each id, or -1 if no row has the id; removed rows do not count."""
         rows = np.full(len(ids), -1, np.int64)
         if not len(ids):
             return rows
@@ -212,7 +212,7 @@ class Store:
             return ids
 
     def remove(self, ids: Any) -> None:
-        """Remove the rows with these ids in one commit; then compact if more than half of all rows are removed ones."""
+        """Remove the rows with these ids in one commit; then compact if more than half of the rows are removed."""
         with self.writing():
             ids = check_ids(ids)
             rows = self.find(ids)
@@ -374,7 +374,7 @@ class Store:
         return array
 
     def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
-        """Return (codes, ids) of a segment as memory maps, after verifying checksums: rewriting would hide damage."""
+        """Return (codes, ids) of a segment as memory maps; verify checksums, since rewriting would hide damage."""
         codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
         return codes, ids
 
