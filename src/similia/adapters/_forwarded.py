@@ -48,7 +48,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
-    """Return the name of a function of `package`, without suffix, for models are saved with names; else `function`."""
+    """If `function` belongs to `package`, return its name without suffix, since a name can be saved; else return it."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__

@@ -49,10 +49,10 @@ class GraKeLKernel(Kernel):
     GraKeL; its kernel with all graphs is 0. If the GraKeL kernel draws at random, give it a ``random_state``.
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
-    `similia.checks.check_kernel` detects this. With 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
-    WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass;
-    RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian do not, nor do Propagation, NeighborhoodHash and HadamardCode
-    where a graph has isolated nodes.
+    `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
+    WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass it.
+    RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian fail. Propagation, NeighborhoodHash and HadamardCode fail if a
+    graph has isolated nodes.
     """
 
     def __init__(self, kernel: Any, use: str = "labels", normalize: bool | None = None) -> None:

@@ -53,7 +53,7 @@ class _SeriesDistance(_OfSeries, Distance):
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) on batches of series, and whether d(X) may use symmetry to halve the time of d(X, X)."""
+        """Return d(X, Y=None) on batches of series, and whether d is symmetric, which halves the time of d(X)."""
         raise NotImplementedError
 
 
@@ -182,7 +182,7 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
 
     Notes
     -----
-    aeon's "dtw" is the sum of squares; ``similia.distances.DTW(local="sqeuclidean")`` computes the same and is faster.
+    aeon's "dtw" sums squared differences; ``similia.distances.DTW(local="sqeuclidean")`` computes the same, faster.
     `similia.checks.check_distance` tests the properties of a distance on your series.
 
     Examples
@@ -214,7 +214,7 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
 
     Notes
     -----
-    tslearn's "dtw" is the root of the sum of squares;
+    tslearn's "dtw" is the square root of a sum of squared differences;
     ``similia.distances.DTW(local="sqeuclidean", root=True)`` computes the same and is faster.
 
     Examples

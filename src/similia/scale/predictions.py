@@ -83,7 +83,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the format that the ending of `output` implies, "csv" if unknown; raise for formats of other files."""
+    """Return the format that the ending of `output` implies, "csv" if unknown; raise for endings such as ``.npy``."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(

@@ -32,7 +32,7 @@ class ShardedIndex(BaseEstimator):
     Parameters
     ----------
     n_bits : int
-        Length of the codes, a multiple of 8.
+        Number of bits per code, a multiple of 8.
 
     Attributes
     ----------

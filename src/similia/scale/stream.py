@@ -96,7 +96,7 @@ def encode_stream(
     Returns
     -------
     int
-        The number of objects.
+        The number of objects in `output`.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def predict_stream(
     Returns
     -------
     int
-        The number of objects.
+        The number of objects in `output`.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory, reading arrays as `model` does; return a `Source` unchanged."""
+    """Open a source in chunks that fit into memory, with arrays read as `model` needs them; return a `Source` as is."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))

@@ -76,7 +76,7 @@ class Records:
 
 
 def part_of(batch: Any, rows: Any) -> Any:
-    """Return ``batch[rows]``; for a slice of a `StringBatch` a view, since a copy takes ten times as long."""
+    """Return ``batch[rows]``; a slice of a `StringBatch` shares its memory, since a copy takes ten times as long."""
     if not isinstance(batch, StringBatch) or not isinstance(rows, slice):
         return batch[rows]
     start, stop, _ = rows.indices(len(batch))
@@ -90,7 +90,7 @@ def record_limit() -> int:
 
 
 class Blocks:
-    """Read a plain or gzip (``.gz``) file in blocks of whole records; a context manager.
+    """Context manager that reads a plain or gzip (``.gz``) file in blocks of whole records.
 
     Blocks are bytes of valid UTF-8, whatever the `encoding` of the file. While the caller of `split` works on a block,
     `offset` is the position of the block in the unpacked file, and `line` the number of its first line, from 1.
@@ -284,7 +284,7 @@ def strings(values: Bytes, offsets: Int) -> StringBatch:
 
 
 def narrow(batch: Any) -> Any:
-    """Store a `StringBatch` with one byte per letter if all are ASCII; return any other batch unchanged."""
+    """Return a `StringBatch` with one byte per letter if all letters are ASCII; return any other batch unchanged."""
     if isinstance(batch, StringBatch) and batch.values.dtype == np.uint32 and batch.values.max(initial=0) < 128:
         return StringBatch(batch.values.astype(np.uint8), batch.offsets)
     return batch
@@ -294,7 +294,7 @@ _BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield the records of a file; raise as soon as it has unpacked to far more than its own size and max_memory."""
+    """Yield the records of a file; raise once its unpacked size exceeds both max_memory and 100 times its own size."""
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):

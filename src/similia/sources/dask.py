@@ -85,7 +85,7 @@ class Distributed(Source):
         return self.known_lengths
 
     def example(self) -> Any:
-        """Return a collection of one object: a row of ones for vectors, computing no part, or else the first object."""
+        """Return a collection of one object: a row of ones if objects are vectors, else the first object (computed)."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
             return type(self.meta)(one) if sp.issparse(self.meta) else one
@@ -136,7 +136,7 @@ class Distributed(Source):
 
         `start` is the global position of the part's first object (while lengths are unknown, the number of the part).
         Arrays in `along` have one row per object; `slices` are the rows of the part's objects. The function runs where
-        the part is; errors name global positions. With `few`, only a few results are in memory at once.
+        the part is; errors name global positions or the part. With `few`, only a few results are in memory at once.
         """
         import dask
 
@@ -214,8 +214,8 @@ def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> I
     """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects, in memory or on Dask.
 
     Blocks depend on the order of the objects alone. Adding the results in order therefore gives the same bits for a
-    collection in memory and for any partitions of a Dask collection. `start` is the position of the block among the
-    objects of one task.
+    collection in memory and for any partitions of a Dask collection. `start` is the position of the block in `X` or, on
+    Dask, among the objects of its task.
     """
     if isinstance(X, Distributed):
         together = size * -(-len(X) // (size * _MOST_TASKS))
@@ -410,7 +410,7 @@ def _work(
     function: Callable[..., Any], part: Any, start: int, of_part: bool, converters: tuple[Converter, ...],
     max_memory: int, *args: Any,
 ) -> Any:  # fmt: skip
-    """Run a task on a part; if `of_part`, `start` is the number of the part, else of its first object."""
+    """Run a task; `start` is the position of the part's first object or, if `of_part`, the number of the part."""
     try:
         with inside_task(max_memory):
             for convert in converters if n_objects(part) else ():

@@ -116,7 +116,7 @@ def open_objects(
     Returns
     -------
     Source
-        Its ``chunks()`` yields the objects in parts.
+        Its method ``chunks()`` yields the objects in chunks.
 
     Examples
     --------

@@ -45,8 +45,8 @@ class Reading:
     names : str or int, optional
         Column, or field of SDF, with names of the objects (``--id`` on the command line).
     time : str or int, optional
-        Column of times of a long table, in which each row is one time point of one series, the column `names` says of
-        which series, and the columns `values` are the channels. Rows are sorted by time. Only for `read_objects`.
+        Column of times of a long table, in which each row is one time point of one series. The column `names` holds the
+        id of the series, the columns `values` its channels. Rows are sorted by time. Only for `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
     sep : str, optional
@@ -61,7 +61,7 @@ class Reading:
         With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with a wrong number of
         cells, invalid SMILES, missing numbers. `read_objects` also skips objects without a label.
     skipped : path, optional
-        A CSV file that lists the skipped rows.
+        CSV file to write, which lists the skipped rows.
 
     Examples
     --------

@@ -127,7 +127,7 @@ class ParquetTable:
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
-        """Return how many rows of a row group to read at once: at most `chunk`, and of about `max_bytes`."""
+        """Return how many rows of a row group to read at once: at most `chunk` rows that take about `max_bytes`."""
         longest = about.total_byte_size // max(1, about.num_rows)
         texts = [field for field in [*self.fields, *self.names] if _is_text(field.type) is not None]
         if not texts:

@@ -153,9 +153,10 @@ def long_table(path: Path, reading: Reading) -> Objects:
 
 
 def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
-    """Return the columns of a long table, the line of each row (None for Parquet), the header, and positions of values.
+    """Return cells, lines, header and positions of a long table.
 
-    The columns are lists, in this order: times, ids of series, labels (None if there are none), columns of values.
+    Cells are lists: times, ids of series, labels (None if there are none), then a list for each column of values. Lines
+    are those of the rows in the file (None for Parquet). Positions are those of the columns of values in the header.
     """
     if ending_of(path) == ".parquet":
         from similia.sources.rows import ParquetTable

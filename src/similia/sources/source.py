@@ -1,4 +1,4 @@
-"""The protocol of sources: objects that are read a chunk at a time from files, iterables or Dask collections."""
+"""Base class of sources, whose objects are read a chunk at a time from files, iterables or Dask collections."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Source(ABC):
         """Return a digest of the objects, or raise ValueError if they cannot be read twice."""
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at `indices` (>= 0), in that order; the source is read up to the largest index."""
+        """Return the objects at `indices` (>= 0), in that order; reading stops after the largest index."""
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
         parts = []
         with closing(self.chunks()) as chunks:
@@ -180,7 +180,7 @@ def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tupl
 
 
 def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
-    """Join parts, keeping the objects with the smallest random numbers in the order of the source."""
+    """Join parts; keep the objects with the smallest random numbers (see `sample`), in the order of the source."""
     drawn, sizes, positions = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
     order = np.argsort(drawn, kind="stable")[:most]
     fit = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right")))

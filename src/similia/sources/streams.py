@@ -57,7 +57,7 @@ _MEANINGLESS = {  # options that do not apply to files with an ending
 class ObjectStream(Source):
     """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
 
-    If `at_end` is set, ``empty`` holds, after reading, the number of empty strings of a table and where the first is.
+    If `at_end` is set, ``empty`` is set at the end of a table: the number of empty strings, and where the first one is.
     """
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
@@ -141,7 +141,7 @@ class ObjectStream(Source):
     def fingerprint(self) -> str:
         """Return a digest of the file and of the options that determine its objects (not their names and labels).
 
-        The file is read once, in constant memory, at about 1 GB a second. An iterable raises ValueError.
+        The file is read once, in constant memory, at about 1 GB a second. For an iterable, ValueError is raised.
         """
         if self._path is None:
             raise ValueError(f"a {self.source} has no fingerprint, since it may be readable only once; use a file")

@@ -77,7 +77,7 @@ class Table:
         self.first = next(iter(self._begin(1)), [])
 
     def head(self) -> list[list[str]]:
-        """Return some rows from the start of the table, without the header and rows of another length than it."""
+        """Return some of the first rows below the header, only those with as many cells as the first row."""
         rows = self._begin(self.header + _LOOKED_AT)[self.header :]
         return [row for row in rows if len(row) == len(self.first)]
 
@@ -197,7 +197,7 @@ class _Rows:
         return fields, np.array(places, np.int64).reshape(-1, 3).T
 
     def _accepts(self, row: list[str], line: int) -> bool:
-        """For a row of another width, pad it and return True, list it as skipped and return False, or raise."""
+        """Handle a row of a wrong width: pad it and return True, list it as skipped and return False, or raise."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -284,7 +284,7 @@ class Converter:
                     yield piece.take(kept, (objects, *rest))
 
     def _molecules(self, part: Records) -> tuple[Any, Int]:
-        """Return the valid molecules as graphs, and the indices of their rows; refuse the other rows."""
+        """Return the valid molecules as graphs, and the indices of their rows; skip the other rows or raise."""
         from similia.objects.molecules import read_smiles
 
         full = [i for i, text in enumerate(part.columns[0]) if text or self.sdf]
@@ -304,7 +304,7 @@ class Converter:
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
     def _numbers(self, part: Records) -> tuple[Any, Int]:
-        """Return the valid rows of numbers as vectors or series, and their indices; refuse the other rows."""
+        """Return the valid rows of numbers as vectors or series, and their indices; skip the other rows or raise."""
         width = len(self.choice.objects)
         columns = part.columns[:width]
         rows = np.column_stack([self._floats(column) for column in columns])
