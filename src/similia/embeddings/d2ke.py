@@ -265,7 +265,7 @@ class D2KE(ComparesObjects, Transformer):
         return random_stream(self.seed_, 0).permutation(n)
 
     def _keep(self, objects: Any, R: int, n: int = 0) -> None:
-        """Store the first R of `objects` (all of a given collection); `Representatives` need the number n of `X`."""
+        """Store the first R of `objects`, or all of a given collection; `n` is the number of training objects."""
         R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
         if isinstance(self.sampler_, Representatives):
             if self.sampler_.hold_out and n == R:

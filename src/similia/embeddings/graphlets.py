@@ -107,8 +107,8 @@ class GraphletSampling(Transformer):
 
     Notes
     -----
-    Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed, its
-    structure and its node numbering, not on the other graphs in `X`. So equal graphs have equal vectors.
+    Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed and on the
+    edges and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
     The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. The kernel is
     not characteristic: different graphlet distributions can have equal means. Random features, however many, add no

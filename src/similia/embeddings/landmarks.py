@@ -83,7 +83,10 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
-    """Return the positions of accepted proposals, given squared distances to landmarks (`before`) and among them."""
+    """Return the positions of the proposals that rejection sampling accepts; see `kmeans_plusplus`.
+
+    `before` holds their squared distances to the nearest landmark, `squared` the squared distances between proposals.
+    """
     now = before.copy()
     accepted = []
     for i, u in enumerate(rng.random(len(before))):
@@ -131,7 +134,10 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Return the positions of proposals accepted by the diagonal of R, and the Cholesky factor of R on these."""
+    """Return the positions of the proposals that rejection sampling accepts, and the Cholesky factor of R at these.
+
+    `before` is the residual diagonal before the batch, `R` the residual matrix of the proposals; see `rpcholesky`.
+    """
     R = (R + R.T) / 2
     accepted, factor = [], []
     for i, u in enumerate(rng.random(len(before))):
@@ -252,7 +258,10 @@ def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index
 
 
 def _without_replacement(mass: Floats, size: int, rng: np.random.Generator, exclude: npt.ArrayLike = ()) -> Index:
-    """Draw `size` distinct positions, not in `exclude`, weighted by `mass`; uniformly once no mass is left."""
+    """Draw `size` distinct positions not in `exclude`, with probability proportional to `mass`.
+
+    If too few positions have positive mass, the rest are drawn uniformly from the others.
+    """
     allowed = np.ones(len(mass), dtype=bool)
     allowed[np.asarray(exclude, dtype=np.int64)] = False
     positive = np.flatnonzero(allowed & (mass > 0))

@@ -173,7 +173,7 @@ class RandomSets(RandomObjects):
     radius : float, optional
         Radius of the sphere. By default the mean norm of the training points; the paper uses 1.
     n_dims : int, optional
-        Dimension p of the points. By default that of the training points.
+        Dimension of the points. By default the dimension of the training points.
     non_negative : bool, optional
         If True, draw only from the part of the sphere without negative coordinates. By default True if no training
         point has a negative coordinate (image descriptors, counts); the paper uses the whole sphere.
@@ -284,8 +284,8 @@ class Mosaics(RandomObjects):
 
     Notes
     -----
-    The training objects are strings, series or point sets (points in stored order). Like `Representatives`, mosaics
-    need them also in `D2KE.extend`, and `similia.kernels.FromDistance` cannot draw mosaics.
+    The training objects are strings, series or point sets (points in stored order). As for `Representatives`, pass the
+    training objects to `D2KE.extend` again. `similia.kernels.FromDistance` cannot draw mosaics.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def _ranges(starts: Index, lengths: Index) -> tuple[Index, Index]:
 
 
 def _span(span: Any, name: str, minimum: int) -> tuple[int, int]:
-    """Return (smallest, largest) of a parameter given as an integer or a range; raise if it is not valid."""
+    """Return (smallest, largest) of the parameter called `name`, an integer or a range; raise if it is not valid."""
     ends = tuple(span) if isinstance(span, tuple | list) else (span, span)
     whole = all(isinstance(v, Integral) and not isinstance(v, bool) for v in ends)
     if not whole or len(ends) != 2 or not minimum <= ends[0] <= ends[1]:

@@ -94,7 +94,10 @@ def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
 def _search(  # type: ignore[no-untyped-def]
     how, values, at, m, y, bounds, order, without, best, which, lows, highs, group, room, widths, found
 ):
-    """Fill `best` and `which` with distances and positions of the series nearest to the query at `at`."""
+    """Fill `best` and `which` with distances and positions of the series nearest to the query at `at`.
+
+    `order` sorts the training series by their lower `bounds`; the series `without` is skipped.
+    """
     p, rooted, root, steps, share = how
     flat, places, packed, _, lengths, columns = y
     n, longest = len(columns), lengths.max()

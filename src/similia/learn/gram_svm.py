@@ -74,7 +74,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return what `decision_function` does, from the kernel values of m objects and the support vectors."""
+        """Return the result of `decision_function` for m objects, given `K` (m, n_support), their kernel values."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
@@ -174,11 +174,11 @@ def precomputed_scores(
     ----------
     gram_of : callable
         ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once per parameter, in
-        order. Earlier results are not used again, so it may reuse one array.
+        order. Earlier results are not used again, so `gram_of` may fill the same array at each call.
     parameters : sequence of any objects
         Values to pass to `gram_of`.
     Cs : sequence of float
-        Above 0.
+        Values of C to try, above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
         For each row, the number (from 0) of the fold that holds it out; or a list of arbitrary splits.
@@ -273,7 +273,10 @@ def nested_scores(
 
 
 def best_of(means: Floats) -> tuple[int, int]:
-    """Return the (row, column) of the highest of `means` (n_parameters, n_Cs); ties: first column, then first row."""
+    """Return the (row, column) of the largest entry of `means`; ties go to the first column, then to the first row.
+
+    Rows are kernel parameters, columns are values of C.
+    """
     best = means >= means.max() - 1e-12  # tolerance for sums of the same numbers in another order
     c = int(best.any(axis=0).argmax())
     return int(best[:, c].argmax()), c

@@ -54,7 +54,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         (main text).
     max_iter : int, default=20
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
-        none either. 0 with ``init="bundle"`` is the single-pass classifier.
+        none either. With ``init="bundle"``, 0 means no epoch: the prototypes are the sums.
     learning_rate : float, default=0.5
         Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune the rate: all prototypes
         are proportional to it and the cosine ignores scale, so the rate changes no prediction.
@@ -79,7 +79,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
-        Columns of the training data: bytes for packed bits, d otherwise.
+        Number of columns of the training data: bytes for packed bits, d otherwise.
 
     Notes
     -----
@@ -238,7 +238,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return _cosines(X, np.unpackbits(self.prototype_codes_, axis=1, count=d) * 2.0 - 1.0)
 
     def _learnt(self, classes: npt.NDArray, prototypes: npt.NDArray, n_updates: list[int]) -> Self:
-        """Store the results of training."""
+        """Store the results of training and return the estimator; `n_updates` holds the mistakes per epoch."""
         self.classes_, self.prototypes_ = classes, prototypes
         self.prototype_codes_ = np.packbits(prototypes >= 0, axis=1)
         self.n_updates_, self.n_iter_ = n_updates, len(n_updates)
@@ -283,7 +283,7 @@ def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: in
 
 
 class _Trainer:
-    """Runs the compiled loops on one batch; scales numbers and reorders dimensions of prototypes as they need it."""
+    """Runs the compiled loops on one batch, with numbers scaled and dimensions reordered as the loops need."""
 
     def __init__(self, X: npt.NDArray, targets: npt.NDArray, prototypes: npt.NDArray) -> None:
         from similia.learn import _hd_classifier as loops

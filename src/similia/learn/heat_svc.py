@@ -265,7 +265,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _with_slope(slope: float, n: int) -> _Candidate:
-    """Return the contrast `slope` with its time; above n / 4, the time that gives about this slope at equal rows."""
+    """Return contrast `slope` and its time; above n / 4, the time that gives the kernel this slope at equal rows."""
     if slope <= n / 4:
         return _Candidate(slope, heat_series.time_of(slope, n))
     t = 1 / (2 * slope)

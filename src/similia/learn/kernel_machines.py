@@ -53,7 +53,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
     _linear_model = "LinearSVC()"  # the error message proposes it, after Nystroem, if the matrix does not fit
 
     def _read(self, X: Any) -> tuple[Any, Any, int]:
-        """Return (kernel with all parameters set, objects in its layout, n); raise if n x n numbers take too much."""
+        """Return (kernel with all parameters set, objects in its layout, n); raise if the Gram matrix is too large."""
         refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
         check_kernel(self.kernel)
         kernel = decided(self.kernel, X)
