@@ -108,7 +108,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_has("fit_predict"))
     @all_at_once
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit all steps and return what the last one's ``fit_predict`` does."""
+        """Fit all steps and return the result of the last step's ``fit_predict``."""
         return self._learn("fit_predict", X, y, params)
 
     def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
@@ -119,7 +119,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     @available_if(_has("transform"))
     def transform(self, X: Any, **params: Any) -> Any:
-        """Pass objects through all steps."""
+        """Pass objects through all steps and return the output of the last one."""
         return self._by_blocks("transform", X, params)
 
     @available_if(_has("predict"))
@@ -334,7 +334,7 @@ class Parts:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model into its parts: an estimator, a pipeline, a search or an ensemble, fitted or not.
+    """Split a model (an estimator, pipeline, search or ensemble, fitted or not) into its parts.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def chosen(model: Any) -> Any:
-    """Return the model that a fitted search chose or that a frozen estimator wraps; any other model unchanged."""
+    """Return the model that a fitted search chose or a frozen estimator wraps; return any other model unchanged."""
     if members_of(model):
         return model
     names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN

@@ -177,7 +177,7 @@ def graphlet_optical(
     sampling: Literal["random_walk", "uniform"] = "random_walk",
     C: float | None = None,
 ) -> Pipeline:
-    """Return GSA-phi with optical features: classify graphs by the mean of random features of their graphlets.
+    """Return GSA-phi with optical features, which classifies graphs by the mean random features of their graphlets.
 
     `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. A support vector
     machine learns from the standardised averages (sparse ones are not centred). Labels of nodes and edges are ignored.

@@ -169,7 +169,7 @@ def as_objects(function: Any, X: Any) -> Any:
 
 
 def decided(kernel: Any, X: Any) -> Any:
-    """Return ``kernel.decided(X)``, whose data-dependent settings are fixed from `X`; without this hook, the kernel."""
+    """Return the kernel with its data-dependent settings fixed from `X`; without a ``decided`` hook, unchanged."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 

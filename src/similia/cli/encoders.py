@@ -38,9 +38,9 @@ def default_encoder(
 ) -> tuple[str, Any]:
     """Return a description of the encoder that suits `data`, and the encoder, unfitted.
 
-    - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; for strings too few or too
-      simple for the bits, `Nystroem` and signs;
-    - vectors: `recipes.pca_itq`; for too few rows or features, signs of random projections of centred vectors;
+    - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; if the strings are too few or too
+      simple for so many bits, `Nystroem` and signs (of random projections);
+    - vectors: `recipes.pca_itq`; if there are too few rows or features, signs of the centred vectors;
     - graphs, and objects with a given kernel: `Nystroem` and signs;
     - series and point sets, and objects with another given distance: `D2KE` with centred distances to objects of the
       data, and signs.
@@ -111,7 +111,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that bits are `made_by` one encoder `instead_of` another, as the data have at most `most` directions."""
+    """Print that `made_by` makes the bits, not `instead_of`, since the data have at most `most` directions."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "

@@ -89,9 +89,9 @@ def add(
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
     similia recognises a file by its content, not by its name, and adds it only once. If you change a file,
-    even by one object, it counts as a new file, and all of its objects are added. So does the same table when you read
-    its objects from another column (such as --text); other names (--id) make no new file. Tables are read as the table
-    that the index was built from, unless options name other columns.
+    even by one object, it counts as a new file, and all of its objects are added. A table also counts as a new file if
+    you read its objects from another column (such as --text), but not if you take other names (--id). A table is read
+    like the one that the index was built from, unless options name other columns.
     """
     from similia.cli import folders
     from similia.cli.inputs import has_columns, open_objects

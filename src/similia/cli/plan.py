@@ -121,7 +121,7 @@ def _print(made: Any) -> None:
 
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """Return a value in the largest of the units (`TIMES` or `SIZES`) that fits, with two digits."""
+    """Format a value with two digits or more in the largest of the units (`TIMES` or `SIZES`) that it reaches."""
     size, unit = next(((size, unit) for size, unit in units if value >= size), units[-1])
     value = value / size
     return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"

@@ -34,7 +34,7 @@ _DISTANCES = _Room(
 
 
 def parse_kernel(text: str) -> Any:
-    """Return the kernel that `text` describes: a name of `similia.kernels` with literals, kernels or distances.
+    """Return the kernel that `text` describes: a class of `similia.kernels`, with literals or kernels as arguments.
 
     Examples
     --------

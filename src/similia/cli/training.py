@@ -304,7 +304,7 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
 
 
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise if a scorer fails when it is tried on these targets."""
+    """Raise if a trial shows that the scorer called `name` does not suit the task or these targets."""
     if name is None:
         return
     wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
@@ -317,7 +317,7 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
 
 
 def _failure(name: str, y: npt.NDArray, model: Any) -> str:
-    """Fit `model` to constant objects and score it; return the error, or "" if there is none."""
+    """Score `model`, fitted to constant objects, by the scorer called `name`; return the error's text, or ""."""
     X = np.zeros((len(y), 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
@@ -352,7 +352,7 @@ def scores_of(
 
 
 def _score_table(classes: npt.NDArray, counts: npt.NDArray, recalls: npt.NDArray, scores: dict[str, Any]) -> Table:
-    """Return a table of the recall of each class and the accuracy."""
+    """Return a table of the recall of each class, the accuracy, and that of always predicting the largest class."""
     table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
     for value, count, recall in zip(classes, counts, recalls, strict=True):
         table.add_row(str(value), str(count), f"{recall:.1%}".replace("%", " %"))

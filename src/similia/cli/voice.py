@@ -97,7 +97,7 @@ def written(path: Path) -> str:
 
 
 def called(source: Any) -> str:
-    """Return what messages call an input file: its path, or "standard input" for a copy of that."""
+    """Return what messages call an input file: its path, or "standard input" for a copy of standard input."""
     return "standard input" if str(source) in voice().stdin else str(source)
 
 
@@ -121,7 +121,7 @@ def _plain(value: Any) -> Any:
 
 
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
-    """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes ``-``.
+    """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes file ``-``.
 
     The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
     ending of the file that ``-o -`` writes to standard output; without it, the function gets None as output and prints.
@@ -179,7 +179,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Print that a command was stopped, unless already printed, and whether its `target` is unchanged."""
+    """Print that a command was stopped, unless this was printed; if `target` is unchanged, say so."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__

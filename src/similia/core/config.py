@@ -13,7 +13,7 @@ _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2*
 
 @dataclass(frozen=True)
 class Settings:
-    """Current settings; see `config`."""
+    """The settings that `config` changes; `config` says what they mean."""
 
     max_memory: int = 2**30
     n_jobs: int | None = None
@@ -70,7 +70,7 @@ def config(
 
 @contextmanager
 def part_of_more(*, lazy: bool = False) -> Iterator[None]:
-    """In the block, which sees one part of a stream, let estimators warn even if only a few objects are affected.
+    """Within the block, estimators see one part of a stream, and warn even if only a few of its objects are affected.
 
     If `lazy`, the part belongs to a Dask collection: estimators then warn as they do for a whole collection, but not if
     the part has only a few objects.

@@ -33,7 +33,7 @@ class DataError(Exception):
     path = at = ""
 
     def changed(self, **attributes: Any) -> Self:
-        """Return a copy of the error with changed attributes."""
+        """Return a copy of the error with the given attributes changed."""
         error = _restored(type(self), {**vars(self), **attributes})
         error.__cause__ = self.__cause__
         return error
@@ -264,7 +264,7 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """If the block raises a `BadPair` for (i, j), renumber it by `BadPair.renamed`, unless `names` is None."""
+    """If the block raises a `BadPair`, convert its numbers and names by `BadPair.renamed`, unless `names` is None."""
     try:
         yield
     except BadPair as error:
@@ -275,7 +275,7 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
 
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
-    """In the block, which reads X from object `start` on, convert the object numbers of errors to those of X."""
+    """Within the block, which handles X from object `start` on, make errors count objects from the start of X."""
     try:
         yield
     except DataError as error:

@@ -98,7 +98,7 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 class ListParams(BaseEstimator):
     """Base of classes whose parameter `_list` is a list of kernels or models.
 
-    Entry i of the list is the parameter ``{letter}{i}``; its own parameters are ``{letter}{i}__name``.
+    Entry i of the list is the parameter ``{letter}{i}``; the parameters of the entry are ``{letter}{i}__name``.
     """
 
     _list: ClassVar[str]  # the parameter that holds the list

@@ -31,7 +31,7 @@ def log(values: Floats, out: Floats | None = None) -> Floats:
 
 
 def cos(angles: Floats, out: Floats | None = None) -> Floats:
-    """Return the cosines of angles in radians, which one float64 product converts to quarter turns."""
+    """Return the cosines of angles in radians; one float64 product first converts the angles to quarter turns."""
     none = np.empty(0, angles.dtype)
     return _each(lambda x, y: loops.write_waves(x, 2 / np.pi, y, none), angles, out)
 

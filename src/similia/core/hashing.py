@@ -1,4 +1,4 @@
-"""Hash 64-bit words, equally in any process and evenly over any number of columns; count bits."""
+"""Hash 64-bit words, with equal results in every process and evenly over any number of columns; count bits."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def mix(x):  # type: ignore[no-untyped-def]
 
 @njit()
 def combine(x, y):  # type: ignore[no-untyped-def]
-    """Return one id for the ordered pair of uint64 (x, y)."""
+    """Return a hash of the ordered pair (x, y) of uint64."""
     return mix(mix(np.uint64(x)) ^ (np.uint64(y) * _M1 + GOLDEN))
 
 
 @njit()
 def popcount(x):  # type: ignore[no-untyped-def]
-    """Return the number of 1 bits by parallel sums of 2, 4 and 8 bits; compilers turn it into one instruction."""
+    """Return the number of 1 bits of a uint64; compilers turn these parallel sums into one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

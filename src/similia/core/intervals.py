@@ -19,7 +19,7 @@ _NUMBERS = 2**20  # maximum numbers resampled at once
 
 
 def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
-    """Return Wilson's interval (95 % by default) of a proportion, if the observed `share` is of `n` objects."""
+    """Return Wilson's interval (95 % by default) of a proportion that was observed as `share` on `n` objects."""
     if n == 0:
         return 0.0, 1.0
     middle, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
@@ -29,8 +29,8 @@ def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
 def balanced(right: npt.NDArray, n: npt.NDArray) -> tuple[float, float, float]:
     """Return the mean recall over classes and its interval; of the `n` objects of each class, `right` are correct.
 
-    This is Wilson's interval, with Student's quantile, of a share among as many objects as give it the variance of the
-    mean recall. In simulations of 2 to 10 classes with 3 to 100 objects each, it covered 94 to 100 % of cases.
+    The interval is Wilson's, with Student's quantile, for as many objects as give a share the variance of the mean
+    recall. In simulations of 2 to 10 classes with 3 to 100 objects each, it covered 94 to 100 % of cases.
     """
     right, n = right.astype(np.float64), n.astype(np.float64)
     mean, total = float(np.mean(right / n)), n.sum()

@@ -21,7 +21,7 @@ LANES = 16  # float32: one register of 512 bits; two additions in flight where r
 
 
 class Lanes(types.Type):
-    """numba's type of `LANES` numbers of one scalar type."""
+    """The numba type of a vector of `LANES` numbers of one scalar type."""
 
     def __init__(self, scalar: types.Float) -> None:
         self.scalar = scalar

@@ -53,7 +53,7 @@ def state(
 
 
 def declared(cls: type) -> State | None:
-    """Return the declaration of a class, merged with those of its bases, or None."""
+    """Return the declaration of a class, merged with those of its bases; None if there is no declaration."""
     found = [vars(base)["_declared_state"] for base in reversed(cls.__mro__) if "_declared_state" in vars(base)]
     if not found:
         return None
@@ -79,7 +79,7 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Return whether the size `found` is the wanted number, or the size of a wanted name; None allows any size."""
+    """Return whether `found` equals the wanted number, or the size recorded under the wanted name; None allows any."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
@@ -178,7 +178,7 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:
 
 
 def _are_vectors(value: Any, sizes: Sizes) -> bool:
-    """Return whether a value is a dense or sparse matrix (s, d) of finite numbers."""
+    """Return whether a value is a finite dense or sparse matrix of shape (s, d), named sizes of the whole object."""
     sparse = is_sparse(value)
     fits = array("f4 f8", *([None] if sparse else ["s", "d"]))(value.data if sparse else value, sizes)
     return fits and _same("s", value.shape[0], sizes) and _same("d", value.shape[1], sizes)

@@ -46,7 +46,7 @@ def n_threads() -> int:
 
 @contextmanager
 def limited_to(limit: int | None) -> Iterator[None]:
-    """Use at most `limit` threads in the block, or as many as before if None; tasks that run in parallel pass 1."""
+    """Use at most `limit` threads in the block (None changes nothing); take 1 in tasks that already run in parallel."""
     if limit is None:
         yield
         return
@@ -126,7 +126,7 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[int]:
-    """Limit BLAS to one thread in the block, which fixes the order of sums; yield the number of threads it had.
+    """Limit BLAS to one thread in the block, which fixes the order of sums; yield how many threads BLAS could use.
 
     Several threads may run such blocks at once, and blocks may be nested.
     """

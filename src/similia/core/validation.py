@@ -114,7 +114,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     """Return a finite 2-D float32 or float64 array in C order, or raise an error that names the first bad row.
 
     The order is fixed because numpy adds the numbers of a row in an order that depends on the layout, and rounds
-    differently. `n_features` is the number of columns in `fit`; `by` is the fitted estimator that errors name.
+    differently. `n_features` is the number of columns in `fit`; `by` is the fitted estimator, which errors name.
     """
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"
@@ -193,7 +193,7 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
 
 
 def refuse_fractions(y: Any) -> None:
-    """Raise if the labels of a classifier are finite numbers and any is fractional."""
+    """Raise if all labels of a classifier are finite numbers and some are fractional."""
     values = np.asarray(y, dtype=object).ravel().tolist()
     finite = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
     if finite and any(value != int(value) for value in values):

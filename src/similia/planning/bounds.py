@@ -283,7 +283,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Bound the error of two graph embeddings' squared distance as an estimate of MMD^2 between the graphs' graphlets.
+    r"""Bound the error of estimating MMD^2 between two graphs' graphlets by the squared distance of the embeddings.
 
     With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
     bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy.
@@ -362,7 +362,7 @@ def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) 
 
 
 def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Return all distinct objects, each the farthest from the earlier ones, and covering radii.
+    """Return the positions of all distinct objects, each the farthest from the earlier ones, and covering radii.
 
     Balls of radius ``radii[k]`` around the first k + 1 objects cover all objects.
     """

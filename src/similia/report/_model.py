@@ -67,7 +67,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy of a model, with the parameters that a search chose, and whether a search chose any."""
+    """Return an unfitted copy of a model, which keeps parameters chosen by a search, and whether a search chose any."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)

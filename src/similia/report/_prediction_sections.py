@@ -1,4 +1,4 @@
-"""The sections of a report about predictions; each public function makes a `Section` from a `Context`."""
+"""The sections of a report about predictions; each function ``about_*`` makes one from a `Context`."""
 
 from __future__ import annotations
 

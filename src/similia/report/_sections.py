@@ -1,4 +1,4 @@
-"""The sections of a report about data, vectors, bits and cost; each public function makes one from a `Context`."""
+"""The sections of a report about data, vectors, bits and cost; each function ``about_*`` makes one from a `Context`."""
 
 from __future__ import annotations
 
