@@ -22,7 +22,7 @@ TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the ca
 def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-untyped-def]
     """Return (indptr, neighbours) of the graphs without arc directions, self-loops and repeated edges.
 
-    Graphs shorter than in `new_offsets` get isolated nodes. Neighbours are sorted and numbered within their graph.
+    Graphs smaller than in `new_offsets` get isolated nodes. Neighbours are sorted and numbered within their graph.
     """
     n_nodes = len(indptr) - 1
     reverse_ptr = np.zeros(n_nodes + 1, dtype=np.int64)

@@ -39,7 +39,7 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
         remedy = "give an object alone its own group"
         raise BadValue(i, f"is {groups[i]}", "a name or number", remedy, collection="groups")
     given = np.unique(groups.astype(str) if groups.dtype == object else groups, return_inverse=True)[1]
-    rows = np.arange(n)  # nodes of a graph: objects, then their numbers in `same`, then their groups
+    rows = np.arange(n)  # the nodes of the graph are objects, then the numbers in `same`, then groups
     links = sp.coo_array((np.ones(2 * n), (np.r_[rows, rows], np.r_[n + same, 2 * n + given])), shape=(3 * n, 3 * n))
     found: npt.NDArray[np.int64] = connected_components(links, directed=False)[1][:n].astype(np.int64)
     return found

@@ -85,7 +85,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return (objects, places): the objects of `X` in use, where ``X[numbers[k]]`` is ``objects[places[k]]``."""
+    """Return (objects, places) such that ``X[numbers[k]]`` is ``objects[places[k]]``; no number is taken twice."""
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, distinct), places.astype(np.int64, copy=False)
 

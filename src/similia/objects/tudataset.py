@@ -133,7 +133,7 @@ class _Files:
         return rows
 
     def optional(self, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
-        """Return a file as finite numbers, or None if absent; raise if it has not `n_lines` rows (if given)."""
+        """Return a file as finite numbers, or None if absent; raise if `n_lines` is given and is not its length."""
         if kind not in self.contents:
             return None
         rows = self.rows(kind, dtype)

@@ -5,7 +5,7 @@ and its content), and arrays are separate members. The description is valid if
 
 - members are stored without compression and are together no larger than the file, which rules out zip bombs;
 - loaders are only those that models of similia need; none of them calls a function that the file names;
-- every node is written in full wherever it is used, so that none refers to itself or multiplies a large node;
+- every node is written in full wherever it is used; references can neither form a cycle nor repeat a large node often;
 - arrays hold no Python objects and have the stated length; indices of sparse arrays stay within bounds.
 
 Only then, and if all names are allowed (`refused_names`), does `Builder` create objects.
@@ -142,7 +142,7 @@ class _Description:
         self.archive = archive
         self.left = sum(info.file_size for info in archive.infolist())  # total bytes that arrays may still take
         self.written = 0  # number of nodes met so far, each counted where it is written
-        self.sizes: dict[Any, int] = {}  # number of nodes within each finished node, by id
+        self.sizes: dict[Any, int] = {}  # number of nodes in each finished node (itself included), by id
         self.open: set[Any] = set()  # ids of the nodes that enclose the current one
 
     def check(self) -> Any:
