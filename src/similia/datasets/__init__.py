@@ -1,4 +1,4 @@
-"""Data sets: two are bundled with similia; the others are downloaded, checked and cached."""
+"""Load data sets: two are bundled with similia; others are downloaded, checked and cached, or read from a folder."""
 
 from similia.core.lazy import attach
 

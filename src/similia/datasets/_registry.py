@@ -1,8 +1,8 @@
 """Addresses, checksums and expected contents of the data sets that `similia.datasets.fetch` can get.
 
 Checksums are those of the files inside an archive, so a re-packed archive passes. For every data set, the numbers of
-nodes and arcs and the sizes of the classes are also checked. Files whose published bytes are unknown (the edges of DD,
-all of REDDIT-BINARY) have no checksum, so only these counts are checked.
+nodes and arcs (directed edges) and the class sizes are also checked. Files whose published bytes are unknown (the
+edges of DD, all of REDDIT-BINARY) have no checksum, so only these counts are checked.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Archive:
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    """Return the entry of a table of the TOML file, with labels of graphs as integers, which TOML keys cannot be."""
+    """Convert a table of the TOML file to an `Entry`; labels of graphs become integers, which TOML keys cannot be."""
     if table["kind"] == "graphs":
         table["classes"] = {int(label): n for label, n in table["classes"].items()}
     return Entry(**table)

@@ -28,7 +28,7 @@ from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_tab
 from similia.sources.text import fasta_records, fastq_records
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
-_BOMB = 100  # how many times larger an unpacked .npz may be
+_BOMB = 100  # largest allowed ratio of unpacked to packed size
 _CHUNK, _BYTES = 2**62, 2**26
 
 
@@ -38,7 +38,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Parameters
     ----------
     path : path
-        A file that `open_stream` reads; ``.ts``; ``.npz`` with an array ``X`` (or a single one) and labels ``y``; a
+        A file that `open_stream` reads; ``.ts``; ``.npz`` with objects ``X`` (or a single array) and labels ``y``; a
         folder or zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
         ``.txt``) for each series, whose rows are time points and whose columns are channels. Names of subfolders are
         labels.
@@ -48,13 +48,13 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Returns
     -------
     Objects
-        Its ``labels`` are int64 or float64 if all of them are numbers, also in text files, unless one begins with a 0
-        as 007 does; otherwise text.
+        Its ``labels`` are int64 or float64 if all of them, in text files too, are numbers without leading zeros (as in
+        007); otherwise text.
 
     Raises
     ------
     ValueError, TypeError, OSError
-        As `open_stream`, or if a label is missing. The message names the line.
+        In the cases of `open_stream`, or if a label is missing. The message names the line.
 
     Examples
     --------

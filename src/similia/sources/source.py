@@ -17,7 +17,7 @@ from similia.objects.sequences import concatenate, take
 from similia.objects.strings import StringBatch
 from similia.sources.reading import Objects, Reading, Skips
 
-_BLOCK = 10_000  # rows whose bytes are joined for a digest
+_BLOCK = 10_000  # number of rows that a digest takes in at once
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Held(Source):
     def fingerprint(self) -> str:
         objects, digest = self.objects, hashlib.blake2b(f"{self.kind}".encode(), digest_size=16)
         arrays = [objects] if isinstance(objects, np.ndarray) else [getattr(objects, f.name) for f in fields(objects)]
-        for array in map(np.atleast_1d, arrays):  # flags and None as arrays of one
+        for array in map(np.atleast_1d, arrays):  # flags and None become arrays of one entry
             digest.update(f"{array.dtype} {array.shape}".encode())
             for start in range(0, len(array), _BLOCK):
                 block = array[start : start + _BLOCK]

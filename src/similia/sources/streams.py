@@ -45,7 +45,7 @@ LINES = {".txt", ".smi", ".sdf"}
 _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "commas", "|": "'|'"}
 STREAMED = FASTA | FASTQ | TABLES | ROWS | LINES
 _NOT_TABLES = ("smiles", "values", "series", "time")
-_MEANINGLESS = {  # options that do not apply to files with an ending
+_MEANINGLESS = {  # for each ending, the options that do not apply to such files
     ".npy": ("text", *_NOT_TABLES, "label", "names"),
     ".txt": (*_NOT_TABLES, "label", "names"),
     ".smi": ("text", *_NOT_TABLES, "label", "names"),
@@ -169,7 +169,7 @@ class ObjectStream(Source):
         check_positive_int(start, "start", minimum=0)
         if self.n is not None and start > self.n:
             raise BadFile(self.source, f"holds {self.n} objects; start={start} is behind its end")
-        skips = self.skips is not None  # numbers of objects are then not numbers of rows
+        skips = self.skips is not None  # if rows are skipped, object i need not be row i
         if self.skips is not None:
             self.skips.begin()
         if self._rows is not None:
@@ -388,13 +388,13 @@ def open_stream(
     Returns
     -------
     ObjectStream
-        The objects do not depend on the chunks.
+        Its method ``chunks`` yields the objects, which do not depend on the size of the chunks.
 
     Raises
     ------
     ValueError
-        If the file has an unknown ending or other content, a column is missing or ambiguous, or an option does not
-        apply to the source.
+        If the file has an unknown ending or content of another format, a column is missing or ambiguous, or an option
+        does not apply to the source.
     TypeError
         If the column does not hold strings, or `source` is neither a path nor an ordered iterable.
 
