@@ -100,19 +100,19 @@ class DenseSample:
                 block *= weights[part, None]
 
     def window(self, rows: slice, columns: Indices) -> Floats:
-        """Return ``C[rows][:, columns]`` in float64."""
+        """Return the given rows and columns of the sample in float64."""
         return np.take(self.rows[rows], columns, axis=1).astype(np.float64)
 
     def combine(self, coefficients: Floats, dtype: np.dtype) -> Floats:
-        """Return ``C.T @ coefficients`` as float64, computed in `dtype`."""
+        """Return the sample's transpose times `coefficients` as float64, computed in `dtype`."""
         return tiled_product(self.rows.T, coefficients, dtype)
 
     def project(self, basis: Floats, dtype: np.dtype) -> Floats:
-        """Return ``C @ basis`` as float64, computed in `dtype`."""
+        """Return the sample times `basis` as float64, computed in `dtype`."""
         return tiled_product(self.rows, basis, dtype)
 
     def largest_sums(self) -> tuple[float, float]:
-        """Return the largest sum of absolute values in any row of C, and the largest in any column."""
+        """Return the largest sum of absolute values in any row of the sample, and the largest in any column."""
         columns, row = np.zeros(self.shape[1]), 0.0
         for part in _windows(self.shape[0]):
             block = self.window(part, np.arange(self.shape[1]))
@@ -122,7 +122,7 @@ class DenseSample:
         return row, float(columns.max())
 
     def column_energies(self) -> Floats:
-        """Return the sum of squares of each column of C."""
+        """Return the sum of squares of each column of the sample."""
         energies = np.zeros(self.shape[1])
         for part in _windows(self.shape[0]):
             energies += np.square(self.rows[part], dtype=np.float64).sum(axis=0)
@@ -227,7 +227,7 @@ def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats,
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues, descending, and their eigenvectors as columns; reads gram's lower triangle."""
+    """Return the k largest eigenvalues, descending, and their eigenvectors (columns), from gram's lower triangle."""
     wanted = (len(gram) - k, len(gram) - 1)
     values, vectors = scipy.linalg.eigh(  # the transpose is already in LAPACK's order
         gram.T, lower=False, subset_by_index=wanted, overwrite_a=True, check_finite=False
@@ -236,7 +236,7 @@ def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
 
 
 def _gram(sample: DenseSample, columns: Indices, scale: Floats) -> Floats:
-    """Return the smaller of W^T W and W W^T for W = ``C[:, columns] * scale``; only the lower triangle is valid."""
+    """Return the lower triangle of W^T W or W W^T, whichever is smaller; W is the sample's `columns` times `scale`."""
     (c, _), r = sample.shape, len(columns)
     gram = np.zeros((min(c, r), min(c, r)))
     for part in _windows(max(c, r)):

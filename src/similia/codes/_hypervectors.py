@@ -27,7 +27,7 @@ def bit_length(n):  # type: ignore[no-untyped-def]
 
 @njit()
 def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
-    """Add the eight vectors ``rows[0:8]`` to the bit-sliced counts `planes`; overwrites ``rows[0]``."""
+    """Add the eight vectors in `rows` to the counts in `planes` (row p: bit p of each count); overwrites `rows`."""
     for w in range(rows.shape[1]):
         a, b, c, d = rows[0, w], rows[1, w], rows[2, w], rows[3, w]
         e, f, g, h = rows[4, w], rows[5, w], rows[6, w], rows[7, w]
@@ -58,7 +58,7 @@ def add_eight(rows, planes, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
-    """Add 2**first to the bit-sliced counts `planes` at every position where `carry` has a 1; overwrites `carry`."""
+    """Add 2**first to the counts in `planes` (row p: bit p of each count) where `carry` has a 1; overwrites `carry`."""
     for p in range(first, n_planes):
         plane = planes[p]
         for w in range(len(carry)):
@@ -69,7 +69,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the majority bit of m vectors at each position, from the counts of ones; `ties` breaks ties."""
+    """Fill `out` with the majority bits of m vectors, from their counts of ones in `planes`; `ties` breaks ties."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL
@@ -111,7 +111,7 @@ def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-de
 
 @njit()
 def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the sums m - 2 c of m vectors whose bit-sliced counts of ones are c.
+    """Fill `out` with the sums of m vectors of ±1, from the counts c of their bits 1 (for -1) in `planes`: m - 2 c.
 
     Position i is bit 63 - i % 64 of word i // 64.
     """

@@ -240,7 +240,7 @@ class Reservoir:
             self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def take_sure(self) -> Iterator[Part]:
-        """Yield the rows that are certain to be in the sample, and drop them here; `share` must be a float."""
+        """Yield the rows that are certain to be in the sample, and stop keeping them; `share` must be a float."""
         f, n = float(self._share), self.n_rows
         below = f - 8 * (f / n) ** 0.5 - 64 / n
         parts, self._parts = self._parts, []
@@ -284,7 +284,7 @@ class Reservoir:
 
 
 def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
-    """Return the sorted positions of the `count` smallest priorities; random ones give a sample without replacement."""
+    """Return the sorted positions of the `count` smallest `priorities`: a uniform sample if priorities are random."""
     if count >= len(priorities):
         return np.arange(len(priorities))
     return np.sort(np.argpartition(priorities, count - 1)[:count]).astype(np.int64)
@@ -410,7 +410,7 @@ def check_squares(rows: Any, where: Indices | int) -> None:
 def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:
-    """Return a chunk as a dense 2-D float array; the error for an unsuitable chunk names it by `number`."""
+    """Return a chunk as a dense 2-D float array; raise, naming the chunk by `number`, if its shape is wrong."""
     chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(unmasked(chunk, f"chunk {number}"))
     if chunk.ndim != 2:
         raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")

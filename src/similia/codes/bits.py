@@ -231,7 +231,7 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
 
 
 def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Return codes as 64-bit words: a view, or a copy if they must be aligned or padded with zero bits."""
+    """Return codes as 64-bit words: a view, or a copy if the codes must be aligned or padded with zero bits."""
     codes = np.ascontiguousarray(codes)
     if codes.shape[1] % 8 or codes.ctypes.data % 8:
         codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))

@@ -228,7 +228,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
-    """Fill `out` with the packed bits (uint8) or Fourier features (floats) of ``rows @ frequencies + phases``."""
+    """Fill `out`, by its dtype, with packed bits (uint8) or Fourier features of ``rows @ frequencies + phases``."""
 
     def work(start: int, stop: int) -> None:
         buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))

@@ -440,7 +440,7 @@ class GeneralizedNystroemPCA(Transformer):
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
     def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
-        """Raise if P, with r columns, does not fit into half of max_memory; the message suggests values that would."""
+        """Raise if P (n_features x r) does not fit into half of max_memory; the message suggests values that fit."""
         d, half = source.n_features, settings().max_memory // 2
         if 8 * d * r <= half:
             return

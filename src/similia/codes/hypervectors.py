@@ -223,7 +223,7 @@ def check_output(output: Any) -> None:
 
 
 def sign(sums: npt.NDArray, ties: Codes) -> Codes:
-    """Return the signs of `sums`, shape (n, n_bits), as codes; where a sum is 0, take the bit of the code `ties`."""
+    """Return the signs of `sums`, shape (n, n_bits), as codes; where a sum is 0, take the bit of the code in `ties`."""
     tie = np.unpackbits(ties[0]).astype(bool)
     return np.packbits((sums > 0) | ((sums == 0) & tie), axis=1)
 
@@ -238,7 +238,7 @@ def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
 def bundle_members(
     table: Words, members: Indices, offsets: Indices, ties: Codes, out: Codes | Counts, additive: bool = False
 ) -> None:
-    """Fill `out` with the bundle of each object's members; the arguments are as in `_hypervectors.bundle_members`."""
+    """Fill `out` with the majority or sum of each object's members; arguments: see `_hypervectors.bundle_members`."""
     from similia.codes import _hypervectors
 
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]
@@ -359,7 +359,7 @@ def from_words(words: Words, n_bits: int) -> Codes:
 
 
 def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
-    """Return the random code that `seed` determines for each of `indices`, shape (len(indices), n_bits // 8)."""
+    """Return the random code that `seed` determines for each index, shape (len(indices), n_bits // 8)."""
     n_words = -(-n_bits // 64)
     rows = [np.random.Philox(key=(seed << 64) | int(index)).random_raw(n_words) for index in indices]
     words = np.array(rows, dtype=np.uint64).reshape(len(rows), n_words)

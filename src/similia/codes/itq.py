@@ -273,7 +273,7 @@ def _matrices(X: Any) -> Any:
 
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
-    """Return `X` as a 2-D array, without a copy if it is one of real numbers; raise if it is empty or not 2-D.
+    """Return `X` as a 2-D array, without a copy if it already is one of real numbers; raise if it is empty or not 2-D.
 
     NaN and infinity are looked for later, block by block.
     """
@@ -339,7 +339,7 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
-    """Return ``rows - mean``, each row scaled by a power of two that depends only on the row and on `mean`."""
+    """Return ``rows - mean``, each row times a power of two (which keeps signs) that depends on row and mean only."""
     centred = np.empty(rows.shape)
     _centre(rows, mean, _DOWN, centred)
     if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():
@@ -350,10 +350,10 @@ def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function of ``(f, *args)`` whose result iterates, in order, over ``f(rows, start, *args)``.
+    """Return a function of ``(f, *args)`` that calls ``f(rows, start, *args)`` for each group of rows of `Z`.
 
-    It calls f for each group of rows of `Z`, which begins at row `start`. The groups are the same for arrays and Dask
-    collections, so sums of the results are the same, too. `mapped` may run the calls in threads.
+    It returns an iterable of the results, in order; `start` is the number of a group's first row. Arrays and Dask
+    collections are cut into the same groups, so sums of the results are the same, too. `mapped` may use threads.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()

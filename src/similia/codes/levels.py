@@ -81,7 +81,7 @@ class RangeEncoder(HypervectorEncoder):
         self.roles_ = random(ends.shape[1], self.n_bits, rng)  # last, so that more columns leave the rest unchanged
 
     def _level_indices(self, values: npt.NDArray[np.floating]) -> Indices:
-        """Return the index of the level nearest to each number: 0 up to `low_`, the last index from `high_` on."""
+        """Return the index of the level nearest to each number: 0 at or below `low_`, the last at or above `high_`."""
         span = np.where(self.high_ > self.low_, self.high_ - self.low_, 1.0)
         scaled = (np.clip(values.astype(np.float64), self.low_, self.high_) - self.low_) / span
         return np.rint(scaled * (len(self.levels_) - 1)).astype(np.int64)

@@ -155,7 +155,7 @@ class RecordEncoder(HypervectorEncoder):
         return columns
 
     def _n_bits(self, parts: list[Vectors]) -> int:
-        """Return the number of positions of each column's codes; raise if the columns differ in it."""
+        """Return the number of positions that the codes of all columns have; raise if the columns differ."""
         specs = [spec for spec, _ in self.encoders]
         widths = [_width(part, spec) for part, spec in zip(parts, specs, strict=True)]
         first = next((i for i, part in enumerate(parts) if part.dtype == np.uint8), 0)

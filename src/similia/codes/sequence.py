@@ -205,7 +205,7 @@ def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # type: ignore[no-untyped-def]
-    """Bundle the n-grams (n > 0) or the values bound to their positions (n = 0) of each series.
+    """Compute the majority and sum of each series' n-grams (n > 0) or values bound to their positions (n = 0).
 
     Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words), roles
     (n_channels, n_words). The outputs are `words` (n_series, n_words), the sign bits of the majority, and `sums`

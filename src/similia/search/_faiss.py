@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield the faiss module, set to `n` threads, or to one in a forked child: more would wait for parent's threads."""
+    """Yield the faiss module, set to `n` threads; in a forked child to one, as more would wait for lost threads."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -106,7 +106,7 @@ def search(
 
     Rows marked in `dead` are skipped. Of the rows at the k-th distance, those with the smallest ids are returned: if
     the first search may have missed some of these rows, a second search within the k-th distance finds them. HNSW
-    graphs support no such second search.
+    graphs support no such second search. Entries beyond the number found are fillers.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)

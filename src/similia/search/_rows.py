@@ -117,14 +117,14 @@ class Rows:
             self.next_id = max(self.next_id, int(ids.max()) + 1)
 
     def kill(self, rows: Ids) -> None:
-        """Mark the rows with the numbers `rows`, none of them removed yet, as removed."""
+        """Mark the rows with the numbers `rows` as removed; none of them may be removed already."""
         dead = self._dead.copy()
         dead[rows] = True
         self._dead = dead
         self.n_dead += len(rows)
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each id, or -1 if no row that is not removed has this id."""
+        """Return the row number of each id, or -1 if the id is unknown or its row is removed."""
         rows = np.full(len(ids), -1, np.int64)
         maybe = np.flatnonzero(ids < self.next_id)  # all others are new
         if not len(maybe):

@@ -314,7 +314,7 @@ class HammingIndex(BaseEstimator):
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
-        """Update the structure if necessary, then hold the lock as a reader while the caller searches."""
+        """Update the faiss structure if necessary, then hold the lock for reading while the caller searches."""
         lock = lock_of(self)
         while True:
             with lock.reading():
@@ -329,7 +329,7 @@ class HammingIndex(BaseEstimator):
         return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
-        """Return distances and ids (q, k); if an approximate search finds fewer than `k` codes, search exactly."""
+        """Return distances and ids (q, k); a query whose approximate search finds too few codes is searched exactly."""
         from similia.search.scan import nearest
 
         if self.kind == "exact":

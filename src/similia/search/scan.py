@@ -41,7 +41,7 @@ Distances = npt.NDArray[np.int32]
 def nearest(parts: Sequence[Part], queries: Codes, k: int) -> tuple[Distances, Ids]:
     """Return distances and ids of the `k` nearest rows of each query, both (q, k), ordered by distance, then id.
 
-    At least `k` rows must not be removed.
+    `parts` must hold at least `k` rows that are not removed.
     """
     n_rows = sum(len(part.ids) for part in parts)
     distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
@@ -223,7 +223,7 @@ def _count(tile, n, query, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _replace_last(distances, ids, distance, id_):  # type: ignore[no-untyped-def]
-    """Replace the root, the greatest pair, of a heap of pairs (distance, id) by (distance, id_); restore the heap."""
+    """Replace the root of a heap, its greatest pair (distance, id), by (distance, id_), and restore the heap."""
     k = len(distances)
     place, child = 0, 1
     while child < k:

@@ -59,7 +59,7 @@ class _Known:
     norms: Floats | None = None  # k(y, y) of all objects
 
     def norms_at(self, objects: Any, rows: Index) -> Floats:
-        """Return k(y, y) of the objects at `rows`, in the shape of `rows`."""
+        """Return k(y, y) of each object y at the positions `rows`, in the shape of `rows`."""
         if self.norms is not None:
             return self.norms[rows]
         unique, place = np.unique(rows, return_inverse=True)
@@ -372,7 +372,7 @@ class SimilaritySearch(BaseEstimator):
         self._metric()
 
     def _check_ready(self, similarity: bool = False) -> None:
-        """Raise if the search is not fitted or lacks data for `rerank`, or if `similarity` is set but there is none."""
+        """Raise if the search is not fitted, lacks what `rerank` compares, or cannot give a requested `similarity`."""
         check_is_fitted(self, "encoder_")
         self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
@@ -427,7 +427,7 @@ class SimilaritySearch(BaseEstimator):
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer`, which returns (values, ids), to blocks of queries; join both results, or only the ids."""
+        """Apply `answer`, which returns (values, ids), to blocks of queries; return both joined if `both`, else ids."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
