@@ -56,8 +56,8 @@ _LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a 
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. Its pattern, the vector
-    a, holds the D = size (size - 1) / 2 adjacency bits of the node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
+    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. The pattern of a graphlet
+    is the vector a of the D = size (size - 1) / 2 adjacency bits of its node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the indices of non-empty rows that share no columns with the training objects, save by collision."""
+        """Return the indices of the non-empty rows that have only new features, apart from hash collisions."""
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)

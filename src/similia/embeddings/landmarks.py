@@ -85,7 +85,7 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
     """Return the positions of the proposals that rejection sampling accepts; see `kmeans_plusplus`.
 
-    `before` holds their squared distances to the nearest landmark, `squared` the squared distances between proposals.
+    `before` holds the squared distance of each proposal to its nearest landmark, `squared` those between proposals.
     """
     now = before.copy()
     accepted = []

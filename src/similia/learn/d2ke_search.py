@@ -328,7 +328,9 @@ def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Return the distances to random objects drawn from the training part of a fold, gamma="median", and [split]."""
+    """Draw random objects from the training objects of a fold; return the distances to them, the median gamma and
+    the fold as a `Part`. If `among` is given, it holds the distances between all objects.
+    """
     fold = clone(d2ke)
     if among is not None:
         fold.set_params(distance=DistancePairs(among), objects=Representatives(), memory=None)
