@@ -38,7 +38,7 @@ def paired_distances(
 
 @njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs]`` with distances; `pairs` are positions in `rows` and `columns`, grouped by row."""
+    """Fill ``out[k]``, for k in `pairs`, with the distance of string ``rows[k]`` to ``columns[k]``, row by row."""
     at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     begin = 0
     while begin < len(pairs):
@@ -65,7 +65,10 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
 
 @njit()
 def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs]`` with distances of a string of m <= 64 letters to strings ``b[at[k] : at[k] + n[k]]``."""
+    """Fill ``out[pairs]`` with distances of a string of m <= 64 letters to strings ``b[at[k] : at[k] + n[k]]``.
+
+    Bit k of ``places[c]`` is set if letter k of the first string is c.
+    """
     plus, minus, same = np.empty(LANES, np.uint64), np.zeros(LANES, np.uint64), np.empty(LANES, np.uint64)
     found, last = np.full(LANES, m), np.uint64(max(m - 1, 0))
     plus[:] = _ALL

@@ -40,7 +40,7 @@ class ScaledDistance(Distance):
         raise NotImplementedError
 
     def _find(self, A: Any, B: Any, pairs: Pairs | None, shift: int) -> Array:
-        """Return the distances of objects already divided by 2**shift, of all pairs or of the index pairs `pairs`."""
+        """Return distances of objects already divided by 2**shift: of the index pairs `pairs`, or of all pairs if None."""
         raise NotImplementedError
 
     def _degree(self) -> int:
@@ -60,7 +60,7 @@ class ScaledDistance(Distance):
         return self._distances(*self._read(A, B), (left, right))
 
     def _distances(self, A: Any, B: Any, pairs: Pairs | None = None) -> Array:
-        """Return the distances of `A` to `B` (which may be `A`), of all pairs or of the index pairs `pairs`."""
+        """Return the distances of `A` to `B` (which may be `A`): of the index pairs `pairs`, or of all if None."""
         return distances_of(A, B, self._find, self._degree(), pairs=pairs, unit=self._unit(), noun=self._noun)
 
 
@@ -99,7 +99,7 @@ def distances_of(
 
 
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
-    """Return the exponent e of each pair to divide by 2**e, shape (n, m) or (n_pairs,); [0] if none needs scaling."""
+    """Return each pair's exponent e, for division by 2**e, shape (n, m) or (n_pairs,); [0] if no pair needs scaling."""
     least, most = _RANGES[B.values.dtype]
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)
@@ -126,7 +126,7 @@ def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
 
 
 def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None, noun: str = "series") -> Array:
-    """Return values times 2**exponent in `dtype`, or raise and name the first pair that is out of range."""
+    """Return values times 2**exponent in `dtype`; raise if a value is out of range, and name the first such pair."""
     out = _multiplied(values, exponent, dtype)
     _check(out, pairs, noun)
     return out
@@ -143,7 +143,7 @@ def _multiplied(values: Array, exponent: int, dtype: npt.DTypeLike) -> Array:
 
 
 def _check(out: Array, pairs: Pairs | None, noun: str) -> None:
-    """Raise and name the first pair whose distance is infinite (an overflow) or NaN (which marks an underflow)."""
+    """Raise if a distance is infinite (an overflow) or NaN (which marks an underflow); name the first such pair."""
     if np.isfinite(out).all():
         return
     where = np.argwhere(~np.isfinite(out))[0]

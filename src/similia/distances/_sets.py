@@ -37,7 +37,7 @@ def _total(values, n, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
-    """Return the mean of n values, or the largest if `kind` is MAX_MAX; if `root`, of their square roots."""
+    """Return the mean (if `kind` is MAX_MAX, the maximum) of the first n values, or of their roots if `root`."""
     if kind != MAX_MAX:
         return _total(values, n, root) / n
     most = values[0]
@@ -61,7 +61,7 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest_of_four(bits, at, width, lane_bits, start, n, row_bits, row, place):  # type: ignore[no-untyped-def]
-    """Do `_nearest` for four rows at once, which is faster; write their minima to ``row_bits[row, place:]``."""
+    """Do `_nearest` for four rows at once, which is faster; write the four minima to ``row_bits[row, place:]``."""
     a, b, c, d = bits[at], bits[at + width], bits[at + 2 * width], bits[at + 3 * width]
     for i in range(n):
         p, q, r, s = bits[at + i], bits[at + width + i], bits[at + 2 * width + i], bits[at + 3 * width + i]
@@ -113,8 +113,8 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
     """Fill `out` with the distances of adjacent sets of A to the sets of B with indices `chosen`.
 
     `columns` holds the points of the sets of A, as in `_tile`; ``a_offsets[0]`` is 0. Distances are compared by their
-    bits, as integers of the dtype of `bits` (any array): non-negative floats order like their bits, and integers, which
-    have no NaN, are compared by vector instructions.
+    bits, as integers of the dtype of `bits`, an array that serves only this purpose: non-negative floats order like
+    their bits, and integers, which have no NaN, are compared by vector instructions.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)

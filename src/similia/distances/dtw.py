@@ -105,7 +105,7 @@ class DTW(ScaledDistance):
 
 @njit()
 def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Fill `out` with the distances of the tasks `first` to `last` - 1; `fill_pairs` passes most arguments."""
+    """Fill `out` with the distances of the tasks `first` to `last` - 1; see `fill_pairs` for tasks and arguments."""
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
     room = np.empty(LANES * (lengths.max() + 1), packed.dtype)
@@ -125,7 +125,7 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 
 @njit()
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the DTW table D; leave its last row in `room`, column j at ``LANES * (j + 1)``, after the border.
+    """Compute the table D of a series and LANES others; leave its last row in `room`, column j at ``LANES * (j + 1)``.
 
     `widths` are half widths of the bands of LANES pairs. The widest band determines which columns are computed; cells
     outside a narrower band become infinite.

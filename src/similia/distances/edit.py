@@ -39,7 +39,7 @@ class _EditDistance(Distance):
         return as_strings(X)
 
     def _options(self) -> dict[str, Any]:
-        """Return the options of rapidfuzz's function."""
+        """Return the keyword options of rapidfuzz's distance function."""
         return {}
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:

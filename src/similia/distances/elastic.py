@@ -65,7 +65,7 @@ class EditDistance(_Elastic):
     """Base class of the distances that add up the costs of single steps."""
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        """Return (kind, parameter, deletion costs) for `recurrences.fill`; `unit` divides parameters and series.
+        """Return (kind, parameter, deletion costs) for `recurrences.fill`, given series that are divided by `unit`.
 
         The deletion costs are None or a function that maps a batch to the cost of deleting each time point.
         """
@@ -237,7 +237,8 @@ class TWE(EditDistance):
 class LCSS(EditDistance):
     r"""Longest common subsequence distance, 1 - lcss(x, y) / min(m, n), in [0, 1].
 
-    lcss is the maximum number of pairs (i, j), with i and j both increasing, that have \|x_i - y_j\| <= epsilon.
+    lcss is the largest number of pairs (i, j) with \|x_i - y_j\| <= epsilon such that both i and j increase from pair
+    to pair.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class MMD(Distance):
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
 
-    with graphlets :math:`F_i` of G and :math:`F'_j` of H. It equals the Euclidean distance between the embeddings that
+    with graphlets :math:`F_i` of G and :math:`F'_j` of H. d equals the Euclidean distance between the embeddings that
     `similia.GraphletSampling` would compute with infinitely many features.
 
     Parameters
@@ -184,7 +184,7 @@ class MMD(Distance):
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return the kernel sums over the samples of (each pair of graphs, each graph of A with itself, each of B)."""
+        """Return three arrays of kernel sums: over samples of each pair of graphs, within each of A, within each of B."""
         if self.kernel == "optical":
             # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
@@ -212,7 +212,7 @@ class _Histograms(NamedTuple):
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return the sums of rho**hamming over the samples of (each pair of graphs, each graph of A, each graph of B)."""
+    """Return three arrays of sums of rho**hamming: over samples of pairs of graphs, within each of A, each of B."""
     tables, n = _Tables(A, B, n_bits, rho), len(A.offsets) - 1
     sums, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
     tables.fill(sums, own_a, tables.a, tables.b, same=B is None)
@@ -328,9 +328,9 @@ def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Fill ``table[rows]`` with sums of ``powers[hamming]`` of the codes `wanted` over the codes of each graph.
+    """Fill ``table[rows]``, a row for each of the codes `wanted`, with sums of ``powers[hamming]`` over histograms.
 
-    Column j belongs to graph ``first + j``, j < `count`.
+    Column j is the sum over the histogram of graph ``first + j``, j < `count`.
     """
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
@@ -352,7 +352,7 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
 
 @njit()
 def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[g]`` with the sum of ``powers[hamming]`` over all pairs of samples of graph g, for `count` graphs."""
+    """Fill ``out[g]``, g = first, first + 1, ..., with the sum of ``powers[hamming]`` over all pairs of g's samples."""
     for g in range(first, first + count):
         total = 0.0
         for e in range(offsets[g], offsets[g + 1]):

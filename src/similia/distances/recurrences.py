@@ -20,11 +20,10 @@ ERP, MSM, TWE, LCSS = range(4)
 
 @njit()
 def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Fill `out` with the distances of the tasks `first` to `last` - 1, as a loop of `fill_pairs`.
+    """Fill `out` with the distances of the tasks `first` to `last` - 1; see `fill_pairs` for the arguments from `x` on.
 
     `kind` is ERP, MSM, TWE or LCSS; `parameter` is the c of MSM, the nu of TWE or the epsilon of LCSS. Series have `p`
-    channels and, for ERP and TWE, one more that holds the cost of deleting each time point. `fill_pairs` passes the
-    arguments from `x` on.
+    channels and, for ERP and TWE, one more that holds the cost of deleting each time point.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -60,7 +59,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 
 @njit()
 def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
-    """Return the Euclidean distances over p channels between the point at ``values[at]`` and LANES at ``packed[y]``."""
+    """Return Euclidean distances over p channels of the point at ``values[at]`` to LANES points at ``packed[y]``."""
     difference = lane.splat(values[at]) - lane.load(packed, y)
     if p == 1:
         return lane.magnitude(difference)

@@ -235,7 +235,7 @@ class SlicedWasserstein(Distance):
 
     for L directions :math:`\theta_l`, drawn uniformly from the sphere, where :math:`F^{-1}_{\theta U}` is the quantile
     function of the projections of U. The sets may differ in size. The triangle inequality holds, but d is not a
-    metric: two distributions may have the same L projections, though with probability 0 over the directions.
+    metric: two distributions may have the same L projections, though this has probability 0 for random directions.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ def _table(n_ids: int) -> Indices:
 
 
 def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
-    """Give each id in B a column; return the number of columns, and the columns of A's ids (-1: not in B) and B's."""
+    """Give each id in B a column; return (number of columns, columns of A's ids or -1, columns of B's ids)."""
     distinct, columns_b = number_ids(B.ids)
     if A is B:
         return len(distinct), columns_b, columns_b
@@ -209,7 +209,7 @@ def _largest_sum(A: Counts, B: Counts) -> float:
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
-    """Return (starts, rows, values): sparse column c has entries ``starts[c]:starts[c + 1]``; dense columns none."""
+    """Return (starts, rows, values): ``starts[c]:starts[c + 1]`` are the entries of column c, none if it is dense."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
@@ -228,7 +228,7 @@ def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
 
 @njit()
 def _shift_for(n_slots):  # type: ignore[no-untyped-def]
-    """Return s such that ``product >> s`` of a 64-bit product is below `n_slots`, a power of two."""
+    """Return s such that ``x >> s`` is below `n_slots`, a power of two, for every 64-bit x."""
     shift = 64
     while n_slots > 1:
         n_slots >>= 1
@@ -248,7 +248,7 @@ def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
 
 @njit()
 def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
-    """Fill `distinct`, `values` and `new_offsets` with the distinct ids of each object, their counts, and offsets."""
+    """Fill `distinct`, `values` and `new_offsets` with the ids, counts and offsets that `count` returns."""
     end = 0
     for i in range(len(offsets) - 1):
         shift = _emptied(table, offsets[i + 1] - offsets[i])

@@ -131,7 +131,8 @@ class FeatureKernel(Kernel):
 def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:
     """Raise if the kernel would compare different properties of `X` and `Y`, such as labels with degrees.
 
-    `left` and `right` map each part of an object, such as "nodes", to the property compared; `X` and `Y` are names.
+    `left` and `right` map parts of objects, such as "nodes", to the property compared; `X` and `Y` name the
+    collections.
     """
     for part in left.keys() & right.keys():
         if left[part] != right[part]:

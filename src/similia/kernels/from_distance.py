@@ -43,7 +43,7 @@ class FromDistance(Kernel):
               \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
 
     for random objects :math:`\omega_1, ..., \omega_R` drawn from p. The estimate is unbiased, with variance at most
-    1 / (4 R). As an inner product of features, it is positive semi-definite for any distance.
+    1 / (4 R). As an inner product of features, the kernel is positive semi-definite for any distance.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
 
 
 def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
-    """Concatenate collections into the layout of `X`, as the distance takes it.
+    """Concatenate collections into one, in the layout in which `distance` takes the objects of `X`.
 
     If `single` and `X` holds vectors, the result has the dtype of `X`.
     """
@@ -361,7 +361,7 @@ class NegativeDistance(_Substitution):
         return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
-        """Return D**power, or raise and name the first pair (in the format `pair`) whose power over- or underflows."""
+        """Return D**power; raise if a power over- or underflows, and name the first such pair in the format `pair`."""
         power = check_positive(self.power, "power")
         with np.errstate(over="ignore", under="ignore"):
             powers: npt.NDArray = D**power

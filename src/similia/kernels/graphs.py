@@ -388,7 +388,7 @@ def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-u
 
 @njit()
 def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets):  # type: ignore[no-untyped-def]
-    """Fill `ids` with one id per edge and `offsets` with where each graph's ids begin.
+    """Fill `ids` with one id per edge and `offsets` with the position of each graph's first id.
 
     The arcs u-v and v-u are one edge if their labels are equal.
     """

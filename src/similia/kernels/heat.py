@@ -202,7 +202,7 @@ def suggest_contrast(
 ) -> float:
     r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    There, the kernel of such a pair changes fastest with the contrast. Search around the result by factors of 2.
+    At this contrast, a relative change of the contrast has the largest effect on such a pair. Search by factors of 2.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def _too_small(n: int, t: float) -> str:
 
 
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
-    """Return weights relative to that of degree `peak`, above it (`step` 1) or below it (-1), up to a tail of 2^-60."""
+    """Return weights relative to that of degree `peak`: above it if `step` is 1, below it if -1; omit a tiny tail."""
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
         if step > 0:
@@ -149,7 +149,7 @@ def weights(n: int, t: float) -> tuple[int, Floats]:
 
 @lru_cache(maxsize=32)
 def gradient_series(n: int, t: float) -> Series:
-    """Return the series of dK/dt. Its weights are w_l (m - l (l + n - 2)), where m is the mean of l (l + n - 2)."""
+    """Return the series of dK/dt, with weights w_l (m - l (l + n - 2)); m is the w-weighted mean of l (l + n - 2)."""
     first, w = weights(n, t)
     l = np.arange(first, first + len(w), dtype=np.float64)
     eigenvalues = l * (l + (n - 2))

@@ -133,7 +133,7 @@ def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
 
 
 def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any, Any]:
-    """Return the rows of `X` and of `Y`, all mapped to the unit sphere in the same way; `Y` may be None.
+    """Return the rows of `X` and of `Y` (None if `Y` is None), mapped to the unit sphere in the same way.
 
     If `Y` (training rows or landmarks) is given, "auto" depends on `Y` only, otherwise on `X`.
     """

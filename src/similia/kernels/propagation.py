@@ -311,7 +311,7 @@ def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
 
 @njit()
 def project(X, u):  # type: ignore[no-untyped-def]
-    """Return X @ u.T; each sum adds the columns of X in order."""
+    """Return X @ u.T; each sum runs over the columns of X in order."""
     Z = np.zeros((len(X), len(u)))
     for v in range(len(X)):
         for k in range(X.shape[1]):

@@ -30,7 +30,7 @@ class GlobalAlignment(Kernel):
     .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
               -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
-    over the alignments :math:`\pi` of m and n time points. It is positive definite.
+    over the alignments :math:`\pi` of m and n time points. The kernel is positive definite.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def canonical(values, complements, positions, start):  # type: ignore[no-untyped
 def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of all k-mers whose letters are ``positions[gap]`` after their start, for each gap.
 
-    Each row of `positions` is ascending. If `distinct_gaps`, equal letters with different gaps get different ids. If
+    Each row of `positions` is ascending. If `distinct_gaps`, the same letters with other gaps get other ids. If
     `complements` (of all `values`) is not empty, a k-mer and its reverse complement get the same id. The ids of string
     i begin at ``id_offsets[i]``.
     """
@@ -68,7 +68,8 @@ def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets,
 def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
 
-    A row of `subsets` holds the positions of one subsequence in the window. `id_offsets` is filled as well.
+    A row of `subsets` holds the positions of one subsequence in the window. `id_offsets` is filled with the position
+    of each string's first id.
     """
     window = subsets.max() + 1
     end = 0
@@ -132,7 +133,7 @@ def neighbour_ids(codes, offsets, letters, complements, powers, positions, shift
 
 @njit()
 def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Fill `ids` with an id for each pair of a position and a k-mer, k = 1 ... `degree`; its top byte is k."""
+    """Fill `ids` with an id for each pair of a position and a k-mer, k = 1 ... `degree`; the top byte of an id is k."""
     for i in range(len(offsets) - 1):
         end = id_offsets[i]
         for start in range(offsets[i], offsets[i + 1]):

@@ -396,7 +396,7 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
 
 
 def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the code points (uint32, so that each loop is compiled once) and the offsets of a slice of strings."""
+    """Return the code points, in one dtype so that loops are compiled once, and the offsets of the strings `rows`."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
 
@@ -462,7 +462,7 @@ def complements_of(values: npt.NDArray) -> npt.NDArray:
 
 
 def check_letters(X: StringBatch) -> None:
-    """Raise at the first letter that has no complement."""
+    """Raise if a letter has no complement, and name the first such letter."""
     known = (_COMPLEMENT > 0)[np.minimum(X.values, 255)]
     if known.all():
         return

@@ -181,7 +181,7 @@ class Optical(Kernel):
 def _scaled_back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents; raise and name (in the format `what`) the first value out of range.
+    """Return values times 2**exponents; raise if one is out of range, and name the first (in the format `what`).
 
     Row 0 of `values` belongs to the object with index `first`.
     """
