@@ -161,7 +161,7 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """Require a ValueError that says so for an empty collection; for an empty table, accept an empty result, too."""
+    """Require a ValueError that names the cause if there are no objects; a table may also give an empty result."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         said = ("empty", "at least", "0 sample", "minimum of")
@@ -210,7 +210,7 @@ def check_rows(case: Case) -> None:
 
 
 def check_fits(case: Case) -> None:
-    """Require that a second fit, of a clone or the same estimator, changes no result, whatever the global seed."""
+    """Require that a second fit, of a clone or the same estimator, gives equal results under any global seed."""
     with within("idempotence"):
         states = np.random.get_state(), random.getstate()
         try:

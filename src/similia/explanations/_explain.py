@@ -212,7 +212,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
 
 
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Explain one voter that decides by a sum: the first that predicts the same as the vote, else the first."""
+    """Explain one voter whose decision is a sum: the first that agrees with the vote, or else the first of all."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = _collection(voters[0][0], x)
@@ -247,14 +247,14 @@ def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
 
 
 def _predicted(steps: list[Any], X: Any) -> Any:
-    """Return the prediction of the last step for the first object."""
+    """Return the prediction of a pipeline, given as its steps, for the first object of `X`."""
     for step in steps[:-1]:
         X = step.transform(X)
     return steps[-1].predict(X)[0]
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
-    """Return the explanation in the units of the targets if their transform is affine, else only with a note."""
+    """Return the explanation in the units of the targets; if their transform is not affine, only add a note."""
 
     def back(value: float) -> float:
         return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
@@ -273,7 +273,7 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
 
 
 def _rows(X: Any) -> Any:
-    """Return vectors in the form that scikit-learn's learners take."""
+    """Return vectors as a sparse or a 2-D float64 array, as the learners of scikit-learn take them."""
     return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
 
 
@@ -308,7 +308,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Return the parts of sum_l alpha_l k(x, l): one for each feature or, for kernels without features, landmark l."""
+    """Return a part of sum_l alpha_l k(x, l) for each feature or, if the kernel has none, for each landmark l."""
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)

@@ -60,7 +60,7 @@ class Explanation:
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
     parts : list of Part
-        At most `top` parts, the largest absolute contribution first.
+        At most `top` parts (a parameter of `explain`), the largest absolute contribution first.
     residual : float
         Value minus the listed parts: the sum of `omitted` and `unexplained`.
     omitted : float
@@ -195,7 +195,7 @@ class Found:
     describe : callable
         Maps the number of a part to its name and its places in x and y.
     shares_x, shares_y : ndarray of float64 or None
-        Sum of all parts at each place.
+        Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
         Matched places of x and y, and the amount each match adds.
     """
@@ -219,7 +219,7 @@ class Found:
 
 
 def joined(founds: Sequence[Found]) -> Found:
-    """Return the parts of all `founds` together, which explain the sum of their values."""
+    """Return all parts of several values, as the parts of the sum of these values."""
     if len(founds) == 1:
         return founds[0]
     starts = np.cumsum([0] + [len(found.contributions) for found in founds]).tolist()
@@ -234,13 +234,13 @@ def joined(founds: Sequence[Found]) -> Found:
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of the shares that are not None; None if there are none or their lengths differ."""
+    """Return the sum of the arrays that are not None, or None if there are none or their lengths differ."""
     known = [s for s in shares if s is not None]
     return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Return (name, contribution, places in x, places in y) as parts; one place on both sides makes a link."""
+    """Convert (name, contribution, places in x, places in y) tuples to parts; single places in x and y are linked."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:

@@ -76,7 +76,7 @@ class Occurrences:
         return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
 
     def at(self, chosen: Places) -> Places:
-        """Return the distinct places of the chosen occurrences, ascending."""
+        """Return the distinct places of the occurrences with the numbers `chosen`, ascending."""
         runs = [self.places[self.offsets[o] : self.offsets[o + 1]] for o in chosen.tolist()]
         return np.unique(np.concatenate(runs)) if runs else NOWHERE
 
@@ -86,7 +86,7 @@ class Occurrences:
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:
-        """Return the amount at each place if occurrence o divides ``amounts[o]`` equally among its places."""
+        """Return the sum at each place (letter or node) if occurrence o divides ``amounts[o]`` among its places."""
         lengths = np.diff(self.offsets)
         each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
         return totals(self.places, each, self.n_places)
@@ -115,7 +115,7 @@ def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
 
 
 def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
-    """Return the parts of sum_o values[o] coefficients[o] over the occurrences o of x, one for each feature.
+    """Return one part for each feature of x: the sum of values[o] coefficients[o] over its occurrences o.
 
     If `y` is given, features also get places in y; the coefficients are then the counts in y times the weights.
     """
@@ -140,7 +140,7 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
 
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
-    """Return the parts of sum_f w_f c_f(x) c_f(y), one for each feature f; `weights` maps ids to w_f."""
+    """Return the parts w_f c_f(x) c_f(y) of all features f, c_f their counts; `weights` maps their ids to w_f."""
     found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
     shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
     return replace(found, shares_y=shares_y)
@@ -188,7 +188,7 @@ def text_of(letters: npt.NDArray) -> str:
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return k-mers with letters at ``positions[gap]`` after each start; like those of `ids_at`, ordered by gap."""
+    """Return k-mers as features, with letters at ``start + positions[gap]``, ordered by gap, then by start."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -198,7 +198,7 @@ def _at_starts(
 
 
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
-    """Return k-mers split into two halves, with every allowed gap between the halves."""
+    """Return k-mers read as two halves, with every allowed gap between the halves, as features."""
     half = kernel.k // 2
     letters = np.arange(kernel.k)
     positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
@@ -230,7 +230,7 @@ def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences
 
 
 def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:
-    """Return, for each k-mer of known letters, all k-mers that differ in at most `kernel.mismatches` letters."""
+    """Return, for each k-mer of the string, all k-mers of the alphabet within `kernel.mismatches` substitutions."""
     k, letters = kernel.k, kernel._letters()
     values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
     known = np.isin(values, letters)
@@ -252,7 +252,7 @@ def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrence
 
 
 def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occurrences:
-    """Return the k-mers of all lengths up to the degree, with their positions."""
+    """Return k-mers of all lengths up to the degree; one k-mer at two positions counts as two features."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     per_start = np.minimum(kernel.degree, n - np.arange(n))
@@ -285,7 +285,7 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One counting kernel of a (nested) sum.
+    """One kernel with explicit features inside a (nested) sum of kernels.
 
     `weight` is the weight of the kernel in the sum, `normed` the kernels whose norms divide its features, and `prefix`
     the text before the names of its features.
@@ -313,7 +313,7 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return (block, columns) for each counting kernel of a sum, or None if some kernel in it does not count."""
+    """Return (block, columns) for each kernel of a sum, or None if a kernel in it has no explicit features."""
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -332,7 +332,10 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
-    """Return the columns of a block among those of a sum; `columns` are those among the i-th kernel's own columns."""
+    """Return a function that maps the number of columns of a sum to (first column, number of columns) of a block.
+
+    The block belongs to the i-th kernel of the sum; `columns` does the same for the columns of that kernel.
+    """
 
     def of_sum(n: int) -> tuple[int, int]:
         widths = [(n + j) // n_parts for j in range(i + 1)]
@@ -353,7 +356,7 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return the coefficient sum_l alpha_l w_f c_f(l) over landmarks l, for each feature f in `ids`."""
+    """Return sum_l alpha_l w_f c_f(l) over landmarks l for each feature f in `ids`, of weight w_f and counts c_f."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
     return lookup(ids, *summed(counts.ids, amounts))

@@ -102,7 +102,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the colours of each node in all rounds as features; in round r they cover the nodes within r steps."""
+    """Return the colour of each node in each round as a feature that, in round r, covers the nodes within r steps."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
@@ -125,7 +125,7 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
 
 
 def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
-    """Return, for each number of steps below `rounds`, the nodes within as many steps of `v`, ascending."""
+    """Return the ascending nodes within r steps of node `v`, for r = 0, ..., `rounds` - 1."""
     reached = _distances(v, neighbours, rounds - 1)
     return [sorted(u for u, d in reached if d <= steps) for steps in range(rounds)]
 
@@ -143,7 +143,7 @@ def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int
 
 
 def _grown(label: str, children: list[str], marks: list[int]) -> str:
-    """Return a tree as text: the label of the root and, in brackets, its subtrees in alphabetical order."""
+    """Return a tree as text: the label of its root and, in parentheses, the subtrees in alphabetical order."""
     if not children or len(label) > _LONGEST_NAME:
         return label
     if marks:

@@ -152,12 +152,12 @@ def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int
 
 
 def against(classes: Any, winner: int, other: int) -> str:
-    """Return the title of a decision: for the winner against the other class."""
+    """Return the title of a decision, such as "for a against b"."""
     return f"for {classes[winner]!s} against {classes[other]!s}"
 
 
 def one_vs_one(classes: Any) -> str:
-    """Return the note that the decision is that of one machine; empty if there are only two classes."""
+    """Return the note that one of several one-vs-one machines decides; empty if there are only two classes."""
     return "" if len(classes) == 2 else "the decision is that of the machine for these two classes"
 
 
@@ -195,7 +195,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
-    """Return (A^T w, c . w) for an affine step that turns f into A f + c; `row` is the f of the object."""
+    """Return (A^T w, c . w) for an affine step that maps f to A f + c; `row` is the f of the object."""
     if isinstance(step, FeatureScaler):
         step = step.scaler_
     kind = type(step).__name__

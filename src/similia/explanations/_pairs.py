@@ -83,7 +83,7 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the single object of a collection; features of a user's kernel have no places."""
+    """Return the features of the single object in `objects`; those of a user's kernel get no places in the object."""
     found = None
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
@@ -213,7 +213,7 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
 
 
 def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:
-    """Return (function that finds the parts, exponent p, note); the parts add up to the distance to the power p."""
+    """Return (function that finds the parts, power, note); the parts add up to the distance to that power."""
     read = next((read for kinds, read in _READERS if isinstance(distance, kinds)), None)
     if read is None or (isinstance(distance, MMD) and distance.kernel not in ("match", "match_iso")):
         hint = "; with kernel='match' or 'match_iso' it can be explained" if isinstance(distance, MMD) else ""
@@ -228,7 +228,7 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
 
 
 def _key(batch: Any) -> tuple[int, bytes]:
-    """Return a sort key of an object, by which explanations of (x, y) and (y, x) use the same order."""
+    """Return a sort key of the object; the smaller one is read first, so (x, y) and (y, x) have equal parts."""
     values = getattr(batch, "values", np.empty(0))
     return len(values), np.ascontiguousarray(values).tobytes()
 
@@ -282,7 +282,7 @@ def _mismatches(distance: Hamming, X: StringBatch, Y: StringBatch, names: Names)
 
 
 def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return a part for each point and its nearest point in the other set; for `Hausdorff`, only one such pair."""
+    """Return a part for each point and its nearest point in the other set, if that pair adds to the distance."""
     A, B = comparable(X, Y)
     ground = cdist(dense(A.values), dense(B.values), _GROUND[distance.ground])
     there, back = ground.min(axis=1), ground.min(axis=0)
@@ -301,7 +301,10 @@ def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Fo
 
 
 def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return pairs (i, j, cost, set that seeks its nearest or "") as parts; the origin stands for an empty set."""
+    """Return pairs of points, given as (i, j, cost, name), as parts; an empty set is replaced by the origin.
+
+    The name is that of the set whose point seeks its nearest point in the other set, or "".
+    """
     m, n = int(X.lengths[0]), int(Y.lengths[0])
     parts: _Parts = []
     for i, j, cost, seeks in pairs:
@@ -315,7 +318,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return a part of d^p for each pair of points: mean over projections of mass moved times distance^p."""
+    """Return a part for each pair of points: mass moved times distance to the power p, averaged over projections."""
     A, B = comparable(X, Y)
     a, b = dense(A.values), dense(B.values)
     m, n = len(a), len(b)

@@ -65,7 +65,7 @@ def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 
 
 def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
-    """Return the steps under `ERP` or `TWE`, which charge for each deleted time point, as parts."""
+    """Return the steps of the cheapest alignment under `ERP` or `TWE`, which charge for deletions, as parts."""
     kind, nu, costs = distance._how(1.0)
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
@@ -167,7 +167,7 @@ def _found(
     both: bool = False,
     gone: str = "deleted",
 ) -> Found:
-    """Return steps as parts; if `both` (time warping), every step is a match, else only diagonal steps are."""
+    """Return steps as parts; if `both` (time warping), every step is a match, otherwise only diagonal ones."""
     parts: list[_Step] = []
     for i, j, move, cost in steps:
         if both or move == DIAGONAL:

@@ -105,7 +105,7 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return {number that `as_graphs` gives a text label: the label} for a graph; empty without text labels."""
+    """Return {number: text label} for the node labels of a graph, with the numbers that `as_graphs` gives them."""
     labels: Iterable[Any] = ()
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
@@ -172,7 +172,7 @@ def bonds_of(view: View) -> list[tuple[int, int, str]]:
 
 
 def _connected(members: set[int], near: list[dict[int, str]], along: str) -> list[list[int]]:
-    """Return the components of the atoms `members` connected by bonds of the kinds in `along`, each ascending."""
+    """Return the connected components of the atoms `members`, each sorted; only bonds of a kind in `along` connect."""
     seen: set[int] = set()
     pieces = []
     for start in sorted(members):

@@ -52,7 +52,7 @@ class Evaluator:
         Objects in an order of which every prefix is a fair sample.
     y : ndarray, shape (n,)
     partitions : list of ndarray of int64, shape (n,)
-        The fold of each object, in one or more partitions.
+        The fold of each object, in one or more partitions of the objects into folds.
     score : callable
         ``score(estimator, V, y)``: a scorer of scikit-learn.
     kept, answers : dict
@@ -112,7 +112,7 @@ class Evaluator:
         return self._cache.name(self.groups[group])
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
-        """Return the score of a candidate on the fold of each cell, or None if a score is missing."""
+        """Return the score on the fold of each cell (folds left out, fold to score), or None if a score is missing."""
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
@@ -194,7 +194,7 @@ class Evaluator:
 
 
 class Answers(BaseEstimator):
-    """Stand-in for a model whose predictions are known."""
+    """Stand-in for a model: an estimator that returns the predictions it was given."""
 
     def __init__(self, given: npt.NDArray) -> None:
         self.given = given
@@ -251,7 +251,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Cache of matrices for the first n objects, n the largest requested so far; the key says what computes one."""
+    """Caches a matrix for each kernel, distance or feature map, over the largest number of first objects requested."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -307,7 +307,7 @@ class Cache:
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
-    """Return the function that computes, from objects, the matrix that all folds look up."""
+    """Return the function that computes, from objects, the matrix in which all folds look up values of a step."""
     if isinstance(step, KernelFeatures):
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):

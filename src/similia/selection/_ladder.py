@@ -90,7 +90,7 @@ class Group:
 
     @property
     def pairwise(self) -> bool:
-        """Return whether the time of the work that folds share is taken to grow with the number of pairs."""
+        """Return whether the work that folds share compares pairs of objects, so that its time grows as n^2."""
         return self.slow or self.partners is not None
 
     def named(self, learner: int) -> str:
@@ -103,9 +103,9 @@ class Group:
 
 
 def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = ()) -> list[Group]:
-    """Return the candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
+    """Return groups of candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
 
-    Candidates with the user's `own` kernels and distances come first; the kind "objects" has no others.
+    Groups with the user's `own` kernels and distances come first; the kind "objects" has no other groups.
     """
     groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
     parts = _Parts(task == "classification", seed)
@@ -167,7 +167,7 @@ class _Parts:
         return Group(name, steps, self.scaled_linear(), slow=False, partners=n, family="D2KE", cost=cost)
 
     def around(self, distance: Any) -> Iterator[Group]:
-        """Yield nearest neighbours and D2KE on training objects; both read one matrix of distances."""
+        """Yield nearest neighbours, and D2KE with distances to training objects; both read one distance matrix."""
         yield self.nearest(distance)
         for gamma in ("median", "4*median"):
             yield self.random(distance, Representatives(), gamma)
@@ -229,7 +229,7 @@ class _Parts:
 
 
 def _alone(learners: Mapping[str, Any]) -> Learners:
-    """Return {name: learner} as (name, steps) pairs whose only step is the learner."""
+    """Convert {name: learner} to a tuple of (name, steps), where the only step is the learner."""
     return tuple((name, (("learner", learner),)) for name, learner in learners.items())
 
 

@@ -58,7 +58,7 @@ class Rung(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Learners of one group (embedding) that are tried together."""
+    """Learners on one embedding (`group`) that are tried together; `learners` are their indices in the group."""
 
     group: int
     learners: tuple[int, ...]
@@ -69,7 +69,7 @@ class Unit(NamedTuple):
 
 
 def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
-    """Return the rungs for `n` objects; their sizes grow from `first` to `last` (or to `n`, if smaller)."""
+    """Return the rounds of halving for `n` objects; sizes grow from `first` to `last` (or to `n`, if smaller)."""
     sizes, last = [], min(n, max(first, last))
     size = float(first)
     while size * 1.5 < last:
@@ -85,7 +85,7 @@ class View:
     """The scores that a choice may use: on all folds, or on all folds but the outer fold `hidden`.
 
     If `refits`, models are fitted without the hidden fold; otherwise only the scores on it are left out. `tables` holds
-    a table for each rung: the scores of its candidates.
+    a table for each rung (round of halving): the scores of its candidates.
     """
 
     hidden: int | None = None
@@ -93,7 +93,7 @@ class View:
     tables: list[Table] = field(default_factory=list)
 
     def cells(self, rung: Rung, folds: int) -> list[tuple[Left, int]]:
-        """Return ((partition, folds left out of training), fold to score) for each score of a candidate."""
+        """Return a cell, ((partition, folds left out of training), fold to score), for each score of a candidate."""
         partitions = range(rung.partitions if self.hidden is None else 1)
         apart = frozenset({self.hidden}) if self.hidden is not None and self.refits else frozenset()
         scored = [fold for fold in range(folds) if fold != self.hidden]
@@ -104,8 +104,8 @@ class View:
 class Search:
     """Chooses a candidate by successive halving, on all folds and, for the estimate, without each fold.
 
-    `steps` are the rungs, `n_full` is the number of objects of the final fit, and `voters` the maximum number of
-    candidates that vote. ``report(view, rung)`` is called after each group.
+    `steps` are the rounds of halving, `n_full` is the number of objects of the final fit, and `voters` the maximum
+    number of candidates that vote. ``report(view, rung)`` is called after each group.
     """
 
     evaluator: Evaluator
@@ -128,7 +128,7 @@ class Search:
         return bool({OUT_OF_TIME, TOO_SLOW} & {*self.out.values()})
 
     def search(self) -> None:
-        """Run the search on all folds and fill ``main.tables``, a table for each rung, even if interrupted."""
+        """Search on all folds; ``main.tables`` gets a table of scores for each round, even after an interruption."""
         early = len({group.family or group.name for group in self._groups})  # as many units: the first of each family
 
         def share(r: int, i: int) -> float:
@@ -149,7 +149,7 @@ class Search:
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rungs; return (rung, unit) for each unit not run. Unit i of rung r may take `left(r, i)` seconds."""
+        """Run all rounds; return (round, unit) for each unit left out. Unit i of round r has `left(r, i)` seconds."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -174,18 +174,18 @@ class Search:
         return self.budget.left() - (self._final(self._affordable(self.main)[0]) if any(self.main.tables) else 0.0)
 
     def _counts(self, unit: Unit, r: int) -> bool:
-        """Return whether scores of a unit on rung `r` can change the choice; if not, mark it as out of time."""
+        """Return whether scores of a unit in round `r` can change the choice; if not, mark the unit as out of time."""
         counts = self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)
         if not counts:
             self.out |= dict.fromkeys(unit.candidates, OUT_OF_TIME)
         return counts
 
     def _decides(self, r: int) -> bool:
-        """Return whether rung `r` has scored the best candidate of the rung before, or one nearly as good."""
+        """Return whether round `r` has scored the best candidate of the round before, or one nearly as good."""
         return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
     def _fast(self, table: Table) -> Table:
-        """Return the table without the candidates whose final fit would take too long."""
+        """Return a table of scores without the candidates whose final fit would take too long."""
         return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
 
     def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
@@ -195,7 +195,7 @@ class Search:
         return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
 
     def _climb(self, unit: Unit, start: int) -> None:
-        """Try a unit that waited on rung `start`; its learners climb to higher rungs while they survive."""
+        """Try a unit that had no time in round `start`; its learners enter later rounds while they survive."""
         units = [unit]
         for r in range(start, len(self.steps)):
             rung = self.steps[r]
@@ -213,13 +213,13 @@ class Search:
             units = [Unit(unit.group, part) for part in parts if part]
 
     def _next(self, table: Table, rung: Rung) -> list[Unit]:
-        """Return the units for the next rung: the first unit of each surviving embedding, then their other units."""
+        """Return the units for the next round: the first unit of each surviving embedding, then the other units."""
         alive = self._alive(table, rung)
         learners = {g: [i for i in self._groups[g].turns or kept if i in kept] for g, kept in alive.items()}
         return turns(learners, self._groups)
 
     def _alive(self, table: Table, rung: Rung) -> dict[int, list[int]]:
-        """Return the learners that survive a rung, as {group: learners}."""
+        """Return the learners that survive a round of halving, as {group: learners}."""
         return survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
 
     @property
@@ -246,13 +246,13 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Choose by the scores on the other folds, without new fits; return the score on `fold` (None if unknown)."""
+        """Choose by the scores on the other folds; return the known score of the choice on `fold`, or None."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
 
     def _single(self) -> list[tuple[Rung, Table]]:
-        """Return (rung, table) for each completed rung that uses a single partition into folds."""
+        """Return (rung, table of scores) for each completed round that uses a single partition into folds."""
         rungs = zip(self.steps, self.main.tables, strict=False)
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
@@ -293,7 +293,7 @@ class Search:
         return (best,) if scores is None or scores.mean() <= table[best].mean() else tuple(voters)
 
     def voted(self, voters: Sequence[Candidate], r: int) -> npt.NDArray:
-        """Return the scores of a vote of `voters` on rung `r` of the main search, one for each held-out fold."""
+        """Return the scores of a vote of `voters` in round `r` of the main search, one for each held-out fold."""
         scores = self._joined_scores(voters, self.steps[r].n, self.main.cells(self.steps[r], self.folds))
         assert scores is not None  # otherwise it would not be chosen
         return scores
@@ -301,7 +301,7 @@ class Search:
     def _joined_scores(
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
-        """Return the score of a vote on the fold of each cell, or None if a voter was not scored there."""
+        """Return the score of a vote on the fold of each cell (see `View.cells`), or None if an answer is missing."""
         evaluator = self.evaluator
         if len(voters) == 1:
             return evaluator.scores(*voters[0], n, cells)
@@ -317,7 +317,7 @@ class Search:
         return np.array(scores)
 
     def _run(self, view: View, g: int, learners: Sequence[int], rung: Rung, table: Table) -> None:
-        """Score learners of group `g` on a rung, and enter the scores into `table`, that of the rung."""
+        """Score learners of group `g` in a round of halving, and enter the scores into the `table` of the round."""
         cells = view.cells(rung, self.folds)
         left = list(dict.fromkeys(left for left, _ in cells))
         held = self.evaluator.holds(g, rung.n)
@@ -333,7 +333,7 @@ class Search:
         self.report(view, rung)
 
     def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
-        """Record what a unit took on a rung: seconds of work that folds share (None if cached), and of one fit."""
+        """Record the seconds that a unit took for work that folds share (None if cached), and for one fit."""
         if shared is not None:
             self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
         self.costs.note(self._work(unit), rung.n, fit)
@@ -353,7 +353,7 @@ class Search:
         return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
 
     def _expected(self, unit: Unit, rung: Rung) -> float:
-        """Return the seconds that a unit is expected to take on a rung."""
+        """Return the seconds that a unit is expected to take in a round of halving."""
         g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
         seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
         if not self.evaluator.holds(g, rung.n):
@@ -409,7 +409,7 @@ class Search:
         return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
     def best(self, view: View) -> tuple[Candidate, int]:
-        """Return (candidate, rung): the best candidate of a view, and the number of the deciding rung.
+        """Return (candidate, r): the best candidate of a view, and the number of the round that decides.
 
         Candidates whose final fit would take too long are chosen only if there are no others.
         """
@@ -425,7 +425,7 @@ class Search:
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
     def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
-        """Return (candidate, rung): the best candidate of the tables, and the number of the deciding rung."""
+        """Return (candidate, r): the best candidate of the tables, and the number of the round that decides."""
         known = [r for r, table in enumerate(tables) if table]
         if not known:
             raise ValueError("no candidate could be fitted")
@@ -435,7 +435,7 @@ class Search:
         return chosen(tables[: known[last] + 1], self.evaluator), known[last]
 
     def _leader(self, table: Table) -> Candidate:
-        """Return the best candidate of a table, leaving out those that failed on a later rung."""
+        """Return the best candidate of a table, leaving out those that failed in a later round."""
         failed = self.evaluator.failed
         sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
         return max(sound, key=lambda c: table[c].mean())
@@ -462,7 +462,7 @@ class Search:
 
 
 def first_units(groups: Sequence[Group]) -> list[Unit]:
-    """Return the units of the first rung in order: the cheapest group of each family, then the others by cost.
+    """Return the units of the first round in order: the cheapest group of each family, then the others by cost.
 
     Expensive groups that are not the first of their family come after all learners of the others.
     """
@@ -478,7 +478,7 @@ def first_units(groups: Sequence[Group]) -> list[Unit]:
 
 
 def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
-    """Return the units of {group: learners}: the first unit of each group, then the second ones, and so on."""
+    """Split {group: learners} into units; return the first unit of each group, then the second ones, and so on."""
     units: list[tuple[int, Unit]] = []
     for g, given in learners.items():
         parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
@@ -489,7 +489,7 @@ def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> lis
 def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
     """Return the surviving learners as {group: learners}, the best group first.
 
-    `last` tells that the rung has all objects of the search; before that, candidates may be slightly further behind.
+    `last` says that all objects of the search were used; otherwise candidates may be slightly further behind the best.
     """
     slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
     ranked = [*tops]
@@ -523,7 +523,7 @@ def noise(scores: npt.NDArray, folds: int) -> float:
 def chosen(tables: list[Table], evaluator: Evaluator) -> Candidate:
     """Return the best candidate of the last nonempty table, but never one worse than nearest neighbours.
 
-    Candidates are compared with nearest neighbours on the last rung that had time for nearest neighbours. Ties in the
+    Candidates are compared with nearest neighbours in the last round that had time for nearest neighbours. Ties in the
     mean score, common on few and easy objects, are broken by the mean over all learners of the embedding, then by the
     order of the candidates.
     """

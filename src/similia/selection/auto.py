@@ -134,7 +134,7 @@ class _Auto(BaseEstimator):
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to other objects, such as all of them after scoring a held-out part.
+        """Fit the chosen pipeline to other objects, such as all objects once a held-out part has been scored.
 
         The scores and results of `fit` are kept.
 
@@ -195,7 +195,7 @@ class _Auto(BaseEstimator):
         return self._winner[:-1].transform(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score of the predictions, by `scoring`.
+        """Return the score of the predictions for `X`, measured by `scoring`.
 
         Parameters
         ----------
@@ -214,8 +214,8 @@ class _Auto(BaseEstimator):
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It tries kernels, distances, embeddings and learners of all five systems. The chosen pipeline never scores below
-    nearest neighbours in cross-validation.
+    It tries kernels, distances, embeddings and learners of all kinds that similia has. The chosen pipeline never scores
+    below nearest neighbours in cross-validation.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ clock = time.monotonic  # tests replace it
 
 @dataclass
 class Budget:
-    """A number of seconds that start with the creation of this object; None means no limit."""
+    """A time budget that begins with the creation of this object; `seconds` is None for no limit."""
 
     seconds: float | None
     start: float = field(default_factory=lambda: clock())
@@ -34,7 +34,7 @@ class Budget:
         self.start += clock() - begin
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds left of the first `share` of the budget; negative once that share is spent."""
+        """Return `share` times the budget minus the seconds spent (may be negative); infinite without a limit."""
         return float("inf") if self.seconds is None else share * self.seconds - self.spent
 
 

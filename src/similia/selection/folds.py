@@ -86,14 +86,14 @@ def _shown(label: Any) -> str:
 
 
 class Order(NamedTuple):
-    """An order of which every prefix is a fair sample: positions of objects, and the fold of each of them."""
+    """Positions of objects, in an order of which every prefix is a fair sample, and the folds in that order."""
 
     objects: Index
     fold: Index
 
 
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
-    """Return a random order; for classes, `folds` objects of each class come first, then the rest in proportion.
+    """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
     With `groups` (the number of each object's group, from 0), the first objects of all groups are ordered in this way;
     the fold of each is the fold of its whole group. The second objects of all groups follow, and so on.
@@ -177,7 +177,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
 
 
 def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
-    """Raise if a given kernel behaves as a distance on the first objects."""
+    """Raise if a kernel of the user behaves as a distance on the first eight objects."""
     some = take(X, np.arange(min(_LOOKED_AT, n_objects(X))))
     for i, compare in enumerate(own):
         if isinstance(compare, Kernel):
