@@ -40,7 +40,7 @@ class ScaledDistance(Distance):
         raise NotImplementedError
 
     def _find(self, A: Any, B: Any, pairs: Pairs | None, shift: int) -> Array:
-        """Return distances of objects already divided by 2**shift: of the index pairs `pairs`, or of all pairs if None."""
+        """Return distances of objects already divided by 2**shift: of the index pairs `pairs`, or of all pairs."""
         raise NotImplementedError
 
     def _degree(self) -> int:

@@ -184,7 +184,7 @@ class MMD(Distance):
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return three arrays of kernel sums: over samples of each pair of graphs, within each of A, within each of B."""
+        """Return three arrays of kernel sums over samples: of pairs of graphs, within each of A, within each of B."""
         if self.kernel == "optical":
             # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
