@@ -58,7 +58,7 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the
-      message says so); `fit` raises ``ValueError`` if the number of targets is not that of objects;
+      message says so); `fit` raises ``ValueError`` if there are fewer targets than objects;
     - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends on that object alone;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
     - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results; classes of
@@ -137,7 +137,7 @@ def check_fit(case: Case) -> None:
             case.fresh().fit_transform(case.X, case.y)
     after = estimator.get_params()
     for name in before:
-        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # its way
+        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # fitted in place
         same = in_place or (after.get(name) is before[name] and _digest(after[name]) == digests[name])
         _require(
             same, f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_"
@@ -168,7 +168,7 @@ def check_empty(case: Case) -> None:
         with _refused("empty", method, "of no objects", ValueError, said):
             found = getattr(case.fitted, method)(none)
             if case.objects is None and n_objects(found[0] if isinstance(found, tuple) else found) == 0:
-                raise ValueError("empty")  # no rows for no rows is as good as the error
+                raise ValueError("empty")  # an empty result of an empty table is as good as the error
 
 
 def check_labels(case: Case) -> None:

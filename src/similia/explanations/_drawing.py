@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _ROUNDS = 60
 MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
 _FOR, _AGAINST, GREY = (0, 114, 178), (213, 94, 0), "#9a9a9a"  # Okabe & Ito, "Color universal design", 2008
-_PIXELS = 24.0  # for each unit of RDKit's coordinates; a bond has 1.5 units
+_PIXELS = 24.0  # pixels per unit of RDKit's coordinates; a bond is 1.5 units long
 Floats = npt.NDArray[np.float64]
 
 
@@ -65,7 +65,7 @@ def positions(n: int, arcs: npt.NDArray[np.int64]) -> Floats:
     weights = np.ones(arcs.shape[1])
     D = shortest_path(csr_array((weights, (arcs[0], arcs[1])), shape=(n, n)), directed=False, unweighted=True)
     reach = D[np.isfinite(D)].max()
-    D[~np.isfinite(D)] = reach + 2  # draws components side by side
+    D[~np.isfinite(D)] = reach + 2  # so that components are drawn side by side
     P = _scaled(D)
     with np.errstate(divide="ignore"):
         W = np.where(D > 0, 1.0 / D**2, 0.0)

@@ -17,7 +17,7 @@ _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_RUNS = 4
-MOST_GROUPS = 8  # maximum number of substructures listed
+MOST_GROUPS = 8  # maximum number of substructures that are listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
 
 

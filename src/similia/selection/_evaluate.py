@@ -34,7 +34,7 @@ from similia.similarity import Distance
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles
 _CLEARLY = 0.1  # share of the available time: work expected to take less is not measured further
 _SPARSE = 0.3  # above this share of nonzero weights a dense array is smaller or faster
-_SHARE = 0.5  # of the working memory, for cached matrices
+_SHARE = 0.5  # share of the working memory for cached matrices
 # liblinear's dual solver draws from one generator per process, so fits at the same time would disturb each other.
 _LIBLINEAR = Lock()
 Left = tuple[int, frozenset[int]]  # number of a partition into folds, and the folds left out of training
@@ -134,7 +134,7 @@ class Evaluator:
                     self._cache.compute(one, X)
                 else:
                     fitted(one.pipeline(learner), X, y)
-            except Exception:  # reported on its rung
+            except Exception:  # the error is reported when the group is scored
                 return
             seconds = budget.clock() - start
             if n == _PROBED[0]:
@@ -207,7 +207,7 @@ def scores_answers(score: Score, y: npt.NDArray) -> bool:
     """Return whether a scorer needs only predictions, so that a vote of several models can be scored."""
     try:
         return bool(np.isfinite(score(Answers(y), None, y)))
-    except Exception:  # it asks for probabilities, or for the model
+    except Exception:  # the scorer asks for probabilities, or for the model
         return False
 
 

@@ -39,13 +39,13 @@ from similia.similarity import Distance, Kernel, name_of
 Steps = tuple[tuple[str, Any], ...]
 Learners = tuple[tuple[str, Steps], ...]
 
-_COLUMNS = 2**18  # of hashed features: a linear model keeps 2 MB of weights per class
+_COLUMNS = 2**18  # number of hashed features: a linear model keeps 2 MB of weights per class
 _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
 _CS, _RBF_CS, _SCALED_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0), (0.001, 0.01, 0.1)
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks by cost, DEAR the highest; 0 for explicit features and vectors
-_TOLERANCE = 0.1  # of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
+_TOLERANCE = 0.1  # tolerance of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
 _ALPHAS = (1.0, 30.0, 1000.0)
 _LONGEST = 48  # maximum characters of a name; a sum lists several
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
@@ -246,7 +246,7 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     for kernel in (spectra, k.Spectrum(k=3, normalize=True), k.Spectrum(k=5, normalize=True)):
         yield parts.features(kernel)
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
-        cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # a and A
+        cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
     yield parts.features(gappy)
     kernels = [spectra, gappy]

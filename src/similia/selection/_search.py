@@ -339,7 +339,7 @@ class Search:
         self.costs.note(self._work(unit), rung.n, fit)
         for learner in unit.learners:
             took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
-            if took:  # no failure
+            if took:  # none if the learner failed
                 alone = median(took)  # robust if one fold waits for a busy machine or a compiler
                 self.costs.note((_FINAL, unit.group, learner), rung.n - rung.n // self.folds, alone)
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
@@ -466,7 +466,7 @@ def first_units(groups: Sequence[Group]) -> list[Unit]:
 
     Expensive groups that are not the first of their family come after all learners of the others.
     """
-    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the ladder
+    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the list
     firsts: dict[str, int] = {}
     for g in by_cost:
         firsts.setdefault(groups[g].family or groups[g].name, g)
@@ -497,7 +497,7 @@ def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> 
     kept = [g for g in ranked[:most] if near(table, tops[g], tops[ranked[0]], folds, slack)]
     floors = [g for g in ranked if evaluator.groups[g].floor]
     if floors and not set(floors) & set(kept):
-        kept.insert(1, floors[0])  # early, before time runs out
+        kept.insert(1, floors[0])  # near the front, before time runs out
     return {g: [i for h, i in table if h == g and near(table, (g, i), tops[g], folds, slack)] for g in kept}
 
 

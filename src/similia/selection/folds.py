@@ -34,7 +34,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         i = int(np.argmax(missing))
         raise BadValue(i, f"is {y[i]}", "a label or a finite number", "leave that object out", collection="y")
     if task == "regression":
-        task_of(y, task)  # raises if one is no number
+        task_of(y, task)  # raises if a target is not a number
         numbers = as_numbers(y)
         assert numbers is not None
         if numbers.min() == numbers.max():

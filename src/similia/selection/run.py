@@ -35,8 +35,8 @@ _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
 _FIRST = 300
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
-# Factor by which an estimated accuracy varies more than one of as many independent answers, because models of different
-# folds share objects. Simulated on 20 to 80 objects. The key tells whether the search was repeated for every fold.
+# Factor by which the variance of an estimated accuracy exceeds that of as many independent answers, because models of
+# different folds share objects. Simulated on 20 to 80 objects. The key: whether the search was repeated for every fold.
 _WIDER = {False: 2.25, True: 1.5}
 
 _compiled: set[str] = set()  # kinds of objects compiled in this process
@@ -188,7 +188,7 @@ class Run:
                 state = "chosen" if len(choice) == 1 else "votes"
             seconds = self.search.fit_seconds.get((g, i, n), math.nan)
             rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state, scores, seconds, n))
-        rows.sort(key=lambda row: row["state"] != "chosen")  # stable
+        rows.sort(key=lambda row: row["state"] != "chosen")  # stable sort: the others keep their order
         if len(choice) > 1:
             r = ranked[choice[0]][0]
             seconds = sum(row["mean_fit_time"] for row in rows if row["state"] == "votes")
