@@ -137,7 +137,7 @@ def check_fit(case: Case) -> None:
             case.fresh().fit_transform(case.X, case.y)
     after = estimator.get_params()
     for name in before:
-        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # fitted in place
+        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # by design
         same = in_place or (after.get(name) is before[name] and _digest(after[name]) == digests[name])
         _require(
             same, f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_"
