@@ -4,9 +4,9 @@ A formula is a sum of terms, each a constant times a product of sizes: n objects
 compared with s landmarks (or random objects) and become codes of b bits:
 
 ====== ==========================================================================================================
-embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their values with the
-       landmarks, the product with the components; s L^2 if two objects of the data are aligned, L^2 if a graph is
-       walked from each node; the length of random objects does not grow with the data
+embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their kernel values with the
+       landmarks, the product with the components; s L^2 instead of s L if data objects are aligned with each other,
+       and L^2 if a graph is walked from each node; random objects have a length that does not depend on L
 fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; random objects: 1 + L + s;
        for a given encoder: the m objects that it is fitted to
 signs  calls + n (1 + s + s b)

@@ -45,6 +45,7 @@ class Plan:
     length : float
         Mean number of letters, nodes, points or numbers of an object.
     method : str
+        How bits are made.
     size : int or None
         Number of landmarks or random objects; None if an encoder was given.
     bits, cores : int
@@ -59,6 +60,7 @@ class Plan:
     formulas : dict of str to str
         Formulas of the seconds on the cores of this machine.
     assumptions : list of str
+        Sentences about how the numbers were obtained.
     costs : Costs
         The measurements; pass them to another plan of the same kind of run to avoid measuring again.
     """

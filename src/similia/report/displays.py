@@ -91,7 +91,7 @@ def line(i: int) -> dict[str, Any]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EmbeddingDisplay(Display):
-    """A map of an embedding: two coordinates of each object, classes by colour and marker.
+    """A map of an embedding, with two coordinates for each object and a colour and marker for each class.
 
     Parameters
     ----------
