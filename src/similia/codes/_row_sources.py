@@ -111,7 +111,8 @@ class DistributedRows(RowSource):
             yield self._rows(rows)
 
     def take(self, indices: Indices) -> Iterator[Any]:
-        step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)  # blocks recompute parts
+        # in large steps, because each `take` computes the parts of the collection that it reads again
+        step = self._step * max(1, rows_per_block(int(4 * self.row_bytes)) // self._step)
         for start in range(0, len(indices), step):
             rows = self._rows(self._X.take(indices[start : start + step]))
             for first in range(0, rows.shape[0], self._step):  # cut as for arrays: same order of sums

@@ -83,7 +83,7 @@ class GeneralizedNystroemPCA(Transformer):
     sample_indices_ : ndarray of int64, shape (n_sampled,)
         Sorted positions of the sampled rows; with ``sampling="norm"``, a position may occur more than once.
     feature_indices_ : ndarray of int64
-        Sorted positions of the sampled features; likewise.
+        Sorted positions of the sampled features; they may repeat likewise.
     n_features_in_ : int
         Number of features seen in `fit`.
     n_samples_seen_ : int

@@ -1,7 +1,7 @@
 """Graphs to hypervectors through the ranks of their nodes.
 
 PageRank ranks the nodes of a graph. The node of rank r gets the random vector v(r), the same in all graphs. An edge is
-encoded as the product of the vectors of its two nodes, and a graph as the bundle (majority) of its edges:
+encoded as the product of the vectors of its two nodes, and a graph as the bitwise majority of its edge vectors:
 
     code(G) = sign( sum over edges {u, w} of v(rank(u)) * v(rank(w)) )
 

@@ -2,7 +2,7 @@
 
 The range of a feature is divided into L levels; the similarity of level vectors falls with their distance
 (`hypervectors.level`). Each feature j has a random role vector r_j, and the code of a row is the bundle of its numbers,
-each bound to the role of its feature:
+each bound to (multiplied by) the role of its feature:
 
     code(x) = sign( sum_j r_j * level(x_j) ),    similarity(level a, level b) = 1 - |a - b| / (L - 1).
 

@@ -5,7 +5,7 @@ Each letter a has a random vector v(a); rho is the cyclic shift by one position.
     multiply:  v(a_0) * rho v(a_1) * ... * rho^(n-1) v(a_(n-1))            (Joshi, Halseth and Kanerva 2017)
     add:       majority of v(a_0), rho v(a_1), ..., rho^(n-1) v(a_(n-1))   (Imani et al. 2018)
 
-and a string is encoded as the bundle (the sum or the majority) of its n-grams. Under `multiply`, distinct n-grams are
+and a string is encoded as the sum or bitwise majority of its n-gram vectors. Under `multiply`, distinct n-grams are
 nearly orthogonal, and the inner product of two strings approximates the spectrum kernel. Under `add`, n-grams that
 share letters at the same positions are similar.
 

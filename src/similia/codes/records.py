@@ -1,7 +1,7 @@
 """Records to hypervectors: one code for, say, a graph, a string and some numbers together.
 
-A record has columns, each with its own encoder. The code of each column is bound to a random role vector, and these
-products are bundled:
+A record has columns, each with its own encoder. The code of each column is multiplied by a random role vector, and the
+products are bundled (added, and their signs taken):
 
     code(record) = sign( sum over columns c of role(c) * code_c(record) )
 

@@ -1,6 +1,7 @@
 """Vectors to packed bits by the signs of random projections: bits of x and y agree with probability 1 - angle / pi.
 
-A bit of the code of x is sign(p . x), with sign(0) = +1, for a random direction p (Charikar 2002); NysHD ends with it.
+A bit of the code of x is sign(p . x), with sign(0) = +1, for a random direction p (Charikar 2002). Such bits are the
+last step of NysHD.
 `codes.kernel_from_codes` estimates cosines from the bits.
 
 **Dense directions.** A sum of floats depends on the order of its terms. BLAS changes this order with the shape of a

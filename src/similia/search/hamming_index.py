@@ -44,8 +44,8 @@ class HammingIndex(BaseEstimator):
     A method that raises leaves the index unchanged.
 
     - ``"exact"`` compares every code.
-    - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares those in the `n_probes` cells with
-      the nearest centres.
+    - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares the codes in the `n_probes` cells
+      whose centres are nearest to the query.
     - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest 64 (or 2 k) codes on its walk. One
       thread builds the graph, so it is always the same.
     - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares the query with the
@@ -76,7 +76,7 @@ class HammingIndex(BaseEstimator):
         How to search.
     n_lists : int, optional
         Number of cells of ``"ivf"``; by default the square root of the number of codes, which balances the cost of
-        finding cells and of searching one. At most the number of codes in `fit`.
+        finding cells and of searching one. At most as many cells as codes in `fit` are made.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
     n_links : int, default=32
@@ -128,7 +128,7 @@ class HammingIndex(BaseEstimator):
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits. They are copied, unless the array is read-only (such as a memory map): it is searched in place.
+            Packed bits. They are copied, but a read-only array, such as a memory map, is searched in place.
         ids : int array of shape (n,), optional
             Distinct, >= 0; by default 0 to n - 1.
         """
@@ -243,12 +243,12 @@ class HammingIndex(BaseEstimator):
         return self._rows.ids()[~self._rows.dead]
 
     def reconstruct(self, ids: Any = None) -> Codes:
-        """Return copies of codes, shape (n, n_bits // 8).
+        """Return copies of the stored codes, shape (n, n_bits // 8).
 
         Parameters
         ----------
         ids : int array of shape (n,), optional
-            Distinct ids in the index; by default all ids, in the order of `ids`.
+            Distinct ids in the index; by default all ids, in the order of the property `ids`.
         """
         self._check_fitted()
         with lock_of(self).writing():  # a lookup may sort the ids

@@ -87,8 +87,8 @@ class SearchFolder:
         Raises
         ------
         ValueError
-            If the folder holds anything but the remains of a killed `create`, or the search holds something that a
-            model file may not contain.
+            If the folder holds anything else than the remains of a killed `create`, or the search holds something that
+            a model file may not contain.
         """
         check_is_fitted(search, "encoder_")
         folder = as_path(folder, "folder")

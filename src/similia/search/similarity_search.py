@@ -285,7 +285,7 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         X : collection of q objects
-            Queries; with a hundred, the standard error is a few percent.
+            Queries; with a hundred queries, the standard error is a few percent.
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
