@@ -110,7 +110,7 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
-    before[: LANES * n] = 0.0  # the first row reads it and adds infinity
+    before[: LANES * n] = 0.0  # any finite value: the first row adds infinity to it
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
     for i in range(m):

@@ -65,7 +65,7 @@ class _NearestPoints(ScaledDistance):
         if pairs is not None:
             return self._find_pairs(A, B, *pairs)
         out = np.empty((len(A), len(B)), B.values.dtype)
-        # One instruction computes the distances of 16 points of the first collection: the one with larger sets.
+        # An instruction computes distances of 16 points of the first collection, so the one with larger sets is first.
         if A is not B and len(A.values) * len(B) < len(B.values) * len(A):
             self._fill(B, A, out.T, same=False)
         else:

@@ -26,7 +26,7 @@ from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows
 
 _FEW = 512  # up to so many values, summing the series is faster than building a table
 _ROUNDING = 1e-9  # by how much a versine may lie outside [0, 2]
-_LEAST_CONTRAST, _MOST_SLOPE = 1e-8, 1e5  # below and above them, the kernel is useless
+_LEAST_CONTRAST, _MOST_SLOPE = 1e-8, 1e5  # with a smaller contrast or a larger slope, the kernel is useless
 _NOTHING = 1e-12  # kernel values up to this one count as 0
 _SEARCHED = (0.25, 64.0)  # contrasts worth trying
 
