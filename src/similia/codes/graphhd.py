@@ -51,7 +51,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode graphs as bundles of edges between ranked nodes (GraphHD).
+    """Encode graphs as bundles (sums or majorities) of the vectors of edges between ranked nodes (GraphHD).
 
     Parameters
     ----------

@@ -98,8 +98,8 @@ class LevelEncoder(RangeEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     low, high : float or array of shape (n_features,), optional
-        Values of the first and the last level; by default the smallest and largest number of each feature in `fit`.
-        Numbers outside the range are encoded as the nearer end.
+        Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
+        in `fit`. Numbers outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the vectors of a row's features as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
@@ -152,7 +152,7 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn ranges that were not given; draw levels and roles.
+        """Learn the ranges that `low` and `high` do not give; draw levels and roles.
 
         Parameters
         ----------

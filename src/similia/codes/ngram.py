@@ -39,7 +39,7 @@ from similia.objects.sequences import runs
 
 @state(n=count(least=1), binding=one_of("multiply", "add"))
 class NGramEncoder(SeededEncoder):
-    """Encode strings as bundles of bound n-grams.
+    """Encode strings as bundles (sums or majorities) of the vectors of their n-grams.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class NGramEncoder(SeededEncoder):
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
         How to combine the shifted letter vectors of an n-gram: by product, or by majority. For even `n`, a majority
-        may be a tie; the vector that breaks ties between n-grams breaks it too.
+        may be a tie, which the tie-breaking vector of the output decides too.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None

@@ -49,7 +49,7 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 
 @state(n=optional(count(least=1)))
 class SequenceEncoder(RangeEncoder):
-    """Encode time series as bundles of shifted level vectors.
+    """Encode time series as bundles (sums or majorities) of shifted level vectors.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class SequenceEncoder(RangeEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8. Times that differ by a multiple of `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
-        Values of the first and the last level; by default the smallest and largest value of each channel in `fit`.
-        Values outside the range are encoded as the nearer end.
+        Values that the first and the last level stand for; by default the smallest and largest value of each channel
+        in `fit`. Values outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the bound vectors as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
@@ -123,7 +123,7 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn ranges that were not given; draw levels and roles.
+        """Learn the ranges that `low` and `high` do not give; draw levels and roles.
 
         Parameters
         ----------

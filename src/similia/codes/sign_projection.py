@@ -132,7 +132,7 @@ class SignRandomProjection(SignEncoder):
     row_length_ : float or None
         Euclidean length to which rows are scaled before rounding, so that sums are exact in float32.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
-        Random signs that precede the Hadamard products; None unless directions are structured and features exceed 128.
+        Random signs that precede the Hadamard products; None unless directions are structured, with over 128 features.
 
     Notes
     -----
