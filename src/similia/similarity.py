@@ -36,14 +36,17 @@ from similia.core.state import state
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.objects.tables import objects_in
+from similia.objects.tables import objects_in, without_none
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
 _FEW_OF_A_PART = 20  # objects: a smaller part says nothing about the whole
 _QUOTED = 100  # letters quoted of another library's error
-_WRAPPERS = {"kernel": "similia.pairwise(f)", "distance": "similia.distances.FromFunction(f)"}
+_WRAPPERS = {
+    "kernel": "similia.pairwise(f) (a distance, which is 0 for equal objects, with similia.distances.FromFunction(f))",
+    "distance": "similia.distances.FromFunction(f)",
+}
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
 
 
@@ -62,7 +65,7 @@ class Kernel(BaseEstimator):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the memory layout this kernel works on; `X` itself if the kernel takes any objects."""
-        return objects_in(X)
+        return without_none(objects_in(X))
 
     def _compared(self, X: Any) -> dict[str, str]:
         """Return which properties of the objects are compared, by name; {} if all objects are compared alike."""
@@ -81,7 +84,7 @@ class Distance(BaseEstimator):
 
     def as_objects(self, X: Any) -> Any:
         """Return `X` in the memory layout this distance works on."""
-        return objects_in(X)
+        return without_none(objects_in(X))
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def as_objects(function: Any, X: Any) -> Any:
     if hasattr(X, "__array__") and not hasattr(X, "__len__"):
         X = np.asarray(X)
     if not hasattr(function, "as_objects"):
-        return objects_in(X)
+        return without_none(objects_in(X))
     return X.converted(function.as_objects) if isinstance(X, Distributed) else function.as_objects(X)
 
 
@@ -382,7 +385,7 @@ def _ranges(n: int) -> list[range]:
 
 def _objects(X: Any, name: str) -> list[Any]:
     """Return the objects as a list: data frames by row, Arrow scalars as Python values."""
-    X = objects_in(X)
+    X = without_none(objects_in(X), name)
     n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
         return X.to_pylist()

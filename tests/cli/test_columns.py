@@ -95,3 +95,22 @@ def test_an_index_reads_the_column_that_it_was_built_from(table, tmp_path):
     assert json.loads(run("index", "info", folder, "--json").stdout)["objects"] == 60
     found = json.loads(run("index", "search", folder, table, "-k", "1", "--json").stdout)["neighbours"]
     assert {row["distance"] for row in found} == {0.0}
+
+
+def test_a_table_without_the_column_of_the_model_says_so(table, model, tmp_path):
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(table.read_text().replace("sequence", "read", 1))
+    with pytest.raises(
+        ValueError, match=r"has no column .sequence., to which the model was fitted; it .*read"
+    ) as e:
+        run("predict", model, renamed)
+    assert str(e.value).endswith("--text names another")
+    assert run("predict", model, renamed, "--text", "read").exit_code == 0
+
+
+def test_building_over_an_index_says_how_to_build_another(table, tmp_path):
+    folder = tmp_path / "index"
+    line = ("index", "build", table, folder, "--text", "sequence", "--bits", "64")
+    assert run(*line).exit_code == 0
+    with pytest.raises(ValueError, match=r"is an index already; add to it with.* name a new folder or delete this one"):
+        run(*line[:-1], "128")

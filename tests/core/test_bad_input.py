@@ -314,3 +314,29 @@ def test_strings_with_two_labels_are_learnt_from(X, y):
 def test_strings_are_no_vectors(estimator):
     with pytest.raises(ValueError, match=r"^X (holds .*, expected|must hold) numbers"):
         estimator.fit(np.array([["read0", "1"], ["2", "3"]]), [0, 1])
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: sm.D2KE(sm.distances.FromFunction(letters_apart), 8, random_state=0).fit(X),
+        lambda X, y: sm.Nystroem(sm.pairwise(letters_in_common), 5, random_state=0).fit(X),
+        lambda X, y: sm.KNeighborsClassifier(sm.distances.FromFunction(letters_apart)).fit(X, y),
+        lambda X, y: sm.distances.FromFunction(letters_apart)(X),
+        lambda X, y: sm.pairwise(letters_in_common)(X),
+    ],
+)
+@pytest.mark.parametrize("whole", [list, tuple, lambda X: np.array(X, dtype=object)])
+def test_a_missing_object_is_named_before_a_function_of_ones_own_meets_it(fit, whole):
+    X = [set("abc"), set("abd"), set("xyz")] * 4
+    X[7] = None
+    with pytest.raises(ValueError, match=r"X\[7\] is missing \(None\)"):
+        fit(whole(X), [0, 1, 1] * 4)
+
+
+def letters_apart(x, y):
+    return 1.0 - letters_in_common(x, y)
+
+
+def letters_in_common(x, y):
+    return len(x & y) / len(x | y)

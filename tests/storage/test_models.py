@@ -349,3 +349,9 @@ def test_a_crafted_file_cannot_name_a_function(tmp_path):
             file.writestr(name, data)
     with pytest.raises(ValueError, match=r"os\.system"):
         sm.load(path)
+
+
+def test_a_model_is_not_saved_over_a_folder(tmp_path):
+    with pytest.raises(ValueError, match=r"is a folder, and save writes one file; .* use search\.save\(folder\)"):
+        sm.save(sm.kernels.Spectrum(k=2), tmp_path)
+    assert list(tmp_path.iterdir()) == []

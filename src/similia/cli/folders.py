@@ -68,7 +68,11 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
             f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
             f"{meta.get('encoder')} and{how}: run that again to resume, or delete the folder to start again"
         )
-    return ValueError(f"{opened.folder} is an index already; add to it with: similia index add {data} {opened.folder}")
+    return BadFile(
+        opened.folder,
+        f"is an index already; add to it with: similia index add {data} {opened.folder}; to build another one, name a "
+        "new folder or delete this one",
+    )
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:

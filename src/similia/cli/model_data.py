@@ -61,13 +61,28 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
     added = {option: value for option, value in known.items() if option != "label"}
     column = next(iter(added.values()))  # or a list of columns of numbers
     there = names.issuperset([column] if isinstance(column, str) else column)
-    if not there or any(table.get(option) for option in _NAMING):
+    if any(table.get(option) for option in _NAMING):
+        added = {}
+    elif not there:
+        _check_other_columns(data, table, names, added)
         added = {}
     if added and isinstance(column, str) and column != "text":
         note(f"note: {called(data)}: the objects are in column {column!r}, as the model was fitted")
     if labelled and table.get("label") is None and known["label"] in names:
         added = added | {"label": known["label"]}
     return table | added
+
+
+def _check_other_columns(data: str, table: dict[str, Any], names: set[str], known: dict[str, Any]) -> None:
+    """Raise if a table lacks the `known` columns of a model and has no other column that must hold the objects."""
+    option, column = next(iter(known.items()))
+    try:
+        columns_of(data, table)
+    except BadFile as error:
+        wanted = column if isinstance(column, str) else next(name for name in column if name not in names)
+        has = ", ".join(map(short, sorted(names)))
+        found = f"has no column {short(wanted)}, to which the model was fitted; it has {has}; --{option} names another"
+        raise BadFile(data, found) from error
 
 
 # ---- the similarity by which a model compares objects

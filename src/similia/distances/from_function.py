@@ -71,7 +71,7 @@ class FromFunction(Distance):
         self.symmetric = symmetric
 
     def as_objects(self, X: Any) -> Any:
-        return objects_in(X) if self.axes is None else as_series(X)
+        return super().as_objects(X) if self.axes is None else as_series(X)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
         if not callable(self.function):

@@ -34,7 +34,7 @@ class FeatureKernel(Kernel):
 
     def _counts(self, objects: Any) -> Counts:
         """Return the feature counts of objects that `as_objects` returned."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method _counts(objects) that returns feature counts")
 
     def _check_alike(self, X: Any, Y: Any) -> None:
         """Raise if objects of the two collections cannot be compared."""

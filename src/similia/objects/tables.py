@@ -36,6 +36,15 @@ def objects_in(X: Any, *, numbers: bool = False) -> Any:
     return column if numbers or not _holds_numbers(column) else X
 
 
+def without_none(X: Any, name: str = "X") -> Any:
+    """Return `X`; raise if an object of a list, tuple or array of objects is None."""
+    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype.kind == "O"):
+        for i, value in enumerate(X):
+            if value is None:
+                raise BadValue(i, "is missing (None)", remedy="drop what is missing", collection=name)
+    return X
+
+
 def wide_series(X: Any) -> Any:
     """If `X` is a data frame of numbers, return it as an array of one series per row; otherwise `objects_in(X)`.
 

@@ -57,6 +57,10 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Spectrum(k=4)
     """
     target = _file_or_path(path, "write")
+    if isinstance(target, Path) and target.is_dir():
+        raise BadFile(
+            target, "is a folder, and save writes one file; give the name of a file, or use search.save(folder)"
+        )
     if isinstance(target, Path) and not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
     data = _dumped({"format": _HEADER, "model": model})
