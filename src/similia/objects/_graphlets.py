@@ -20,9 +20,10 @@ TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the ca
 
 @njit()
 def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-untyped-def]
-    """Return (indptr, neighbours) of the graphs without arc directions, self-loops and repeated edges.
+    """Drop arc directions, self-loops and repeated edges from graphs; return the result as (indptr, neighbours).
 
-    Graphs smaller than in `new_offsets` get isolated nodes. Neighbours are sorted and numbered within their graph.
+    Neighbours are sorted and numbered within their graph. A graph with more nodes by `new_offsets` than by `offsets`
+    gets isolated nodes.
     """
     n_nodes = len(indptr) - 1
     reverse_ptr = np.zeros(n_nodes + 1, dtype=np.int64)
@@ -104,7 +105,7 @@ def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-de
 
 @njit()
 def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the adjacency matrix of one graph as rows of 64-bit words; if it would exceed 4 MiB, shape (1, 0)."""
+    """Return one graph's adjacency matrix as rows of 64-bit words, or an array of shape (1, 0) if above 4 MiB."""
     n_words = (n + 63) >> 6
     if n * n_words > _LARGEST_MATRIX:
         return np.zeros((1, 0), dtype=np.uint64)
@@ -200,7 +201,10 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw distinct nodes of one graph and build their code in the same loop, twice as fast as in two loops."""
+    """Draw graphlets `first` to `last` - 1 of one graph: distinct nodes, chosen uniformly.
+
+    Nodes are drawn and the code is built in the same loop, which is twice as fast as two loops.
+    """
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):

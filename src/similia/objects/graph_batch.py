@@ -172,10 +172,10 @@ class GraphBatch(Batch):
 
 
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
-    """Concatenate each column of `SIDE` over collections whose numbers of nodes and arcs are `nodes` and `arcs`.
+    """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
 
-    A collection without nodes (arcs) may lack node (edge) columns; missing weights are 1. `naming` tells
-    errors how to call a collection (see `BadItem`).
+    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. A collection without nodes (arcs) may lack node (edge)
+    columns; missing weights are 1. `naming` is passed to errors and says what a collection is called.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
@@ -251,7 +251,7 @@ def _check_column(name: str, value: npt.NDArray[Any], size: int) -> npt.NDArray[
 
 
 def _sorted_arcs(arcs: npt.NDArray[np.int64], n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order of arcs by source and target, and the positions in this order of the distinct arcs."""
+    """Return (order, distinct): `order` sorts arcs by source, then target; ``order[distinct]`` has each arc once."""
     keys = arcs[0] * n_nodes + arcs[1]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

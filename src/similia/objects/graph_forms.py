@@ -24,7 +24,7 @@ _KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
 class Names(NamedTuple):
-    """Names of the labels, attributes and weights to read from a networkx or igraph graph; None leaves them out."""
+    """Names under which a networkx or igraph graph holds each kind of data; None if that kind is not to be read."""
 
     node_label: str | None = "label"
     node_attributes: str | None = "attributes"
@@ -32,7 +32,7 @@ class Names(NamedTuple):
     edge_weight: str | None = "weight"
 
     def chosen(self, columns: Iterable[Any]) -> list[Any]:
-        """Return `columns`, one for each of `SIDE`, with None in place of each column whose name is None."""
+        """Return `columns`, one for each name in order, with None in place of each column whose name is None."""
         return [column if name else None for name, column in zip(self, columns, strict=True)]
 
 
@@ -65,7 +65,7 @@ def is_graph(X: Any) -> bool:
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays; raise a `BadItem`, to which the caller adds the graph's position."""
+    """Return one graph as arrays; if it is invalid, raise an error to which the caller adds the graph's position."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     read = _reader_of(graph)
@@ -265,9 +265,9 @@ def _from_pyg(graph: Any, names: Names) -> Part:
 
 
 def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Return (labels, names found) of PyG data called `name`, which hold integers or one-hot rows.
+    """Return (labels, (name,)) from the attribute `name` of a PyG graph, which holds integers or one-hot rows.
 
-    Return (None, ()) if `name` is None or the default, or the graph has no such data.
+    Return (None, ()) if `name` is None or the default name, or the graph has no such attribute.
     """
     values = None if name in (None, Names().node_label) else getattr(graph, str(name), None)
     if values is None:

@@ -104,10 +104,11 @@ def sample_graphlets(
         Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
-        walk that starts at a uniform node of the components with at least k nodes. If there is no such component, the
-        walk starts at any node, and restarts at a uniform unvisited node when it has visited its whole component.
+        walk that starts at a random node of the components with at least k nodes. If there is no such component, the
+        walk starts at any node, and restarts at a random unvisited node when it has visited its whole component.
     flyback : float, default=0.15
-        Probability that a step of the walk returns to its start instead of a uniform neighbour, at least 0 and below 1.
+        Probability, at least 0 and below 1, that a step leads back to the first node of the walk. Any other step leads
+        to a random neighbour.
     small : {"pad", "raise"}
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
@@ -117,13 +118,13 @@ def sample_graphlets(
     Returns
     -------
     ndarray of uint64, shape (n, n_samples)
-        Code of each graphlet: bit j (j - 1) / 2 + i is 1 if an edge joins its nodes i < j, in the order of drawing.
+        Code of each graphlet: bit j (j - 1) / 2 + i is 1 if an edge joins nodes i < j, numbered as they were drawn.
 
     Notes
     -----
-    Uniform choices among d nodes have probabilities of relative error at most d 2**-32. After 64 steps without a new
-    node (a flyback near 1, a long path), the next new node is drawn from its exact distribution, so any flyback takes
-    bounded time.
+    Random choices are uniform: each of d nodes has probability 1 / d, with a relative error of at most d 2**-32. After
+    64 steps without a new node (a flyback near 1, a long path), the next new node is drawn from its exact
+    distribution, so the time is bounded for any flyback.
 
     References
     ----------
@@ -227,7 +228,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Do the work of `enumerate_graphlets`; the error for a graph with too many subsets recommends `instead`."""
+    """Count codes as `enumerate_graphlets` does; the error for a graph with too many subsets recommends `instead`."""
     simple = _simple(graphs, 0, "pad")
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
@@ -289,11 +290,11 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
 
 
 def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.float64]:
-    """Return the share of the s graphlets of each graph in which bits p and q of the code are both 1, for all p <= q.
+    """Return, for each row of `codes` and all p <= q, the share of the codes in which bits p and q are both 1.
 
-    The result has shape (n, D (D + 1) / 2) for codes of D bits, with pairs (p, q) in the order of
-    ``np.triu_indices(D)``. Each share is an exact integer divided by s. The codes are transposed, so that one AND and
-    one popcount handle 64 of them; the cost is s (D**2 / 128 + 9) word operations per graph.
+    `codes` has shape (n, s): one row for each graph. For codes of D bits, the result has shape (n, D (D + 1) / 2), with
+    pairs (p, q) in the order of ``np.triu_indices(D)``. Each share is an exact integer divided by s. The codes are
+    transposed, so that one AND and one popcount handle 64 codes: s (D**2 / 128 + 9) word operations per row.
     """
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape
@@ -309,7 +310,7 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
 
 @cache
 def canonical_forms(size: int) -> CanonicalForms:
-    """Return the isomorphism class of each code.
+    """Return the isomorphism class of each graph on `size` nodes, by the graph's code.
 
     Parameters
     ----------
@@ -384,9 +385,10 @@ def _as_codes(codes: npt.ArrayLike, ndim: int) -> npt.NDArray[np.uint64]:
 
 
 def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return (offsets, nodes): the nodes of each graph where walks may start, ``nodes[offsets[g]:offsets[g + 1]]``.
+    """Return (starts, nodes): walks in graph g may start at the nodes ``nodes[starts[g]:starts[g + 1]]``.
 
-    They are in components of at least `size` nodes, or anywhere if the graph has none; `sizes` are component sizes.
+    These are the nodes in components of at least `size` nodes, or all nodes of a graph without such a component.
+    `sizes` has the size of the component of each node.
     """
     n_nodes = np.diff(offsets)
     small = np.maximum.reduceat(sizes, offsets[:-1]) < size  # no graph is empty here

@@ -170,7 +170,7 @@ def _check(i: int, part: Part) -> None:
 
 
 def _check_claims(parts: list[Part]) -> None:
-    """Raise if the stated numbers of nodes include more nodes without arcs than the working memory can hold."""
+    """Raise if, by the stated numbers of nodes, the nodes without arcs alone would exceed the working memory."""
     limit, claimed = settings().max_memory // 8, 0
     for i, part in enumerate(parts):
         rows = [column for column in (part.node_labels, part.node_attributes) if column is not None]

@@ -29,7 +29,7 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
 
 
 def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int64]:
-    """Return the group number of each object after merging groups that share an object; `same` is from `identical`."""
+    """Merge `groups` that hold identical objects; return each object's group number. `same` is from `identical`."""
     n, groups = len(same), np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
@@ -77,7 +77,7 @@ def _bytes(batch: Any) -> Iterator[bytes]:
 
 
 def _object_bytes(x: Any) -> bytes:
-    """Return the bytes of an array, the `repr` of another object, or its `id` if its class defines no `repr`."""
+    """Return the data of an array of numbers; for other objects the `repr`, or the `id` if the class defines none."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return _plain(x)
     own = type(x).__repr__ is object.__repr__

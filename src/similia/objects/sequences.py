@@ -85,7 +85,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return (objects, places) such that ``X[numbers[k]]`` is ``objects[places[k]]``; no number is taken twice."""
+    """Return (objects, places): ``objects[places[k]]`` is ``X[numbers[k]]``, and equal numbers share one object."""
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, distinct), places.astype(np.int64, copy=False)
 
@@ -259,7 +259,10 @@ def offsets_of(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return the positions of all values in the rows with these indices, and the offsets of the gathered rows."""
+    """Return (positions, new_offsets) to gather the rows numbered `indices`.
+
+    The values of the k-th of these rows are at ``positions[new_offsets[k]:new_offsets[k + 1]]``.
+    """
     lengths = (offsets[1:] - offsets[:-1])[indices]
     new_offsets = offsets_of(lengths)
     shift = np.repeat(offsets[indices] - new_offsets[:-1], lengths)

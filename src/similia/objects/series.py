@@ -105,7 +105,7 @@ def series_from_long(
     frame : pandas or polars DataFrame, or Arrow table
         Rows may come in any order.
     id : str
-        Name of the column with the series of each row, given by a number, string, category or date.
+        Name of the column that says, by a number, string, category or date, to which series a row belongs.
     time : str
         Name of the column (numbers or dates) by which the rows of a series are sorted. Only their order matters.
     values : str or sequence of str
@@ -341,7 +341,7 @@ def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
 
 
 def _numbered(column: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the number of each row's id, counted in order of first appearance, and the first row of each id."""
+    """Number the ids in order of first appearance; return (number of each row's id, first row of each id)."""
     _refuse_missing(column, name, "every row needs the id of its series")
     number: dict[Any, int] = {}
     codes = np.array([number.setdefault(value, len(number)) for value in column.tolist()])

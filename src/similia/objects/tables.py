@@ -19,12 +19,12 @@ _OF_LONG_TABLES = {"id", "ids", "time", "times", "t", "date", "datetime", "times
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether `X` is an Arrow table or a pandas or polars data frame, neither lazy nor distributed."""
+    """Return whether `X` is an Arrow table or a pandas or polars data frame; lazy and Dask frames do not count."""
     return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2 and not hasattr(X, "__dask_graph__")
 
 
 def objects_in(X: Any, *, numbers: bool = False) -> Any:
-    """If `X` is a frame, or an array of objects or texts, with one column, return the column; otherwise return `X`.
+    """If `X` has one column and is a frame or an array of objects or texts, return the column; else return `X`.
 
     A frame with one column of numbers is a table of vectors and is returned as it is, unless `numbers` is true.
     """
@@ -46,9 +46,9 @@ def without_none(X: Any, name: str = "X") -> Any:
 
 
 def wide_series(X: Any) -> Any:
-    """If `X` is a data frame of numbers, return it as an array of one series per row; otherwise `objects_in(X)`.
+    """If `X` is a data frame of numbers, return an array with one series in each row; otherwise ``objects_in(X)``.
 
-    Raise if the data frame has only one column, or may have one row per time point.
+    Raise if the data frame has only one column, or a column such as "time" or "id", which suggests a long table.
     """
     X = objects_in(X)
     if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:

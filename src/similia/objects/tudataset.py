@@ -133,7 +133,7 @@ class _Files:
         return rows
 
     def optional(self, kind: str, dtype: type, n_lines: int | None = None) -> npt.NDArray[Any] | None:
-        """Return a file as finite numbers, or None if absent; raise if `n_lines` is given and is not its length."""
+        """Return a file as finite numbers, or None if absent; raise unless it has `n_lines` lines (None: any)."""
         if kind not in self.contents:
             return None
         rows = self.rows(kind, dtype)
@@ -176,7 +176,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
 
 
 def _select(path: Path, found: list[_Member]) -> _Files:
-    """Read the files whose names begin like that of the graph indicator; raise unless there is one indicator."""
+    """Read the files of data set NAME; raise unless exactly one file is called ``NAME_graph_indicator.txt``."""
     names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
@@ -204,7 +204,7 @@ def _select(path: Path, found: list[_Member]) -> _Files:
 
 
 def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
-    """Return the number (from 0) of the first invalid line of a table of numbers, and its problem; None if all fit."""
+    """Return (number from 0, problem) of the first invalid line of a table of numbers; None if all lines are valid."""
     width = 0
     for number, line in enumerate(text.splitlines()):
         cells = line.split(b",") if line.strip() else []

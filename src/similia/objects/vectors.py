@@ -127,7 +127,10 @@ def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
 
 
 def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
-    """Raise if a value is NaN or infinite; the message calls the object "`noun` i", or ``X[i]`` without a noun."""
+    """Raise if a value is NaN or infinite; the message names the object by `noun`, or else by `collection`.
+
+    Object 3 is called "set 3" if `noun` is "set", and "X[3]" if `noun` is empty and `collection` is "X".
+    """
     finite = np.isfinite(batch.values)
     if not finite.all():
         row, column = divmod(int(finite.argmin()), batch.values.shape[1])
