@@ -34,7 +34,7 @@ Refine = Callable[[int, int, int, int], None]
 
 
 def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) -> Floats:
-    """Return the versines of the rows of `A` and `B` (None: `A` again), dense unit vectors of float32 or float64."""
+    """Return the versine of each row of `A` with each row of `B` (of `A` if None); all are dense unit rows."""
     A = np.ascontiguousarray(A)
     same = B is None
     B = A if B is None else np.ascontiguousarray(B)
@@ -57,7 +57,7 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
 
 
 def of_sparse(X: Any, Y: Any) -> Floats:
-    """Return the versines of the unit rows of `X` and `Y` (None: `X` again), of which at least one is sparse."""
+    """Return the versine of each unit row of `X` with each of `Y` (of `X` if None); `X` or `Y` is sparse."""
     same = Y is None
     A = as_csr(X)
     B = A if same else as_csr(Y)
@@ -92,7 +92,7 @@ def of_sparse(X: Any, Y: Any) -> Floats:
 def _run_tiles(
     product: Product, refine: Refine, scale_a: Floats, scale_b: Floats, V: Floats, same: bool, width: int, work: int
 ) -> None:
-    """Fill V tile by tile; if `same`, compute the tiles on and below the diagonal and mirror them.
+    """Fill V with versines, tile by tile; if `same`, compute the tiles on and below the diagonal and mirror them.
 
     `width` is the number of columns of a tile, `work` the number of operations for each entry of V.
     """
@@ -174,7 +174,7 @@ def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # ty
 
 @njit()
 def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  # type: ignore[no-untyped-def]
-    """Recompute the entries of a tile that are below SMALL (if `same`, up to the diagonal) from differences of rows."""
+    """Recompute a tile's entries below SMALL from differences of rows; if `same`, skip those above the diagonal."""
     n, x, y = A.shape[1], A.reshape(-1), B.reshape(-1)
     room, x_rest, y_rest = np.empty(LANES), np.zeros(LANES), np.zeros(LANES)
     for j0 in range(first, last, 16):  # a few rows of B at a time, to stay in cache
@@ -202,7 +202,10 @@ def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out): 
 def _refine_sparse(  # type: ignore[no-untyped-def]
     starts_a, columns_a, a, scale_a, starts_b, columns_b, b, scale_b, start, stop, last, same, V
 ):
-    """Do the same as `_refine_dense` for sparse rows, by merging the sorted columns of two rows."""
+    """Recompute entries below SMALL in rows `start` to `stop` - 1 of V; if `same`, skip those above the diagonal.
+
+    The difference of two sparse rows is found by merging their sorted columns.
+    """
     for i in range(start, stop):
         for j in range(min(i + 1, last) if same else last):
             if V[i, j] < SMALL:

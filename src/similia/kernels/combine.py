@@ -26,7 +26,7 @@ from similia.similarity import Kernel, as_objects, check_kernel, compared, decid
 
 
 class _Composite(ListParams, Kernel):
-    """Base class of combinations of a list of kernels, called parts; parameters of part i are ``k{i}__name``."""
+    """Base class of combinations of a list of kernels (parts); parameters of part i, from 0, are ``k{i}__name``."""
 
     kernels: list[Any]
     _list, _letter = "kernels", "k"
@@ -88,7 +88,8 @@ class Sum(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. Set parameters of part i as ``k{i}__name``, the part as ``k{i}``.
+        Any callables ``k(X, Y=None) -> (n, m)``. `set_params` takes kernel i (from 0) as ``k{i}`` and its parameters as
+        ``k{i}__name``.
     weights : sequence of float, optional
         One weight >= 0 for each kernel; all 1 if not given.
 
@@ -162,7 +163,8 @@ class Product(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. Set parameters of part i as ``k{i}__name``, the part as ``k{i}``.
+        Any callables ``k(X, Y=None) -> (n, m)``. `set_params` takes kernel i (from 0) as ``k{i}`` and its parameters as
+        ``k{i}__name``.
 
     Examples
     --------
@@ -228,7 +230,7 @@ class Normalized(Kernel):
         return np.ones(n_objects(self.as_objects(X)))
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return the explicit features of the kernel, divided by sqrt(K(x, x)), shape (n, n_features)."""
+        """Return the explicit features of `kernel`, each row divided by sqrt(kernel(x, x)), shape (n, n_features)."""
         X = self.as_objects(X)
         features = _features(self.kernel, "kernel", X, n_features).copy()
         divide_by_norms(features, self._squared_norms(X, "X"))

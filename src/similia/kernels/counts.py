@@ -57,7 +57,7 @@ class Counts:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Counts]) -> Counts:
-        """Concatenate the objects of several `Counts` without weights; `parts` must not be empty."""
+        """Concatenate the objects of one or more `Counts`, none of which may have weights."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
@@ -166,10 +166,10 @@ def paired_products(A: Counts, B: Counts, rows: Indices, columns: Indices) -> Fl
 
 
 def few_products(A: Counts, B: Counts) -> Floats:
-    """Return the same values as `inner_products`, faster if `A` is small and `B` is used in many calls.
+    """Return all inner products of objects of `A` and `B`; fast if `A` is small and `B` is used in many calls.
 
-    Each feature of `A` is looked up in an index of `B`, which changes the order of the sums. If sums are not exact
-    integers, so that their order matters, `inner_products` computes them.
+    Each feature of `A` is looked up in an index of `B`, so terms are added in another order than in `inner_products`.
+    If this could change a result (sums that are not exact integers), `inner_products` is called instead.
     """
     if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
@@ -194,7 +194,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
 
 
 def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pairs: int) -> Indices:
-    """Return each column's position among the columns that are multiplied densely, or -1 if sparse is faster."""
+    """Return each column's position among those to multiply as a dense matrix, or -1 if a sparse product is faster."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs

@@ -62,8 +62,8 @@ class FromDistance(Kernel):
     Notes
     -----
     `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
-    features, and is faster with a linear model. ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)`` is the
-    kernel of a fitted `similia.D2KE`.
+    features; a linear model of these is faster than a kernel method with this kernel. The kernel of a fitted
+    `similia.D2KE` is ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
 
     scikit-learn's Gaussian processes do not accept this kernel. Use the equivalent ``make_pipeline(D2KE(...),
     GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))``.
@@ -208,7 +208,7 @@ def _unpacked(batch: Batch, like: Any) -> list[Any]:
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return the distances of `X` to `objects`, computed in blocks of rows; an error names the pair."""
+    """Return the distances of `X` to `objects`, computed in blocks of rows; an error message names the pair."""
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)
     D: npt.NDArray[np.floating] = np.empty((0, R))
@@ -307,7 +307,7 @@ class NegativeDistance(_Substitution):
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array, as for `DistanceRBF`.
     power : float, default=2
-        Exponent p, above 0. The paper uses the square; p <= 1 is more robust to outliers.
+        Exponent p, above 0. Haasdonk & Bahlmann use 2; p <= 1 is more robust to outliers.
     origin : object, optional
         One object o. If given, the kernel is :math:`(d(x, o)^p + d(y, o)^p - d(x, y)^p) / 2`, which for the Euclidean
         distance and p = 2 is the inner product of x - o and y - o.
@@ -378,7 +378,7 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median of the distances between objects (or, if 0, of those that are above 0).
+    gamma = 1 / (p m^p), where m is the median of the distances between objects (if 0, the median of those above 0).
     `DistanceRBF` (p = 2) needs 1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p =
     1) need 1 / m.
 

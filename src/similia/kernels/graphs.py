@@ -169,7 +169,7 @@ class WeisfeilerLehman(GraphKernel):
     n_iter : int, default=5
         Number of rounds of refinement; with 0, the kernel equals `VertexHistogram`.
     edge_labels : bool, default=True
-        Whether to combine each neighbour's colour with the edge label, if the graphs have edge labels.
+        Whether to combine each neighbour's colour with the label of the edge to it, if the graphs have edge labels.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
@@ -390,7 +390,7 @@ def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-u
 def edge_ids(labels, node_offsets, indptr, indices, edge_labels, ids, offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with one id per edge and `offsets` with the position of each graph's first id.
 
-    The arcs u-v and v-u are one edge if their labels are equal.
+    The arcs u-v and v-u count as one edge if both have the same edge label.
     """
     end = 0
     for g in range(len(node_offsets) - 1):

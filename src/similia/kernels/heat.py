@@ -145,8 +145,8 @@ class HypersphericalHeat(SphereKernel):
         r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
 
         The derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12 times
-        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`\lambda_l = l (l + n - 2)` has the weighted mean
-        :math:`\bar\lambda`.
+        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`w_l` is the weight of the Gegenbauer polynomial of
+        degree l in the series of K, and :math:`\lambda_l = l (l + n - 2)` has the weighted mean :math:`\bar\lambda`.
 
         Examples
         --------
@@ -202,7 +202,7 @@ def suggest_contrast(
 ) -> float:
     r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    At this contrast, a relative change of the contrast has the largest effect on such a pair. Search by factors of 2.
+    The kernel of such a pair depends on log(contrast) most strongly there. Search around it by factors of 2.
 
     Parameters
     ----------

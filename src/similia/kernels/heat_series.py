@@ -49,17 +49,20 @@ _GRAIN = 2**16  # number of entries that are worth a thread
 
 
 def time_of(contrast: float, n: int) -> float:
-    """Return the time t at which the contrast in R^n, w_1 / w_0 = n exp(-(n - 1) t), equals `contrast`."""
+    """Return the time t at which n exp(-(n - 1) t), the contrast of the heat kernel in R^n, equals `contrast`."""
     return float(log(n / contrast)) / (n - 1)
 
 
 def contrast_of(t: float, n: int) -> float:
-    """Return the contrast n exp(-(n - 1) t), the ratio w_1 / w_0 of the weights of degrees 1 and 0, at time t."""
+    """Return the contrast n exp(-(n - 1) t): the weight of degree 1 in the heat kernel divided by that of degree 0."""
     return n * float(exp(-(n - 1) * t))
 
 
 class Series(NamedTuple):
-    """A series sum_l w_l P_l in R^n: its weights (read-only) of degrees `first`, `first` + 1, ...; others are 0."""
+    """A sum of w_l P_l over degrees l, where P_l is the Gegenbauer polynomial of order n/2 - 1 that is 1 at versine 0.
+
+    `weights` (read-only) holds w_l for l = `first`, `first` + 1, ...; all other weights are 0.
+    """
 
     n: int
     first: int
@@ -87,7 +90,7 @@ class Series(NamedTuple):
 
 
 def _ratios(l: Floats, n: int, t: float) -> Floats:
-    """Return the ratio w_(l+1) / w_l for each degree in `l`; it decreases with the degree."""
+    """Return, for each degree in `l`, the weight of the next degree divided by its own; the ratios decrease with l."""
     with np.errstate(under="ignore"):  # far beyond what is kept
         decay = functions.exp(-(2 * l + (n - 1)) * t)
         if n == 2:
@@ -112,7 +115,10 @@ def _too_small(n: int, t: float) -> str:
 
 
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
-    """Return weights relative to that of degree `peak`: above it if `step` is 1, below it if -1; omit a tiny tail."""
+    """Return the weights of the degrees above `peak` (`step` 1) or below it (`step` -1), nearest first.
+
+    They are divided by the weight of degree `peak`; a tiny tail is left out.
+    """
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
         if step > 0:
@@ -161,7 +167,7 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return kappa = -dK/du at u = 0, the factor by which the kernel K magnifies an error in u."""
+    """Return -dK/du at versine u = 0, the factor by which the heat kernel K magnifies an error in a small u."""
     return series(n, t).derivative(1)
 
 
@@ -193,8 +199,8 @@ def gradient_table(n: int, t: float) -> Table:
 def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.0) -> tuple[Floats, float]:
     """Return the coefficients and the `per_unit` of a `Table` of the series `values`.
 
-    Errors are relative to `scale`; `at_zero` is the exact value at u = 0. The table ends where the values become
-    negligible, but not before u = `reach`.
+    Errors are relative to `scale`; `at_zero` is the exact value at versine 0. The table ends where the values become
+    negligible, but not before versine `reach`.
     """
     order = DEGREE + 1
     bound = values.derivative(order)

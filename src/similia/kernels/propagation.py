@@ -57,9 +57,9 @@ class Propagation(GraphKernel):
         What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
         the degrees of the nodes are used.
     per_dimension : bool, default=False
-        For attributes only. False projects the whole vector to one number, as in the paper. True bins each attribute
-        separately and compares the tuples of bins, as GraKeL and NysHD do: two nodes match only if all their attributes
-        share a bin.
+        For attributes only. False projects the whole vector to one number, as Neumann et al. do. True bins each
+        attribute separately and compares the tuples of bins, as GraKeL and NysHD do: two nodes match only if all their
+        attributes share a bin.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0

@@ -51,9 +51,9 @@ class GlobalAlignment(Kernel):
     The factor sqrt(length) in `suggest_bandwidth` counters this. On seven data sets, a support vector machine had
     cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the suggested bandwidth.
 
-    Values are computed in float64 for series of any dtype. Exchanging x and y does not change a bit. Similarities below
-    exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the largest float64
-    raises a ValueError.
+    Values are computed in float64 for series of any dtype. Exchanging x and y leaves every bit of a value the same.
+    Similarities below exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the
+    largest float64 raises a ValueError.
 
     References
     ----------

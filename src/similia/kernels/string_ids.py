@@ -44,11 +44,11 @@ def canonical(values, complements, positions, start):  # type: ignore[no-untyped
 
 @njit()
 def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Fill `ids` with the ids of all k-mers whose letters are ``positions[gap]`` after their start, for each gap.
+    """Fill `ids` with the ids of all k-mers with gaps: one for each string, row of `positions` and start.
 
-    Each row of `positions` is ascending. If `distinct_gaps`, the same letters with other gaps get other ids. If
-    `complements` (of all `values`) is not empty, a k-mer and its reverse complement get the same id. The ids of string
-    i begin at ``id_offsets[i]``.
+    A row of `positions`, ascending, holds the distances of the k letters from the start. If `distinct_gaps`, the same
+    letters get another id for each row. If `complements` (of all `values`) is not empty, a k-mer and its reverse
+    complement get the same id. The ids of string i begin at ``id_offsets[i]``.
     """
     both_strands = len(complements) > 0
     for i in range(len(offsets) - 1):

@@ -152,8 +152,8 @@ class GappyKmers(StringKernel):
 
     References
     ----------
-    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004, Section 3 (their g is
-    k + gaps).
+    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004, Section 3 (whose
+    g is k + gaps).
 
     Examples
     --------
@@ -324,7 +324,7 @@ class WeightedDegree(StringKernel):
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
-    with D = `degree`. The values are D (D + 1) / 2 times those of the paper, which makes them exact integers.
+    with D = `degree`. The values are D (D + 1) / 2 times those of Rätsch & Sonnenburg, and so exact integers.
 
     Parameters
     ----------
@@ -382,7 +382,10 @@ def ids_at(
     distinct_gaps: bool,
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return (ids, offsets) of the k-mers whose letters are ``positions[gap]`` after their start; see `pair_ids`."""
+    """Return (ids, offsets) of the k-mers whose letters have the distances ``positions[row]`` from their first letter.
+
+    All rows are used; see `pair_ids` for the other arguments.
+    """
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
@@ -396,7 +399,7 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
 
 
 def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the code points, in one dtype so that loops are compiled once, and the offsets of the strings `rows`."""
+    """Return (code points, offsets) of the strings `rows`; one dtype for all, so that loops are compiled only once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
 
