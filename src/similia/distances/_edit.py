@@ -27,7 +27,7 @@ _PAIRS_OF_A_THREAD = 2048
 def paired_distances(
     A: StringBatch, B: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], out: npt.NDArray
 ) -> None:
-    """Fill `out` with the distances of the pairs ``A[rows[k]], B[columns[k]]``; letters are uint8."""
+    """Fill `out` with the Levenshtein distances of the pairs ``A[rows[k]], B[columns[k]]``; letters are uint8."""
     order = np.argsort(rows, kind="stable")
 
     def fill(start: int, stop: int) -> None:
@@ -38,7 +38,10 @@ def paired_distances(
 
 @njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[k]``, for k in `pairs`, with the distance of string ``rows[k]`` to ``columns[k]``, row by row."""
+    """Fill ``out[k]``, for k in `pairs`, with the distance of string ``rows[k]`` of `a` to ``columns[k]`` of `b`.
+
+    `pairs` is sorted by row.
+    """
     at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     begin = 0
     while begin < len(pairs):
@@ -65,9 +68,9 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
 
 @njit()
 def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs]`` with distances of a string of m <= 64 letters to strings ``b[at[k] : at[k] + n[k]]``.
+    """Fill ``out[pairs[k]]`` with the distance of one string, of m <= 64 letters, to ``b[at[k] : at[k] + n[k]]``.
 
-    Bit k of ``places[c]`` is set if letter k of the first string is c.
+    Bit i of ``places[c]`` is set if letter i of the one string is c.
     """
     plus, minus, same = np.empty(LANES, np.uint64), np.zeros(LANES, np.uint64), np.empty(LANES, np.uint64)
     found, last = np.full(LANES, m), np.uint64(max(m - 1, 0))

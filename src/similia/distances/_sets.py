@@ -112,9 +112,9 @@ def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-de
 def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, out):  # type: ignore[no-untyped-def]
     """Fill `out` with the distances of adjacent sets of A to the sets of B with indices `chosen`.
 
-    `columns` holds the points of the sets of A, as in `_tile`; ``a_offsets[0]`` is 0. Distances are compared by their
-    bits, as integers of the dtype of `bits`, an array that serves only this purpose: non-negative floats order like
-    their bits, and integers, which have no NaN, are compared by vector instructions.
+    `columns` holds the points of the sets of A, as in `_tile`; ``a_offsets[0]`` is 0. Distances are compared as
+    integers with the same bits, which have the same order, since distances are not negative. Integers cannot be NaN, so
+    vector instructions compare them. Of the array `bits` only the dtype is used, that of these integers.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -147,9 +147,9 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
 def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # type: ignore[no-untyped-def]
     """Fill the rows `start` to `stop` - 1 of `out` with the sliced Wasserstein distances of sets of A to those of B.
 
-    Column l of A and of B holds the projections on direction l, in ascending order within each set. Quantile functions
-    of m and n points are step functions. Their steps are at the same places for all directions, so all directions are
-    computed together. `mass` counts in units of 1 / (m n). If `same`, A is B.
+    Column l of A and of B holds the projections on direction l, in ascending order within each set. The quantile
+    functions of sets of m and n points are step functions, with steps at the same places for all directions, so all
+    directions are computed together. The variable `mass` is a probability times m n. If `same`, A is B.
     """
     n_directions = A.shape[1]
     cost = np.empty(n_directions)

@@ -125,7 +125,7 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 
 @njit()
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the table D of a series and LANES others; leave its last row in `room`, column j at ``LANES * (j + 1)``.
+    """Compute the DTW table of a series and LANES others; leave the last row in `room`, column j at LANES * (j + 1).
 
     `widths` are half widths of the bands of LANES pairs. The widest band determines which columns are computed; cells
     outside a narrower band become infinite.

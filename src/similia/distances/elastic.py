@@ -207,7 +207,7 @@ class TWE(EditDistance):
 
     Notes
     -----
-    The paper and aeon put a time point 0 at time 0 before each series. With infinity along the border, this point has
+    Marteau and aeon put a time point 0 at time 0 before each series. With infinity along the border, this point has
     no effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
     series does not change the distance. TWE is a metric for nu > 0 without a window (``facts.metric``).
 
@@ -249,8 +249,8 @@ class LCSS(EditDistance):
 
     Notes
     -----
-    It is not a metric: a series has distance 0 to each of its subsequences. In the paper, the distance must be below
-    epsilon in each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
+    It is not a metric: a series has distance 0 to each of its subsequences. In Vlachos et al., the difference must be
+    below epsilon in each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
 
     References
     ----------

@@ -72,7 +72,7 @@ class MMD(Distance):
     random_state : int, default=0
         Seed of the samples. It must be an integer, since a distance has no ``fit`` in which to draw.
     flyback : float, default=0.15
-        Probability that the walk jumps back to its first node, in [0, 1).
+        Probability that the walk of ``"random_walk"`` jumps back to its first node, in [0, 1).
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 
@@ -81,12 +81,13 @@ class MMD(Distance):
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
     in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
     graph changes its samples: the distance between the two versions is about sqrt(2 (1 - E k) / s), where E k is the
-    mean kernel of two of the graph's graphlets. ``unbiased=True`` subtracts this bias from d^2.
+    mean kernel of two of the graph's graphlets. With ``unbiased=True``, their d^2, before negative values become 0,
+    has mean 0.
 
     Without `unbiased`, the triangle inequality holds, since d is a Euclidean distance of means. d is not a metric,
     since different graphs may have equal histograms.
 
-    Sums run over the counts of distinct codes. d^2 is accurate to about 1e-15, hence d to 3e-8.
+    Equal graphlets of a graph are counted, not summed one by one. d^2 is accurate to about 1e-15, hence d to 3e-8.
 
     References
     ----------
@@ -184,7 +185,7 @@ class MMD(Distance):
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return three arrays of kernel sums over samples: of pairs of graphs, within each of A, within each of B."""
+        """Return three arrays of kernel sums over pairs of samples, for the same pairs of graphs as `pattern_sums`."""
         if self.kernel == "optical":
             # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
@@ -203,7 +204,7 @@ class MMD(Distance):
 
 
 class _Histograms(NamedTuple):
-    """Code histograms of several graphs, with the row of each code in a `_Tables` table."""
+    """Histograms of the graphlet codes of several graphs, with the row of each code in a table of `_Tables`."""
 
     codes: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -212,7 +213,10 @@ class _Histograms(NamedTuple):
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return three arrays of sums of rho**hamming: over samples of pairs of graphs, within each of A, each of B."""
+    """Return three arrays: sums for each graph of A with each of B (A if None), each of A, each of B with itself.
+
+    A sum is that of rho**(Hamming distance of the codes) over all pairs of samples of the two graphs.
+    """
     tables, n = _Tables(A, B, n_bits, rho), len(A.offsets) - 1
     sums, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
     tables.fill(sums, own_a, tables.a, tables.b, same=B is None)
@@ -328,9 +332,9 @@ def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Fill ``table[rows]``, a row for each of the codes `wanted`, with sums of ``powers[hamming]`` over histograms.
+    """Fill row ``rows[c]`` of `table` with sums of ``powers[Hamming distance to the code wanted[c]]``, for each c.
 
-    Column j is the sum over the histogram of graph ``first + j``, j < `count`.
+    Column j is the sum over the samples of graph ``first + j``, for j < `count`.
     """
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
@@ -352,7 +356,7 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
 
 @njit()
 def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[g]``, g = first, first + 1, ..., with the sum of ``powers[hamming]`` over all pairs of g's samples."""
+    """Fill ``out[g]``, from g = `first` on, with the sum of ``powers[Hamming distance]`` over pairs of samples of g."""
     for g in range(first, first + count):
         total = 0.0
         for e in range(offsets[g], offsets[g + 1]):

@@ -72,7 +72,7 @@ def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 
 @njit()
 def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the table D of ERP; leave its last row in `room`, column j at ``LANES * j`` (column 0 is the border).
+    """Compute the table of ERP; leave its last row in `room`, column j at ``LANES * j`` (column 0 is the border).
 
     `sides` holds (values, position, length) of x, the same for the packed y, and the stride between time points.
     `widths` are half widths of the bands, in steps.
@@ -106,7 +106,7 @@ def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
-    """Do the same as `_erp` for TWE, with an infinite border; `before` holds the previous row's point distances."""
+    """Compute the table of TWE; leave its last row in `room`, as `_erp` does. `before` is work space."""
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -146,7 +146,7 @@ def _split(new, old, other, c):  # type: ignore[no-untyped-def]
 
 @njit()
 def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
-    """Do the same as `_twe` for the MSM distance of one channel."""
+    """Compute the table of MSM for one channel; leave its last row in `room`, as `_erp` does."""
     values, at, m, packed, start, n, p = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -175,7 +175,7 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
-    """Do the same as `_erp` for minus the length of the longest common subsequence."""
+    """Compute the table of LCSS lengths, with a minus sign; leave its last row in `room`, as `_erp` does."""
     values, at, m, packed, start, n, p = sides
     room[: LANES * (n + 1)] = 0.0
     none, one, limit, width = lane.splat(0.0), lane.splat(-1.0), lane.splat(epsilon), lane.load(widths, 0)

@@ -143,7 +143,7 @@ class ModifiedHausdorff(_NearestPoints):
     References
     ----------
     Dubuisson & Jain, "A modified Hausdorff distance for object matching", ICPR 1994; Wu, Yen, Xu, Ravikumar & Witbrock,
-    "D2KE: from distance to kernel and embedding", Eq. 2 (corrected: its limits of summation are exchanged).
+    "D2KE: from distance to kernel and embedding", Eq. 2 (where the limits of the two sums are exchanged by mistake).
 
     Examples
     --------
