@@ -100,9 +100,7 @@ def test_an_index_reads_the_column_that_it_was_built_from(table, tmp_path):
 def test_a_table_without_the_column_of_the_model_says_so(table, model, tmp_path):
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(table.read_text().replace("sequence", "read", 1))
-    with pytest.raises(
-        ValueError, match=r"has no column .sequence., to which the model was fitted; it .*read"
-    ) as e:
+    with pytest.raises(ValueError, match=r"has no column .sequence., to which the model was fitted; it .*read") as e:
         run("predict", model, renamed)
     assert str(e.value).endswith("--text names another")
     assert run("predict", model, renamed, "--text", "read").exit_code == 0

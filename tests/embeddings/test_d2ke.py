@@ -357,3 +357,19 @@ def test_bad_calls():
 def test_matrix_of_distances_is_fresh():
     D = np.ones((3, 2))
     assert not np.shares_memory(distance_matrix(lambda X, Y: D, [1, 2, 3], [1, 2]), D)
+
+
+def test_extending_to_the_present_number_changes_nothing():
+    words = ["kitten", "mitten", "sitting", "sunday", "monday"]
+    model = sm.D2KE(Levenshtein(), 16, random_state=0).fit(words)
+    before = model.transform(words)
+    np.testing.assert_array_equal(model.extend(16).transform(words), before)
+    with pytest.raises(ValueError, match="n_components=15 is the new total, and there are 16"):
+        model.extend(15)
+
+
+def test_integer_seeds_draw_different_random_objects_and_generators_do_too():
+    words, seen = ["kitten", "mitten", "sitting", "sunday"], set()
+    for seed in (0, 1, 2, np.random.default_rng(0), np.random.default_rng(1)):
+        seen.add("/".join(sm.D2KE(Levenshtein(), 4, random_state=seed).fit(words).random_objects_.tolist()))
+    assert len(seen) == 5

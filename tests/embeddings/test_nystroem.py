@@ -146,7 +146,11 @@ def test_policies(spectrum, eigenvalues):
 def test_raise_policy_and_no_positive_direction():
     with pytest.raises(ValueError, match=r"not positive semi-definite.*-2.*spectrum"):
         sm.Nystroem("precomputed", 3, spectrum="raise").fit(INDEFINITE)
-    for K, sentence in ((-np.eye(3), "no positive eigenvalue"), (np.zeros((3, 3)), "too short or too small")):
+    for K, sentence in (
+        (-np.eye(3), "no positive eigenvalue"),
+        (np.diag([0.0, 0.0, -1.0]), "no positive eigenvalue"),
+        (np.zeros((3, 3)), "too short or too small"),
+    ):
         with pytest.raises(ValueError, match=sentence):
             sm.Nystroem("precomputed", 3, spectrum="flip").fit(K)
 
@@ -160,6 +164,11 @@ def test_how_negative_an_eigenvalue_may_be(smallest, refused):
             nystroem.fit(K)
     else:
         assert nystroem.fit(K).rank_ == 2 + (smallest > 0)
+
+
+def test_directions_at_the_relative_limit_are_dropped():
+    K = np.diag([1.0, 0.5, 0.25])
+    assert [sm.Nystroem("precomputed", 3, rcond=r).fit(K).rank_ for r in (0.0, 0.25, 0.26, 0.5)] == [3, 2, 2, 1]
 
 
 def test_rounding_is_not_indefinite():

@@ -389,6 +389,7 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: FITTED.radius_neighbors(random_codes(1, 16), np.nan), "radius must be a number >= 0, got nan"),
         (lambda: FITTED.add(random_codes(2, 16), [7, 7]), r"ids\[0\] and ids\[1\] are both 7; ids must be unique"),
         (lambda: FITTED.add(random_codes(2, 16), [7, 5]), "id 5 is in the index already"),
+        (lambda: FITTED.add(random_codes(1, 16), [4]), "id 4 is in the index already"),
         (lambda: FITTED.add(random_codes(2, 16), [7, -1]), r"ids\[1\] is -1, expected ids >= 0"),
         (lambda: FITTED.add(random_codes(2, 16), [7]), "ids has 1 entries for 2 codes"),
         (lambda: FITTED.add(random_codes(1, 16), [0.5]), "ids must be a 1-D array of integers"),
