@@ -85,9 +85,9 @@ def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.i
 
 
 def kmer_length(strings: Any) -> int:
-    """Return the k of the k-mers to count: 5 for up to 4 letters, 2 for 20 or more, at most 1/3 of the median length.
+    """Return the k of the k-mers to count: 5 for up to 4 different letters, down to 2 for 20 or more.
 
-    Letters that are rarer than one in 200 (an N in DNA) do not count.
+    k is never above a third of the median length. Letters rarer than one in 200 (an N in DNA) are ignored.
     """
     _, counts = np.unique(strings.values, return_counts=True)
     letters = max(2, int(np.count_nonzero(counts >= counts.sum() / 200)))
@@ -111,7 +111,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits, not `instead_of`, since the data have at most `most` directions."""
+    """Print that `made_by` makes the bits; `instead_of` would need data of more than `most` directions."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "

@@ -36,7 +36,7 @@ def create(
 ) -> int:
     """Fit an encoder to a sample and create the folder of a search; return the number of objects in the stream.
 
-    `asked` holds all options of the index, which the folder stores; `made_by` holds only the options of the encoder.
+    `asked` holds all options of the index and is stored in the folder; `made_by` holds only the encoder's options.
     """
     sort, seed = asked["rerank"], asked["seed"]
     how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
@@ -76,7 +76,7 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return the progress of each source that was added only in part, except the source with fingerprint `but`."""
+    """Return the progress, as text, of each source that was added only in part; leave out the fingerprint `but`."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 

@@ -30,7 +30,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns of a table's objects and labels; {} if the file is no such table."""
+    """Return the options that name the columns of objects and labels; {} unless `data` is a table with a header."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -42,7 +42,7 @@ def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
-    """Store with a fitted model which columns of a table were its objects and labels."""
+    """Store in a fitted model which columns of its training table held the objects and the labels."""
     if columns := columns_of(data, table):
         model.table_columns_ = columns
 
@@ -136,7 +136,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
 
 
 def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
-    """Return two parts of an error sentence: the columns that held the objects, and how to name suitable ones."""
+    """Return two parts of an error message: which columns were read, and how to name columns that suit `compared`."""
     wanted = kind_of(compared)
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""

@@ -161,7 +161,7 @@ def working(arguments: dict[str, Any]) -> Iterator[Any]:
 
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
-    """Return the `workers` of `similia.scale.encode_stream`: N of ``--cluster local:N``, the scheduler, or None."""
+    """Return who works: a number of processes if `cluster` is "local" or "local:N", else `scheduler` (or None)."""
     from similia.core.threads import n_threads
     from similia.scale.workers import import_dask
 

@@ -18,7 +18,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 
 @contextmanager
 def from_stdin() -> Iterator[str]:
-    """Yield the path of a temporary file that holds all of standard input; its first bytes decide its ending."""
+    """Yield the path of a temporary copy of standard input, with the file ending that matches its first bytes."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:

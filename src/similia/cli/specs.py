@@ -15,7 +15,7 @@ from similia.core.text import did_you_mean, short
 
 @dataclass(frozen=True)
 class _Room:
-    """A package whose classes a text may name, all but `bases`; messages use the noun and the example."""
+    """A package whose classes a text may name, except those in `bases`; messages show `noun` and `example`."""
 
     noun: str
     package: ModuleType

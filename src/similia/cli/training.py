@@ -246,13 +246,13 @@ def check_options(
 
 
 def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table`, changed if the kernel or distance that the options name takes only series; see `as_series`."""
+    """Return `table`, with ``series=True`` if the data are rows of numbers and the comparison takes only series."""
     compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
     return as_series(data, compared, table)
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
-    """Return the labels (for regression as numbers) and the decided task; an error may name the column `label`."""
+    """Return the labels (for regression as numbers) and the task; `label` is the column's name for error messages."""
     y = read.labels
     assert y is not None
     if task not in TASKS:
@@ -317,7 +317,7 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
 
 
 def _failure(name: str, y: npt.NDArray, model: Any) -> str:
-    """Score `model`, fitted to constant objects, by the scorer called `name`; return the error's text, or ""."""
+    """Return the error's text if the scorer called `name` fails on `model`, fitted to constant features; else ""."""
     X = np.zeros((len(y), 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
@@ -352,7 +352,7 @@ def scores_of(
 
 
 def _score_table(classes: npt.NDArray, counts: npt.NDArray, recalls: npt.NDArray, scores: dict[str, Any]) -> Table:
-    """Return a table of the recall of each class, the accuracy, and that of always predicting the largest class."""
+    """Return a table: the recall of each class, the model's accuracy, and the accuracy of a constant prediction."""
     table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
     for value, count, recall in zip(classes, counts, recalls, strict=True):
         table.add_row(str(value), str(count), f"{recall:.1%}".replace("%", " %"))

@@ -124,7 +124,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
     """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes file ``-``.
 
     The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
-    ending of the file that ``-o -`` writes to standard output; without it, the function gets None as output and prints.
+    ending of the file that ``-o -`` writes to standard output; if `pipe` is None, ``-o -`` passes None as the output.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -165,7 +165,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
 
 
 def own_process() -> None:
-    """Declare that the process runs only this command, which may then change signal handlers at its end."""
+    """Declare that the process runs only this command, so that the command may change signal handlers when it ends."""
     _alone.set(True)
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the default handler would kill the exiting process
 
@@ -179,7 +179,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Print that a command was stopped, unless this was printed; if `target` is unchanged, say so."""
+    """Print that a command was stopped, unless that is printed already; if `target` is unchanged, add this."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__
@@ -191,7 +191,7 @@ def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> N
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
-    """Return the inode and the modification time of a path, which differ after any change; None if it is missing."""
+    """Return the inode and the modification time of a path, to recognise a change; None if the path does not exist."""
     try:
         about = os.stat(path or "")
     except OSError:
@@ -218,7 +218,7 @@ def _spoken(
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
-    """Replace each ``-`` by a temporary file, list inputs in `piped`, and return whether output goes to stdout."""
+    """Replace each ``-`` by a temporary file, add input files to `piped`, and return whether stdout gets the data."""
     from similia.cli.pipes import from_stdin, to_stdout
 
     for name in _PIPED_IN:
