@@ -133,11 +133,11 @@ class BadPair(DataError):
     Attributes
     ----------
     found, expected : str
-        The message before and after the names of the two objects.
+        The parts of the message before and after `names`.
     index : tuple of two int
         Numbers of the objects in their collections.
     names : str
-        Names of the objects, with two braces for the numbers.
+        Text that names the two objects, with ``{}`` twice for their numbers.
     """
 
     def __init__(self, found: str, index: tuple[int, int], expected: str, names: str = "the pair ({}, {})") -> None:
@@ -148,9 +148,9 @@ class BadPair(DataError):
         return f"{self._file()}{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
-        """Return the error of the pair (i, j) of a block, renumbered to ``rows[i]``, ``columns[j]`` and with `names`.
+        """Return the error with the pair (i, j) of a block renumbered to (``rows[i]``, ``columns[j]``) and `names`.
 
-        An error that already names its objects keeps j and these names.
+        If the error has special names already, only i is renumbered, and these names stay.
         """
         i, j = self.index
         if self.names not in _NAMELESS:
@@ -163,11 +163,11 @@ class BadPair(DataError):
 
 
 class BadPairValue(BadPair, ValueError):
-    """Two objects whose value is invalid."""
+    """Two objects for which the similarity or distance is invalid or cannot be computed."""
 
 
 class BadPairType(BadPair, TypeError):
-    """Two objects whose value has a wrong type."""
+    """Two objects for which the similarity or distance has a wrong type."""
 
 
 class BadParameter(DataError, ValueError):
@@ -228,7 +228,7 @@ class ObjectsWarning(UserWarning):
     remedy : str
         What to check or to do.
     start : int or None
-        First object of the part of a collection to which the warning refers; None for the whole.
+        Position of the first object of the part that `n` counts; None if the warning is about a whole collection.
     """
 
     def __init__(self, count: int, n: int, found: str, index: int, remedy: str, start: int | None = None) -> None:
@@ -264,7 +264,7 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """If the block raises a `BadPair`, convert its numbers and names by `BadPair.renamed`, unless `names` is None."""
+    """If the block raises a `BadPair`, apply `BadPair.renamed` to it, unless `names` is None."""
     try:
         yield
     except BadPair as error:

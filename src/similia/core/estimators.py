@@ -96,9 +96,9 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 class ListParams(BaseEstimator):
-    """Base of classes whose parameter `_list` is a list of kernels or models.
+    """Base of classes with a parameter, named by `_list`, that is a list of kernels or models.
 
-    Entry i of the list is the parameter ``{letter}{i}``; the parameters of the entry are ``{letter}{i}__name``.
+    With the letter `_letter`, say v, entry 0 of the list is the parameter ``v0``, and its parameters are ``v0__name``.
     """
 
     _list: ClassVar[str]  # the parameter that holds the list
@@ -115,7 +115,7 @@ class ListParams(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters: ``{letter}{i}`` replaces entry i of the list, ``{letter}{i}__name`` sets its parameter."""
+        """Set parameters: ``v0`` (if the letter is v) replaces entry 0 of the list, ``v0__name`` a parameter of it."""
         if self._list in params:
             setattr(self, self._list, params.pop(self._list))
         parts = self._listed()
@@ -126,7 +126,7 @@ class ListParams(BaseEstimator):
         return self
 
     def _listed(self) -> Any:
-        """Return the list, or () if the parameter is not a list (an error raised elsewhere)."""
+        """Return the list; () if the parameter is not a list, which other code reports."""
         parts = getattr(self, self._list)
         return parts if isinstance(parts, list | tuple) else ()
 
@@ -146,7 +146,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
 
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """If `X` is a table of numbers, store (`reset`) or check its width and column names; else forget them if `reset`.
+    """Store the width and column names of `X` if `reset`, else check them; if `X` is no table, forget them if `reset`.
 
     For estimators whose kernel determines the kind of objects: `X` is the kernel's input, made from `given`.
     """

@@ -110,7 +110,7 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether a function or class is in the module that it names; code made by `exec` names builtins."""
+    """Return whether a function or class is in its ``__module__``, unlike code from `exec`, which names builtins."""
     return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 

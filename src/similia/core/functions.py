@@ -21,7 +21,7 @@ _GRAIN = 2**16
 
 
 def exp(values: Floats, out: Floats | None = None) -> Floats:
-    """Return e^x of float32 or float64 numbers; `out` may be `values` itself if it is C-contiguous."""
+    """Return e^x of float32 or float64 numbers; `out`, which may be `values`, must be C-contiguous."""
     return _each(loops.write_exp, values, out)
 
 
@@ -37,7 +37,7 @@ def cos(angles: Floats, out: Floats | None = None) -> Floats:
 
 
 def cos_sin_of_quarters(turns: Floats, dtype: npt.DTypeLike = np.float64) -> tuple[Floats, Floats]:
-    """Return the cosines and the sines of angles given in quarter turns; they are exact at integers."""
+    """Return the cosines and the sines of angles in quarter turns; at whole quarter turns, the results are exact."""
     flat = np.ascontiguousarray(turns).reshape(-1)
     cosines, sines = np.empty(flat.shape, dtype), np.empty(flat.shape, dtype)
 

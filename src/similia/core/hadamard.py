@@ -21,7 +21,7 @@ def padded(n_features: int) -> int:
 
 @njit()
 def transform(work, lanes):  # type: ignore[no-untyped-def]
-    """Transform all interleaved rows in place, with the output in natural order and not normalised."""
+    """Transform the `lanes` interleaved rows in `work` in place, in natural order and without normalisation."""
     span = len(work)
     while span > _IN_CACHE and span >= 4 * lanes:  # full passes until pieces fit into the cache
         span //= 4

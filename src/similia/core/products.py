@@ -48,7 +48,7 @@ class Panels(NamedTuple):
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W (K, m), float32 or float64, in the layout of `row_product`; W is not copied for a few (`n`) rows."""
+    """Return W (K, m), float32 or float64, in the layout of `row_product`; not copied if X has few rows (`n`)."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -123,7 +123,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
 
 @njit()
 def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the product of X and the panels ``start:stop`` of W (see `Panels`) to the same columns of `out`."""
+    """Write the product of X and the panels ``start:stop`` in `values` (see `Panels`) to their columns of `out`."""
     n, K = X.shape
     m = out.shape[1]
     flat, room = out.reshape(-1), np.empty(6 * LANES, out.dtype)

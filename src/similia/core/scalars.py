@@ -151,7 +151,7 @@ def write_log(x, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def write_waves(x, factor, cosines, sines):  # type: ignore[no-untyped-def]
-    """Fill `cosines` and `sines` for angles of ``factor * x`` quarter turns; an empty `sines` is left out."""
+    """Fill `cosines` and `sines` for angles of ``factor * x`` quarter turns; if `sines` is empty, only `cosines`."""
     if len(sines):
         for i in range(len(x)):
             cosines[i], sines[i] = cos_sin(np.float64(x[i]) * factor)

@@ -37,7 +37,7 @@ class State:
 def state(
     fits: Callable[[dict[str, Any], Sizes], bool] | None = None, may_lack: Collection[str] = (), **attributes: Any
 ) -> Callable[[Class], Class]:
-    """Return a decorator that declares the attributes of a class, with a check for each or its name in `NAMED`.
+    """Return a decorator that declares attributes of a class; each has a check, or the name of a check in `NAMED`.
 
     Fitted attributes (with an underscore at either end) must be all present or all missing, except those in `may_lack`.
     ``fits(attributes, sizes)`` returns whether attributes fit together. Subclasses inherit the declaration.
@@ -79,7 +79,7 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Return whether `found` equals the wanted number, or the size recorded under the wanted name; None allows any."""
+    """Return whether `found` is `wanted`: a number, the name of a size (the first found sets it), or None (any)."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
@@ -113,7 +113,7 @@ def made(*classes: str) -> Check:
 
 
 def each(method: str, name: str | None = None, least: int = 0) -> Check:
-    """Return a check for a list of at least `least` objects with a method, as many as the size called `name`."""
+    """Return a check for a list of objects that have `method`: `least` or more, as many as the size called `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         listed = isinstance(value, list | tuple) and all(hasattr(one, method) for one in value)
@@ -178,7 +178,7 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:
 
 
 def _are_vectors(value: Any, sizes: Sizes) -> bool:
-    """Return whether a value is a finite dense or sparse matrix of shape (s, d), named sizes of the whole object."""
+    """Return whether a value is a finite dense or sparse matrix; its shape must be the sizes called "s" and "d"."""
     sparse = is_sparse(value)
     fits = array("f4 f8", *([None] if sparse else ["s", "d"]))(value.data if sparse else value, sizes)
     return fits and _same("s", value.shape[0], sizes) and _same("d", value.shape[1], sizes)

@@ -153,8 +153,8 @@ def one_blas_thread() -> Iterator[int]:
 def _set_threads(numbers: list[int]) -> None:
     """Set the number of threads of each BLAS library.
 
-    From threadpoolctl 3.8 on, only the thread that first set a limit may set another. The last thread to leave may be
-    a different one, and its setting would silently be ignored.
+    From threadpoolctl 3.8 on, settings by any thread but the first that set a limit are silently ignored. This function
+    lifts that restriction, since another thread may have to restore the numbers.
     """
     for library, number in zip(_blas().lib_controllers, numbers, strict=True):
         free = getattr(library, "clear_controlling_thread", lambda **_: None)
