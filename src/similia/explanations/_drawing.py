@@ -33,8 +33,8 @@ Floats = npt.NDArray[np.float64]
 def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
     """Return (name, view, shares, strengths) for x and, if there is a y, for y.
 
-    Shares are what the parts add at each place; strengths are shares scaled to [-1, 1]. Places of positive strength
-    make the objects similar or support the decision.
+    Shares are what the parts add at each place. Strengths are shares scaled to [-1, 1], with the sign changed for
+    distances: places of positive strength make the objects similar or support the decision.
     """
     found = []
     for name, view, shares in (("x", e._x, e.shares_x), ("y", e._y, e.shares_y)):

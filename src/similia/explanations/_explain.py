@@ -84,11 +84,11 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, the similarity or distance of `x` and `y` is explained, by the kernel or distance
-        inside if `what` is an estimator (a pipeline, or a search over pipelines). Without `y`, the estimator's decision
-        for `x` is explained; its learner must be a linear model, a support-vector machine, `HDClassifier` or nearest
-        neighbours. For voting and calibrated models, one member is explained. Transformed targets are
-        transformed back.
+        What to explain. With `y`, the similarity or distance of `x` and `y` is explained; if `what` is an estimator (a
+        pipeline, or a search over pipelines), that of the kernel or distance inside it. Without `y`, the estimator's
+        decision for `x` is explained; its learner must be a linear model, a support-vector machine, `HDClassifier` or
+        nearest neighbours. For voting and calibrated models, one member is explained. If the targets were scaled for
+        training, the explanation is in their original units.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -114,10 +114,11 @@ def explain(
 
     Notes
     -----
-    The parts are exact for kernels with features, alignments and set distances; for linear models on
+    The parts are exact for alignments, set distances and kernels with features; for linear models on
     `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. They
     are also exact for nonlinear support-vector machines on vectors (RBF kernels), by integrated gradients from the
-    zero vector. The entropy of soft alignments and the nonlinear share of signs of random projections stay unexplained.
+    zero vector. Two amounts stay unexplained: the entropy of soft alignments and, for signs of random projections, the
+    error of a linear approximation of the signs.
 
     References
     ----------
@@ -212,7 +213,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
 
 
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
-    """Explain one voter whose decision is a sum: the first that agrees with the vote, or else the first of all."""
+    """Explain one of the voters that can be explained: the first that agrees with the vote, or else the first."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = _collection(voters[0][0], x)
@@ -254,7 +255,7 @@ def _predicted(steps: list[Any], X: Any) -> Any:
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
-    """Return the explanation in the units of the targets; if their transform is not affine, only add a note."""
+    """Return the explanation in the original units of the targets; if the transform is not affine, only add a note."""
 
     def back(value: float) -> float:
         return float(np.ravel(learner.transformer_.inverse_transform(np.array([[value]])))[0])
@@ -308,7 +309,10 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Return a part of sum_l alpha_l k(x, l) for each feature or, if the kernel has none, for each landmark l."""
+    """Split sum_l alpha_l k(x, l) over the landmarks l into parts, where x is the object in `X`.
+
+    There is one part for each feature of the kernel or, if it has none, for each landmark.
+    """
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)
@@ -375,7 +379,8 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:
     """Explain a prediction for one object by its nearest training objects.
 
-    `machine` is an estimator of similia or scikit-learn. `X` is its input, and `given` the same object as it is shown.
+    `machine` is an estimator of similia or scikit-learn. `X` holds the object in the form that `machine` takes, and
+    `given` the same object in the form in which it is drawn.
     """
     (distances,), (numbers,) = machine.kneighbors(X)
     ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)

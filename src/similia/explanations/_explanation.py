@@ -60,7 +60,8 @@ class Explanation:
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
     parts : list of Part
-        At most `top` parts (a parameter of `explain`), the largest absolute contribution first.
+        At most `top` parts (a parameter of `explain`), the largest absolute contribution first; then the intercept of
+        a model, if it has one.
     residual : float
         Value minus the listed parts: the sum of `omitted` and `unexplained`.
     omitted : float
@@ -197,7 +198,7 @@ class Found:
     shares_x, shares_y : ndarray of float64 or None
         Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
-        Matched places of x and y, and the amount each match adds.
+        (place in x, place in y, amount) of matched places: what the match adds or, over all alignments, its chance.
     """
 
     contributions: Floats
@@ -219,7 +220,7 @@ class Found:
 
 
 def joined(founds: Sequence[Found]) -> Found:
-    """Return all parts of several values, as the parts of the sum of these values."""
+    """Return the parts of the sum of several values: all parts of these values."""
     if len(founds) == 1:
         return founds[0]
     starts = np.cumsum([0] + [len(found.contributions) for found in founds]).tolist()
@@ -234,13 +235,16 @@ def joined(founds: Sequence[Found]) -> Found:
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of the arrays that are not None, or None if there are none or their lengths differ."""
+    """Return the sum of the arrays that are not None; None if there are no such arrays or the lengths differ."""
     known = [s for s in shares if s is not None]
     return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Convert (name, contribution, places in x, places in y) tuples to parts; single places in x and y are linked."""
+    """Convert (name, contribution, places in x, places in y) tuples to parts.
+
+    A part with one place in x and one place in y links these places.
+    """
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:
@@ -267,7 +271,7 @@ def explained(
     note: str = "",
     intercept: float | None = None,
 ) -> Explanation:
-    """Return an explanation that lists the `top` largest parts, ties in given order, and then the intercept."""
+    """Return an explanation that lists the `top` largest parts (equal ones in the given order), then the intercept."""
     sizes = np.abs(found.contributions)
     order = np.argsort(-sizes, kind="stable")
     order = order[sizes[order] > 0]

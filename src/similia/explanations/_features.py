@@ -48,7 +48,8 @@ class Occurrences:
     n_places : int
         Number of places of the object.
     groups : ndarray of uint64, shape (n,), optional
-        Part that shows each occurrence, if several features, such as a path and its reverse, share one; else None.
+        Id of the part to which each occurrence belongs, if several features (such as a path and its reverse) share one
+        part. None if each feature is a part.
     kinds : list of str, optional
         Kind of each occurrence, such as the label of its node; the name of a feature is followed by its kinds.
     """
@@ -71,12 +72,12 @@ class Occurrences:
 
     @classmethod
     def without_places(cls, counts: Counts, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make one occurrence of each feature of an object, without places, from the counts of the object."""
+        """Make one occurrence, without places, for each feature of an object with these feature counts."""
         none = np.zeros(len(counts.ids) + 1, dtype=np.int64)
         return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
 
     def at(self, chosen: Places) -> Places:
-        """Return the distinct places of the occurrences with the numbers `chosen`, ascending."""
+        """Return the places of the occurrences whose numbers are in `chosen`: each place once, ascending."""
         runs = [self.places[self.offsets[o] : self.offsets[o + 1]] for o in chosen.tolist()]
         return np.unique(np.concatenate(runs)) if runs else NOWHERE
 
@@ -115,9 +116,9 @@ def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
 
 
 def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = None) -> Found:
-    """Return one part for each feature of x: the sum of values[o] coefficients[o] over its occurrences o.
+    """Return one part for each feature of x: the sum of ``x.values[o] * coefficients[o]`` over its occurrences o.
 
-    If `y` is given, features also get places in y; the coefficients are then the counts in y times the weights.
+    If `y` is given, parts also get their places in y; `coefficients` must then be feature counts in y times weights.
     """
     amounts = x.values * coefficients
     kept = np.flatnonzero(amounts)
@@ -140,14 +141,17 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
 
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
-    """Return the parts w_f c_f(x) c_f(y) of all features f, c_f their counts; `weights` maps their ids to w_f."""
+    """Return a part for each feature: its weight times its count in x times its count in y.
+
+    `weights` maps ids of features to their weights.
+    """
     found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
     shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
     return replace(found, shares_y=shares_y)
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
-    """Return the feature counts of objects, and the weight w_f of each count in the kernel."""
+    """Return the feature counts of objects, and the weight that the kernel gives to each count."""
     counts = kernel._counts(objects)
     return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
 
@@ -188,7 +192,7 @@ def text_of(letters: npt.NDArray) -> str:
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return k-mers as features, with letters at ``start + positions[gap]``, ordered by gap, then by start."""
+    """Return an occurrence of a k-mer, the letters at ``start + positions[gap]``, for each gap and each start."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -313,7 +317,10 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return (block, columns) for each kernel of a sum, or None if a kernel in it has no explicit features."""
+    """Return (block, function that finds its columns) for each kernel of a sum; None if one has no explicit features.
+
+    Given the number of columns of the sum, the function returns (first column, number of columns) of the block.
+    """
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -332,9 +339,10 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
-    """Return a function that maps the number of columns of a sum to (first column, number of columns) of a block.
+    """Return a function that finds the columns of a block among those of a sum of `n_parts` kernels.
 
-    The block belongs to the i-th kernel of the sum; `columns` does the same for the columns of that kernel.
+    The block lies in kernel `i` of the sum, and `columns` finds its columns among those of that kernel. Both functions
+    map a total number of columns to (first column, number of columns) of the block.
     """
 
     def of_sum(n: int) -> tuple[int, int]:
@@ -346,7 +354,7 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
 
 
 def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return the coefficient of each id in a linear model on hashed features, before division by norms."""
+    """Return the coefficient of each feature's count in a linear model on hashed features; norms are left out."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
     own = np.ones(len(ids))
@@ -356,7 +364,7 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return sum_l alpha_l w_f c_f(l) over landmarks l for each feature f in `ids`, of weight w_f and counts c_f."""
+    """Return the weight of each feature in `ids` times the sum over landmarks l of ``alpha[l]`` times its count in l."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
     return lookup(ids, *summed(counts.ids, amounts))

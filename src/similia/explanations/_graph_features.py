@@ -61,7 +61,7 @@ Index = npt.NDArray[np.int64]
 
 
 def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:
-    """Return a graph's features, or None for a kernel unknown here; if `directed`, a path is not its reverse."""
+    """Return a graph's features, or None for a kernel unknown here; if `directed`, a path differs from its reverse."""
     if graph.node_labels is None:
         labels = [f"degree {degree}" for degree in graph.degrees.tolist()]
     else:
@@ -81,7 +81,7 @@ def _neighbours(graph: GraphBatch) -> list[list[int]]:
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return edges as features, placed at their two nodes, in the order in which `edge_ids` writes their ids."""
+    """Return an occurrence for each edge, placed at its two nodes; `edge_ids` determines the order."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
@@ -102,7 +102,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the colour of each node in each round as a feature that, in round r, covers the nodes within r steps."""
+    """Return the colour of each node after r = 0, 1, ... rounds as a feature, placed at all nodes within r steps."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
@@ -203,7 +203,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the subgraphs induced by all subsets of `size` nodes; without places if sampled or too many."""
+    """Return the subgraph induced by each set of `kernel.size` nodes; if sampled or too many, counts without places."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))

@@ -44,7 +44,7 @@ class Decision:
         Decision as the model computes it.
     kind : {"decision", "prediction"}
     title : str
-        The class decided for and the class decided against (`against`), or "the predicted number".
+        Such as "for a against b", where a and b are classes, or "the predicted number".
     weights : ndarray of float64, shape (n_columns,)
     intercept : float
     centre : ndarray of float64 or None
@@ -90,7 +90,7 @@ def decision(steps: list[Any], first: Any) -> Decision:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise unless a learner decides by coefficients, a nonlinear kernel of vectors, or hypervectors."""
+    """Raise TypeError if a learner is neither linear, nor a kernel machine on vectors, nor an `HDClassifier`."""
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     if not isinstance(learner, HDClassifier) and not _is_curved(learner) and not hasattr(learner, "coef_"):
@@ -195,7 +195,10 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
-    """Return (A^T w, c . w) for an affine step that maps f to A f + c; `row` is the f of the object."""
+    """Return (A^T w, c . w) for an affine step f -> A f + c, where `row` is the f of the object.
+
+    These are the weights and the constant of a decision on f, if the decision has weights `w` on the step's output.
+    """
     if isinstance(step, FeatureScaler):
         step = step.scaler_
     kind = type(step).__name__
@@ -249,7 +252,7 @@ def _curved(learner: Any, row: Any) -> Decision:
 
 
 def _machines(learner: Any) -> tuple[Floats, Floats]:
-    """Return (dual coefficients, intercepts) of the one-vs-one machines; positive scores mean the first class."""
+    """Return (dual coefficients, intercepts) of the one-vs-one machines, signed so that scores > 0 mean class one."""
     D, b = dense(learner.dual_coef_), dense(learner.intercept_)
     if is_regressor(learner):
         return D, b
@@ -266,7 +269,10 @@ def _machines(learner: Any) -> tuple[Floats, Floats]:
 
 
 def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -> tuple[Floats, float, float]:
-    """Return (weights, f(0), f(z)) for f(z) = sum_i a_i k(s_i, z) + b, such that f(z) = weights . z + f(0)."""
+    """Return (weights, f(0), f(z)) such that f(z) = weights . z + f(0).
+
+    f is the sum over support vectors s_i of a_i k(s_i, z), plus b.
+    """
     ends = a @ _kernel(learner, support, z, np.array([0.0, 1.0]))[0] + b
     size = _EXACT * max(1.0, *np.abs(ends).tolist())
     for n in _NODES:
@@ -280,7 +286,10 @@ def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -
 
 
 def _kernel(learner: Any, support: Floats, z: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return k(s_i, t z) and the coefficients of s_i and of z in its gradient, each of shape (n_support, len(t))."""
+    """Return k(s_i, t z) for each support vector s_i and each t, shape (n_support, len(t)), and two like arrays.
+
+    They are the coefficients of s_i and of z in the gradient of k(s_i, t z) with respect to t z.
+    """
     gamma, degree = float(learner._gamma), int(learner.degree)
     products = (support @ z)[:, None] * t
     if learner.kernel == "rbf":

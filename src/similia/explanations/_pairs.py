@@ -153,12 +153,12 @@ def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _prefix(kernel: Any) -> str:
-    """Return the text that is put before the names of the parts of a component."""
+    """Return the text that precedes the name of each part of this kernel in a composite kernel."""
     return f"{name_of(kernel)}: "
 
 
 def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of k(x, y) for a kernel with features, one part for each feature that both have."""
+    """Return the parts of k(x, y) for a kernel with features, one part for each feature that both objects have."""
     kernel._check_alike(X, Y)
     (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
     scale = 1.0
@@ -177,14 +177,14 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
-    """Return one part for each random object: its feature of x times its feature of y."""
+    """Return one part for each random object, which gives a feature to x and one to y: their product."""
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
 
 
 def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
-    """Return what `pair` returns, for log k = -gamma d^2 (`DistanceRBF`) or k = -d^p (`NegativeDistance`)."""
+    """Return (value, kind, parts, note) for log k = -gamma d^2 (`DistanceRBF`) or k = -d^p (`NegativeDistance`)."""
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
     rbf = isinstance(kernel, DistanceRBF)
@@ -228,7 +228,7 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
 
 
 def _key(batch: Any) -> tuple[int, bytes]:
-    """Return a sort key of the object; the smaller one is read first, so (x, y) and (y, x) have equal parts."""
+    """Return a sort key; the object with the smaller key is read first, so that (x, y) and (y, x) have equal parts."""
     values = getattr(batch, "values", np.empty(0))
     return len(values), np.ascontiguousarray(values).tobytes()
 
@@ -301,9 +301,9 @@ def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Fo
 
 
 def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return pairs of points, given as (i, j, cost, name), as parts; an empty set is replaced by the origin.
+    """Convert (index in `X`, index in `Y`, cost, name) of pairs of points to parts; the origin replaces an empty set.
 
-    The name is that of the set whose point seeks its nearest point in the other set, or "".
+    The name, "x" or "y", says which point seeks its nearest point in the other set; it is "" if neither does.
     """
     m, n = int(X.lengths[0]), int(Y.lengths[0])
     parts: _Parts = []
@@ -318,7 +318,7 @@ def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch
 
 
 def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
-    """Return a part for each pair of points: mass moved times distance to the power p, averaged over projections."""
+    """Return a part for each pair of points: moved mass times (projected distance)^p, averaged over projections."""
     A, B = comparable(X, Y)
     a, b = dense(A.values), dense(B.values)
     m, n = len(a), len(b)

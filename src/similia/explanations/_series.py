@@ -85,11 +85,11 @@ def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any
 
 
 def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
-    """Return the steps of one channel under `MSM`, which charges for each split or merged time point, as parts."""
+    """Return the steps of the cheapest alignment under `MSM` as parts, for one channel of each series."""
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
-        """Return the cost of each value in `new`, split from its predecessor in `old`, opposite each in `other`."""
+        """Return the cost of splitting each value `new` from its predecessor `old`, opposite each value `other`."""
         low, high = np.minimum.outer(old, other), np.maximum.outer(old, other)
         result: Floats = c + np.abs(new[:, None] - np.clip(new[:, None], low, high))
         return result
@@ -102,7 +102,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
-    """Return the unmatched time points of the shorter series as parts; each costs 1 / min(m, n)."""
+    """Return the unmatched time points of the shorter series as parts; each costs 1 / (length of this series)."""
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
@@ -235,7 +235,10 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return the probability of each match (i, j) if alignments have weights prod e^logs(i, j), shape (m, n)."""
+    """Return the probability of each match (i, j), shape (m, n).
+
+    The weight of an alignment is the product of e^logs(i, j) over its matches.
+    """
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
@@ -286,7 +289,7 @@ def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[
 
 @njit()
 def log_sums_to(logs):  # type: ignore[no-untyped-def]
-    """Return log M for M(i, j) = e^logs(i, j) (M(i-1, j-1) + M(i-1, j) + M(i, j-1)), M(-1, -1) = 1, shape (m, n)."""
+    """Return log M, shape (m, n): M(i, j) = e^logs(i, j) (M(i-1, j-1) + M(i-1, j) + M(i, j-1)), and M(-1, -1) = 1."""
     m, n = logs.shape
     table = np.full((m + 1, n + 1), -np.inf)
     table[0, 0] = 0.0

@@ -22,7 +22,7 @@ _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding er
 
 
 def as_text(e: Explanation) -> str:
-    """Return the text of `Explanation.to_text`."""
+    """Return the explanation as text, as described in `Explanation.to_text`."""
     lines = [f"{visible(e.title)}: {number(e.value)}", ""]
     if groups := e.groups[:MOST_GROUPS]:
         lines += [*_rows(e, "substructure", groups, whole=False), ""]
@@ -33,7 +33,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return a table of parts as lines; if they explain the `whole` value, with marks and the lines of `rest`."""
+    """Return a table of parts as lines; if the parts explain the `whole` value, they have marks, and `rest` follows."""
     table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
         numbers = number(part.contribution), percent(part.contribution, e.value)

@@ -38,7 +38,7 @@ class View:
     values : ndarray of float64, shape (n_places, p)
         Values of a series or a set.
     links : sequence of (int, int, float)
-        Matched places of x and y, and the amount each match adds; stored with x.
+        (place in x, place in y, amount) of matched places, as in `Found`; only the view of x holds them.
     """
 
     kind: str
@@ -96,7 +96,7 @@ def node_names(graphs: GraphBatch, label_names: Mapping[int, str]) -> list[str]:
 
 
 def described(batch: object, number: int) -> str:
-    """Describe the first object of a batch in a few words; `number` is its index in its collection."""
+    """Describe the first object of a batch in a few words; `number` is the index to show for it."""
     view = view_of(batch)
     if view.kind == "strings":
         return f"{view.text if len(view.text) <= 40 else view.text[:37] + '...'!r}" if view.text else "the empty string"
@@ -105,7 +105,7 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return {number: text label} for the node labels of a graph, with the numbers that `as_graphs` gives them."""
+    """Return {number: text} for the text labels of a graph's nodes; `as_graphs` replaces each text by this number."""
     labels: Iterable[Any] = ()
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]
@@ -188,7 +188,7 @@ def _connected(members: set[int], near: list[dict[int, str]], along: str) -> lis
 
 
 def _name(kind: str, atoms: list[int], names: list[str], near: list[dict[int, str]]) -> str:
-    """Return the name of a "ring", functional "group" or "chain" (the `kind`) of these atoms."""
+    """Return the name of the piece that these atoms form; its `kind` is "ring", "group" (functional) or "chain"."""
     inside = {(u, v): bond for u in atoms for v, bond in near[u].items() if u < v and v in atoms}
     counts = Counter(names[v] for v in atoms)
     formula = " ".join(f"{symbol}{n if n > 1 else ''}" for symbol, n in sorted(counts.items()))
