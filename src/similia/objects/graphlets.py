@@ -79,7 +79,7 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Read graphs with `as_graphs`, without labels, attributes and weights; return a `GraphBatch` unchanged."""
+    """Read graphs without their labels, attributes and weights; return a `GraphBatch` unchanged, labels included."""
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 

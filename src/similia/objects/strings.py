@@ -96,8 +96,8 @@ def as_strings(X: Any) -> StringBatch:
     Raises
     ------
     TypeError
-        If `X` is a single string or not a sequence, or if an item is missing (None, NaN), not a string, or bytes among
-        str.
+        If `X` is a single string or not a sequence, an item is missing (None, NaN) or not a string, or str and bytes
+        are mixed.
     ValueError
         If `X` is empty.
 

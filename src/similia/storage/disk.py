@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Extend the message of a disk-full error in a ``with`` block: what is kept (``state()``) and how to continue."""
+    """Make a disk-full error in a ``with`` block say what is kept, by calling ``state()``, and how to continue."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,10 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """Open a temporary file for a ``with`` block; after the block, it is flushed and replaces `path` (same mode)."""
+    """Open a temporary file for a ``with`` block, then flush it and move it to `path`.
+
+    If `path` exists, it is replaced and its permissions are kept. If the block raises, `path` stays as it is.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
     try:
         with open(temporary, "xb") as stream:
@@ -76,7 +79,7 @@ def is_temporary(name: str) -> bool:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a folder that counts as empty may contain a file called `name` (a lock or a temporary file)."""
+    """Return whether `name` is a lock or a temporary file; a folder that holds only such files counts as empty."""
     return name == LOCK or is_temporary(name)
 
 

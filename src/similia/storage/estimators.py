@@ -50,7 +50,7 @@ _LEAF = -1
 
 
 def is_public_estimator(name: str) -> bool:
-    """Return whether `name` (module and class) is an estimator that scikit-learn exports and defines in that module."""
+    """Return whether `name` gives the defining module and the class of a public scikit-learn estimator."""
     module, _, cls = name.rpartition(".")
     parts = module.split(".")
     if parts[0] != "sklearn" or len(parts) < 2 or parts[1] not in _PUBLIC or cls.startswith("_"):

@@ -27,7 +27,7 @@ _BLOCK = 2**20  # bytes read at a time to compute checksums
 
 
 class Journal:
-    """A data file and its journal in their own folder, to which only this process may write.
+    """A folder with a data file and its journal, locked so that no other process writes to it.
 
     Use it in a ``with`` block: call `start` for a new run, or `resume` if `header` shows that the files belong to the
     same work; then call `append` for each chunk, and `finish`. The parent of `folder` must exist.
@@ -192,7 +192,7 @@ class Journal:
         return entries, last, damaged
 
     def _checksum(self, size: int) -> int | None:
-        """Return the crc32 of the chunk of `size` bytes after the valid data, or None if the file is shorter."""
+        """Return the crc32 of the `size` bytes after the valid data, or None if the data file ends before."""
         found = 0
         os.lseek(self._files[DATA], self._sizes[DATA], os.SEEK_SET)
         while size:

@@ -212,7 +212,7 @@ class _Description:
         raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the member that a node names; raise if all members named so far exceed the size of the archive."""
+        """Return the archive member that a node names; raise if all named so far exceed the archive's size."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -286,7 +286,7 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def refused_names(schema: Any) -> list[str]:
-    """Return, sorted, the names of classes and functions in a description that a model file may not contain."""
+    """Return the sorted names of refused classes and functions in a description: no model file may name them."""
     return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 

@@ -51,7 +51,7 @@ def public_name(cls: type) -> tuple[str, str] | None:
 
 
 def _exported(package: str, name: str) -> Any:
-    """Return what `package` exports as `name`, or the class that `_UNLISTED` lists, or None if there is neither."""
+    """Return the object `name` that `package` exports or `_UNLISTED` adds to it, or None if there is none."""
     module = importlib.import_module(package)
     if name in getattr(module, "__all__", ()):
         return getattr(module, name)
@@ -60,7 +60,7 @@ def _exported(package: str, name: str) -> Any:
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
-    """Raise ValueError unless the attributes of each object in a model, given by `state_of`, match its class."""
+    """Raise ValueError if an object x in the model `root` has attributes ``state_of(x)`` that do not fit its class."""
     for value in _inside(root, state_of):
         cls, name, state = type(value), type(value).__name__, state_of(value)
         if cls.__module__.startswith("similia."):
@@ -124,7 +124,7 @@ def _parameters(cls: type) -> list[tuple[str, Any]]:
 
 
 def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
-    """Yield once each object with attributes in nested lists, tuples, sets, dicts, arrays and objects."""
+    """Yield each object with attributes once: `root` and all in its attributes, lists, tuples, sets, dicts, arrays."""
     stack, met = [root], set()
     while stack:
         value = stack.pop()
@@ -144,7 +144,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object that `save` writes; a search and its index omit their caches."""
+    """Return the attributes that `save` writes for an object; those of a search or index are without caches."""
     return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 

@@ -46,10 +46,10 @@ Ids = npt.NDArray[np.int64]
 
 
 class Store:
-    """A folder of codes with ids, which a crash leaves as it was before or after a commit.
+    """A folder of binary codes with ids. After a crash, it holds all changes of the current commit or none.
 
-    Construct a store with `create` or `open`. Every method that changes the folder locks it and first rereads the
-    manifest (the content of ``index.json``).
+    Make a store with `create` or `open`. Every method that changes the folder locks it and then rereads the manifest
+    (the content of ``index.json``).
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """Open an index; check that the files its manifest names exist and have the stated sizes."""
+        """Open the index in `folder`; check that all files named in its manifest exist with the stated sizes."""
 
         def checked(store: Store) -> Store:
             for entry in store._entries():
@@ -186,7 +186,10 @@ class Store:
 
     @contextmanager
     def writing(self, fresh: bool = False) -> Iterator[None]:
-        """Hold the lock in a ``with`` block, so that no other process writes between its changes; may be nested."""
+        """Lock the folder against other writers during a ``with`` block; such blocks may be nested.
+
+        The manifest is reread first, unless `fresh`.
+        """
         if self._lock is not None:
             yield
             return
