@@ -364,7 +364,7 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return the weight of each feature in `ids` times the sum over landmarks l of ``alpha[l]`` times its count in l."""
+    """Return, for each feature in `ids`, its weight times the sum of its counts in landmarks, weighted by `alpha`."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
     return lookup(ids, *summed(counts.ids, amounts))
