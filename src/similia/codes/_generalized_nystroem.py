@@ -55,7 +55,7 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
 
 
 def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
-    """Set ``out[rows] = product(rows)`` for slices of `tile` rows, and return `out`; for `work`, see `in_tiles`."""
+    """Set ``out[rows] = product(rows)`` for slices of `tile` rows and return `out`, in threads if `work` is large."""
 
     def fill(start: int, stop: int) -> None:
         for i in range(start, stop, tile):
@@ -88,7 +88,7 @@ def _too_few(model: Any, usable: int, c: int, r: int) -> BadParameter:
 
 
 class DenseSample:
-    """The matrix C of sampled rows, dense: `mean` is subtracted from `rows` and `weights` are applied in place."""
+    """The sample ``(rows - mean) * weights``, one weight per row, as a dense matrix; overwrites `rows`."""
 
     def __init__(self, rows: Any, mean: Floats | None, weights: Floats | None = None) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
@@ -130,7 +130,7 @@ class DenseSample:
 
 
 class SparseSample(DenseSample):
-    """The matrix C of sampled CSR rows, kept as S - a m^T with weighted rows S, weights a and mean m."""
+    """The sample ``(rows - mean) * weights`` of CSR rows, kept as S - a m^T: weighted rows S, weights a, mean m."""
 
     def __init__(self, rows: sp.csr_array, mean: Floats | None, weights: Floats | None = None) -> None:
         self.shape, self.dtype = rows.shape, rows.dtype
@@ -153,7 +153,7 @@ class SparseSample(DenseSample):
 
 
 def sample_of(rows: Any, mean: Floats | None, weights: Floats | None = None) -> DenseSample:
-    """Return dense or CSR rows, minus `mean` and times `weights`, as a `DenseSample` or `SparseSample`."""
+    """Return ``(rows - mean) * weights``, one weight per row: a `DenseSample`, or a `SparseSample` for CSR rows."""
     return (SparseSample if sp.issparse(rows) else DenseSample)(rows, mean, weights)
 
 
@@ -180,9 +180,10 @@ def directions(
 ) -> tuple[Floats, Floats]:
     """Return the directions (k, d) and singular values (k,) of a sample in memory; raise if there are fewer than k.
 
-    `model` is the `GeneralizedNystroemPCA` whose parameters apply. W holds the sampled `columns`, times `weights`. A
-    singular value of W gives no direction if it is below the rounding error, which is estimated from `offset`, the mean
-    square of the subtracted means, or if its square is below `least_square` or ``least_share * ||W||_F^2``.
+    `model` is the `GeneralizedNystroemPCA` whose parameters apply; k is its `n_components`. Let W be the `columns` of
+    the sample, each times its weight. A singular value of W gives no direction if it is below the rounding error, or
+    if its square is below `least_square` or ``least_share * ||W||_F^2``. The estimate of the rounding error uses
+    `offset`, the mean square of the means that were subtracted.
     """
     (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights

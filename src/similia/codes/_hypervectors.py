@@ -85,7 +85,7 @@ def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def multiply(table, factors, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the product of the rows of `table` that `factors` lists; -1 ends the list."""
+    """Fill `out` with the XOR (the product of ±1) of the rows of `table` that `factors` lists; -1 ends the list."""
     out[:] = table[factors[0]]
     for j in range(1, len(factors)):
         if factors[j] < 0:
@@ -111,9 +111,9 @@ def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-de
 
 @njit()
 def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the sums of m vectors of ±1, from the counts c of their bits 1 (for -1) in `planes`: m - 2 c.
+    """Fill `out` with the sum of m vectors of ±1: m - 2 c, where `planes` holds c, the count of -1 at each position.
 
-    Position i is bit 63 - i % 64 of word i // 64.
+    Position i is bit 63 - i % 64 of word i // 64 in each row of `planes`.
     """
     sums = np.empty(64, dtype=np.int32)
     for w in range(planes.shape[1]):
@@ -129,9 +129,10 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 
 @njit()
 def finish(rows, planes, m, n_bits, ties, i, words, sums):  # type: ignore[no-untyped-def]
-    """Add the last m % 8 of m vectors, held in `rows`; set ``words[i]`` to the majority and ``sums[i]`` to the sum.
+    """Add the last m % 8 of m vectors, held in `rows`, to `planes`.
 
-    An empty `words` or `sums` is skipped.
+    Then set ``words[i]`` to the majority of all m vectors, and ``sums[i]`` to their sum; an empty `words` or `sums` is
+    skipped.
     """
     n_planes = bit_length(m)
     for r in range(m % 8):

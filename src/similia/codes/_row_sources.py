@@ -263,7 +263,7 @@ class Reservoir:
             start += len(part[1])
 
     def sample(self) -> tuple[npt.NDArray, Indices]:
-        """Return the rows that `rest` yields as one array, and their positions in the source."""
+        """Return one array of the rows that `rest` yields, and an array of their positions in the source."""
         rows = np.empty((len(self._chosen()), self._parts[0][0].shape[1]), self._parts[0][0].dtype)
         indices, start = np.empty(len(rows), np.int64), 0
         for part, _, where in self.rest():
@@ -292,7 +292,7 @@ def smallest(priorities: npt.NDArray[np.float64], count: int) -> Indices:
 
 
 def sample_size(share: float | int, n: int, least: int, name: str, what: str) -> int:
-    """Return how many of n rows or features to sample, at least `least`; raise if n is too small.
+    """Return how many of n rows or features to sample, at least `least`; raise if n is below `least` or an int `share`.
 
     `share` is a fraction (float) or a count (int). The error names the parameter `name` and the items `what` ("rows").
     """
@@ -307,7 +307,7 @@ def sample_size(share: float | int, n: int, least: int, name: str, what: str) ->
 
 
 def check_share(value: Any, name: str) -> None:
-    """Raise unless `value`, of the parameter called `name`, is a fraction in (0, 1] (float) or a count >= 1 (int)."""
+    """Raise if `value`, of parameter `name`, is neither a float in (0, 1] (a fraction) nor an int >= 1 (a count)."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         good = int(value) >= 1
     else:
@@ -378,7 +378,7 @@ def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
 
 
 def check_rows(rows: Any, where: Indices | int) -> None:
-    """Raise an error that names the first row with NaN or infinity by its position in the source.
+    """Raise if a row holds NaN or infinity; the error names the first such row by its position in the source.
 
     `where` holds the positions of all rows, or is the position of the first of consecutive rows.
     """
@@ -398,7 +398,7 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
-    """Raise an error as `check_rows` does, or one that names the first row whose squares are too large to add."""
+    """Raise if a row holds NaN, infinity or numbers whose squares are too large to add; see `check_rows`."""
     check_rows(rows, where)
     if rows.dtype == np.float32:  # squared in float64
         return

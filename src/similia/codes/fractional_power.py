@@ -154,7 +154,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return out
 
     def _phased(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the checked vectors; raise an error that names the first vector too far from 0 for precise phases."""
+        """Return `X` as checked vectors; raise if one is so far from 0 that its phases would lose all precision."""
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
@@ -249,7 +249,7 @@ def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDA
 
 
 def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
-    """Fill `out` with the scaled cosine and sine of each phase in turn; `turned` holds the phases in quarter turns."""
+    """Fill `out` with cosine, sine of each phase in `turned` (in quarter turns), all times ``n_phases ** -0.5``."""
     cosines, sines = cos_sin_of_quarters(turned, out.dtype)
     scale = out.dtype.type(n_phases**-0.5)
     width = 2 * turned.shape[1]

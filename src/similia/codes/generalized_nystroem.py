@@ -47,12 +47,12 @@ class GeneralizedNystroemPCA(Transformer):
         Number k of directions.
     sample_fraction : float or int, default=0.05
         Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up; if it gives fewer
-        than 4 `n_components` rows, that many rows (or all) are sampled. A number is raised to `n_components` if it is
-        smaller, or to one more if rows are centred.
+        than 4 `n_components` rows, that many rows (or all) are sampled. A number below `n_components`, or below
+        `n_components` + 1 if rows are centred, is raised to that minimum.
     feature_fraction : float or int, default=0.3
         Fraction of the features to sample (float), or number of features (int). A fraction is rounded up; if it gives
-        fewer than 1.5 `n_components` features, that many (or all) are sampled. A number is raised to `n_components` if
-        it is smaller.
+        fewer than 1.5 `n_components` features, that many (or all) are sampled. A number below `n_components` is
+        raised to it.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
         ConstantTimeSVD (Drineas et al.): draw rows, then features within these, with replacement and with probabilities
@@ -63,9 +63,9 @@ class GeneralizedNystroemPCA(Transformer):
         sign along it.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
-        paper's own directions (False) are not orthogonal, and their lengths are only close to 1.
+        directions of Yun et al. (False) are not orthogonal, and their lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Section V-B of the paper, where C holds the sampled rows and W their sampled features.
+        The threshold gamma of Yun et al., Section V-B, where C holds the sampled rows and W their sampled features.
         `fit` raises if one of the `n_components` largest squared singular values of W is below
         gamma ||C||_1 ||C||_inf ("norm": gamma ||W||_F^2). By default, only values within the rounding error are too
         small.
@@ -167,7 +167,7 @@ class GeneralizedNystroemPCA(Transformer):
         ------
         ValueError
             If the sample has fewer than `n_components` usable directions, a sampled row holds NaN or infinity, or
-            neither the sample nor P fits into memory; the message suggests values that would work.
+            neither the sample nor the matrix P of the notes on memory fits; the message suggests values that work.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -406,11 +406,11 @@ class GeneralizedNystroemPCA(Transformer):
 
     @property
     def _enough_rows(self) -> int:
-        """Minimum number of rows to sample, if the data have that many."""
+        """Minimum number of rows in the sample; data with fewer rows are sampled whole."""
         return self._least(self.sample_fraction, _ROWS_FOR_EACH, self._least_rows)
 
     def _least(self, share: Any, for_each: float, least: int) -> int:
-        """Return the minimum sample size: `least`, or, for a fraction, `for_each` per direction if that is more."""
+        """Return the minimum sample size: `least`, but for a float `share` at least `for_each * n_components`."""
         return least if isinstance(share, Integral) else max(least, sources.ceil_share(for_each, self.n_components))
 
     def _count_rows(self, n: int) -> int:
@@ -440,7 +440,7 @@ class GeneralizedNystroemPCA(Transformer):
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
     def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
-        """Raise if P (n_features x r) does not fit into half of max_memory; the message suggests values that fit."""
+        """Raise if an n_features x r float64 matrix exceeds half of max_memory; the error suggests values that fit."""
         d, half = source.n_features, settings().max_memory // 2
         if 8 * d * r <= half:
             return

@@ -132,7 +132,7 @@ class GraphHDEncoder(SeededEncoder):
 
 
 def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
-    """Return the undirected edges as pairs of nodes, each once and without loops, and each graph's offset in them."""
+    """Return the undirected edges as node pairs, each once, no loops; and the offsets that part them by graph."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])

@@ -238,7 +238,10 @@ def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
 def bundle_members(
     table: Words, members: Indices, offsets: Indices, ties: Codes, out: Codes | Counts, additive: bool = False
 ) -> None:
-    """Fill `out` with the majority or sum of each object's members; arguments: see `_hypervectors.bundle_members`."""
+    """Fill `out` with the majority of each object's members (if uint8) or with their sum (if int32).
+
+    Members are given by `table`, `members`, `offsets` and `additive` as in `_hypervectors.bundle_members`.
+    """
     from similia.codes import _hypervectors
 
     n_bits, n_words = 8 * ties.shape[1], table.shape[1]

@@ -288,10 +288,10 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
 def learn_rotation(
     Z: Any, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Alternate Y = sgn(Z Q) and Q = argmin ||Y - Z Q||_F; return the final Q and the loss after each iteration.
+    """Alternate Y = sgn(C Q) and Q = argmin ||Y - C Q||_F for C = Z - mean; return Q and the loss of each iteration.
 
-    The first Q is ``random_rotation(gaussian)``. `spread` is the largest |Z - mean|: Z is multiplied by a power of two
-    that brings this number close to 1, which changes neither the signs nor Q.
+    The first Q is ``random_rotation(gaussian)``. `spread` is the largest magnitude in C: C is multiplied by a power of
+    two that brings `spread` close to 1, which changes neither the signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
@@ -352,8 +352,9 @@ def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
     """Return a function of ``(f, *args)`` that calls ``f(rows, start, *args)`` for each group of rows of `Z`.
 
-    It returns an iterable of the results, in order; `start` is the number of a group's first row. Arrays and Dask
-    collections are cut into the same groups, so sums of the results are the same, too. `mapped` may use threads.
+    A call of that function returns an iterable of the results, in order; `start` is the number of a group's first row.
+    Arrays and Dask collections are cut into the same groups, so sums of the results are the same, too. `mapped` may use
+    threads.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()
@@ -405,7 +406,7 @@ def _rows(Z: npt.NDArray, start: int, stop: int) -> npt.NDArray:
 
 @njit()
 def _centre(Z, mean, scale, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with (Z - mean) scale, computed in float64, so that float32 and float64 rows give the same result."""
+    """Fill `out` with ``(Z - mean) * scale``, computed in float64 so that results do not depend on the dtype of Z."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             out[i, j] = Z[i, j] * scale - mean[j] * scale

@@ -69,7 +69,7 @@ class RangeEncoder(HypervectorEncoder):
     random_state: Any
 
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
-        """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
+        """Learn the range of each column of ``read(X)``; draw levels and roles. `columns` names them in errors."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
         check_n_bits(self.n_bits)
         check_output(self.output)
@@ -94,7 +94,7 @@ class LevelEncoder(RangeEncoder):
     Parameters
     ----------
     n_levels : int, default=100
-        Number of levels per feature, at least 2; a number is rounded to the nearest.
+        Number of levels per feature, at least 2; each number is encoded as the nearest level.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     low, high : float or array of shape (n_features,), optional
@@ -187,7 +187,7 @@ class LevelEncoder(RangeEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
-        """Fill `out` with bundles; ``factors[i, j]`` lists the rows of `table` to multiply for feature j of row i."""
+        """Bundle all features j of row i in ``out[i]``; ``factors[i, j]`` lists the rows of `table` to bind for j."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])
@@ -239,7 +239,7 @@ def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -
 
 
 def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
-    """Return `X` as a 2-D float64 array, a 1-D array as one column; raise unless it holds finite numbers."""
+    """Return `X` as a 2-D float64 array, a 1-D array as one column; raise if an entry is not a finite number."""
     if hasattr(X, "toarray"):
         check_vectors(X)
     try:

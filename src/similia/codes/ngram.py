@@ -50,7 +50,7 @@ class NGramEncoder(SeededEncoder):
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
         How to combine the shifted letter vectors of an n-gram: by product, or by majority. For even `n`, a majority
-        may be a tie, which the tie-breaking vector of the output decides too.
+        may have ties; the vector that breaks ties in the output breaks these too.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None

@@ -48,9 +48,9 @@ class RecordEncoder(HypervectorEncoder):
     Parameters
     ----------
     encoders : list of (columns, encoder)
-        `columns` is one name (or a position in a tuple), whose column the encoder receives as a sequence of objects,
-        or a list of names, whose columns it receives as a 2-D array of numbers. `encoder` is a transformer that
-        returns packed bits (uint8) or hypervectors of numbers; all must return the same number of positions.
+        If `columns` is one name (or position in a tuple), the encoder receives that column as a sequence of objects. If
+        it is a list of names, the encoder receives those columns as a 2-D array of numbers. `encoder` is a transformer
+        to packed bits (uint8) or hypervectors of numbers; all encoders must return the same number of positions.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the bound codes as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
@@ -105,7 +105,7 @@ class RecordEncoder(HypervectorEncoder):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
-        """Fit, and return the same result as `transform` on the same records."""
+        """Fit the encoders, draw the roles, and return the hypervectors of the records."""
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:
@@ -191,7 +191,7 @@ class RecordEncoder(HypervectorEncoder):
 
 
 def _select(X: Any, spec: Any) -> Any:
-    """Return the column of `X` named `spec`, or, if `spec` is a list of names, a 2-D array of their numbers."""
+    """Return the column of `X` named `spec`, or, if `spec` is a list of names, those columns as a 2-D array."""
     if not isinstance(spec, list):
         return _column(X, spec)
     return np.column_stack([_numbers(name, _column(X, name)) for name in spec])
@@ -227,7 +227,7 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
-    """Fit an encoder and return its codes (for Dask data, of an example); errors explain how to pass the column."""
+    """Fit an encoder to a column; return the column's codes (for Dask data, the codes of one example)."""
     here = column.example() if isinstance(column, Distributed) else column
     try:
         return encoder.fit(column, y).transform(here)
@@ -255,7 +255,7 @@ def _width(part: Any, spec: Any) -> int:
 
 
 def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
-    """Return role * part: ±1 (int32) if `part` holds codes, else its rows scaled to root mean square 1 (float64)."""
+    """Return `part` times `role`: codes as ±1 (int32), other rows divided by their root mean square (float64)."""
     if part.dtype == np.uint8:
         return unpack_signs(bind(role, part), np.int32)
     squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)

@@ -54,7 +54,7 @@ class SequenceEncoder(RangeEncoder):
     Parameters
     ----------
     n_levels : int, default=100
-        Number of levels per channel, at least 2; a value is rounded to the nearest.
+        Number of levels per channel, at least 2; each value is encoded as the nearest level.
     n : int or None, default=None
         Values per n-gram. None means no n-grams: each value is bound to its position in time. A series shorter than `n`
         is one n-gram of all its values.
@@ -193,7 +193,7 @@ def _bundle_in_threads(
 
 @njit()
 def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
-    """Multiply `out` by `vector`, cyclically shifted by `shift`; `vector` holds its n_bits bits twice in succession."""
+    """XOR `vector`, shifted cyclically by `shift` bits, into `out`; `vector` holds its n_bits bits twice in a row."""
     first = (n_bits - shift % n_bits) % n_bits
     word, left = first >> 6, np.uint64(first & 63)
     right = np.uint64(63) - left
@@ -207,9 +207,9 @@ def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
 def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # type: ignore[no-untyped-def]
     """Compute the majority and sum of each series' n-grams (n > 0) or values bound to their positions (n = 0).
 
-    Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words), roles
-    (n_channels, n_words). The outputs are `words` (n_series, n_words), the sign bits of the majority, and `sums`
-    (n_series, n_bits); an output with no rows is skipped.
+    Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words: see
+    `_bind_shifted`), roles (n_channels, n_words). The outputs are `words` (n_series, n_words), the sign bits of
+    the majority, and `sums` (n_series, n_bits); an output with no rows is skipped.
     """
     n_channels = levels.shape[1]
     n_words = len(ties)

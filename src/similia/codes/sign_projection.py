@@ -269,7 +269,7 @@ def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
 
 
 def exact_length(projection: IntRows) -> float:
-    """Return the largest length of rows whose products with `projection`, after rounding, are exact in float32."""
+    """Return the largest `length` for which ``integer_rows(X, length) @ projection.T`` is exact in float32."""
     longest = np.sqrt(np.einsum("ij,ij->i", projection, projection, dtype=np.int64).max())
     return (_EXACT - 1) / longest - np.sqrt(projection.shape[1]) / 2 - 1
 
@@ -360,7 +360,7 @@ def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes
 
 @njit()
 def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
-    """Fill ``codes[start:stop]``, `_LANES` rows at a time; ``lanes[i * _LANES + j]`` is coordinate i of row j."""
+    """Fill ``codes[start:stop]`` with the packed signs of the structured projections, for `_LANES` rows at a time."""
     n_blocks, _, p = signs.shape
     lanes = np.zeros(p * _LANES, np.float32)
     work = np.empty(p * _LANES, np.float32)
