@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield the faiss module, set to `n` threads; to one in a forked child, which lacks the threads of its parent."""
+    """Yield the faiss module, set to use `n` threads; in a forked child, where these do not exist, only one."""
     import faiss
 
     before = faiss.omp_get_max_threads()

@@ -89,7 +89,7 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy that can grow while this object stays as it is; the two share arrays, so change only one."""
+        """Return a copy to change while this object stays as it is; never change both, because they share arrays."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin

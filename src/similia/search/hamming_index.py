@@ -46,8 +46,8 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares the codes in the `n_probes` cells
       whose centres are nearest to the query.
-    - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest 64 (or 2 k) codes on its walk. One
-      thread builds the graph, so it is always the same.
+    - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest codes on its walk: 64, or about
+      2 k if k > 32 neighbours are requested. One thread builds the graph, so it is always the same.
     - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares the query with the
       codes that differ from it by at most one bit in some run. Use it for near duplicates.
 
@@ -75,8 +75,8 @@ class HammingIndex(BaseEstimator):
     kind : {"exact", "ivf", "hnsw", "multihash"}, default="exact"
         How to search.
     n_lists : int, optional
-        Number of cells of ``"ivf"``; by default the square root of the number of codes, which balances the cost of
-        finding cells and of searching one. At most as many cells as codes in `fit` are made.
+        Number of cells of ``"ivf"``; by default the square root of the number of codes, so that finding the nearest
+        cells costs about as much as searching one. There are never more cells than codes to learn them from.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
     n_links : int, default=32

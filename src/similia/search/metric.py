@@ -33,7 +33,7 @@ class Metric(Comparison):
         return feature_distances(values, diagonal(self.function, X)[:, None], norms)
 
     def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
-        """Return the values between each ``X[i]`` and the objects ``Y[candidates[i]]``, shape (n, c).
+        """Return kernel values or distances between each ``X[i]`` and the objects ``Y[candidates[i]]``, shape (n, c).
 
         `kept` is what the method `kept` returned for `Y`.
         """

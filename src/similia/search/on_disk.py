@@ -58,7 +58,7 @@ class SearchFolder:
     search : SimilaritySearch
         Fitted, without objects.
     example : collection of one object, or None
-        An object of the same kind as those kept, which new objects must be compatible with; None if none are kept.
+        An object with which new objects must be compatible; None if the search keeps no objects.
     store : Store
         The store of the codes.
     """
@@ -196,7 +196,7 @@ class SearchFolder:
         return search, names
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
-        """Return the files of additions before `commit`, or, unless `committed`, those that a killed process left."""
+        """Return the files of additions before number `commit` (default: the next); if not `committed`, all others."""
         files = sorted((self.folder / _OBJECTS).glob("*.similia"))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]

@@ -104,7 +104,7 @@ def _grain(queries: npt.NDArray[np.uint64]) -> int:
 def _hits(
     words: npt.NDArray[np.uint64], part: Part, queries: npt.NDArray[np.uint64], radius: int
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield arrays (3, n) of query number, distance and id for rows of `part` within `radius`, one per full buffer."""
+    """Yield the rows of `part` within `radius` of a query, in arrays (3, n): query number, distance and id."""
     tile = _tile_rows(words)
     hits = np.empty((3, _HITS + tile), np.int64)
     row = query = 0
@@ -114,7 +114,7 @@ def _hits(
 
 
 def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.NDArray[np.uint64], Part]]:
-    """Yield rows `start` to `stop` as pairs of 64-bit words and a `Part`; codes of whole words are not copied."""
+    """Yield rows `start` to `stop` in pieces: codes as 64-bit words, copied only if necessary, and their `Part`."""
     first = 0
     for part in parts:
         begin, end = max(0, start - first), min(len(part.ids), stop - first)
@@ -201,7 +201,7 @@ def _scan_within(words, ids, dead, queries, radius, tile, hits, row, query, enou
 
 @njit()
 def _count(tile, n, query, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the distances of `query` to n rows, the columns of `tile`; return the smallest distance."""
+    """Fill `counts` with the distances of `query` to n codes, one per column of `tile`; return the smallest."""
     counts[:n] = 0
     word = 0
     while word + 4 <= len(query):  # four words at a time, so that counts are loaded and stored once

@@ -235,7 +235,8 @@ class SimilaritySearch(BaseEstimator):
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
             Ascending: Hamming distances (``rerank=None``), values of the distance, or distances in the kernel's feature
-            space. Similarities if `return_similarity`; otherwise omitted if `return_distance` is False.
+            space. With `return_similarity`, the similarities take their place. With neither `return_distance` nor
+            `return_similarity`, only `ids` is returned.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """
@@ -265,7 +266,8 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`; `distances` is replaced or omitted as there.
+            One array for each query, ordered as in `kneighbors`, whose rules for similarities and for returning only
+            `ids` apply here too.
         """
         self._check_ready(return_similarity)
         check_radius(radius)
@@ -290,9 +292,9 @@ class SimilaritySearch(BaseEstimator):
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
             Defines the true neighbours. "kernel": the kernel or distance of `rerank`, or else that of the encoder's
-            first step. "projected": the distance between the unit vectors kept for ``rerank="projected"``. An encoder
-            of vectors has no kernel: pass ``similia.kernels.Cosine("projection")``, or
-            ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
+            first step. "projected": the distance between the unit vectors kept for ``rerank="projected"``. If the
+            first step has no kernel or distance, as is usual for vectors, pass ``similia.kernels.Cosine("projection")``
+            or ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
         objects : collection of n objects, optional
             The objects in the order they were added; required if the search keeps none (`objects_` is None).
 
@@ -397,7 +399,7 @@ class SimilaritySearch(BaseEstimator):
         return k
 
     def _parsed(self, X: Any) -> Any:
-        """Return objects parsed for `rerank`; if the encoder reads the same form, they are parsed only once."""
+        """Return objects parsed for `rerank`; an encoder that reads the same form need not parse them again."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
@@ -427,7 +429,7 @@ class SimilaritySearch(BaseEstimator):
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer`, which returns (values, ids), to blocks of queries; return both joined if `both`, else ids."""
+        """Apply `answer` to blocks of queries to get (values, ids); return both, joined, or only ids unless `both`."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
@@ -437,7 +439,7 @@ class SimilaritySearch(BaseEstimator):
         return (values, ids) if both else ids
 
     def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None) and ids of each query's `k` nearest objects, sorted by `rerank`."""
+        """Return distances, similarities (or None) and ids of the `k` objects nearest to each query by `rerank`."""
         metric, X = self._metric(), self._parsed(X)
         codes, vectors = self._encode(X)
         with lock_of(self).reading():
@@ -452,7 +454,7 @@ class SimilaritySearch(BaseEstimator):
         return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
 
     def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
-        """Return the distances and cosines between each unit vector and the kept vectors at the positions `rows`."""
+        """Return the distances and cosines between ``vectors[i]`` and the kept vectors at ``rows[i]``, for each i."""
         if vectors.shape[1:] != self.vectors_.shape[1:]:
             raise ValueError(
                 f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {self.vectors_.shape}; fit again"
@@ -461,10 +463,11 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(cosines, 1.0, 1.0), cosines
 
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
-        """Return the distances and the kernel values (None for a distance) between queries and their candidates.
+        """Return the distances and the kernel values (None for a distance) between queries and candidates.
 
-        Data-dependent parameters of the metric are set from all objects. The features of all objects are cached as soon
-        as the number of compared candidates reaches the number of objects.
+        Row i of `rows` holds the positions of query i's candidates. Data-dependent parameters of the metric
+        are set from all objects. The features of all objects are cached as soon as the number of compared candidates
+        reaches the number of objects.
         """
         function = joblib.hash(metric.function)  # set_params may change the metric at any time
         known = self._known
