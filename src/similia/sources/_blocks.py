@@ -76,7 +76,7 @@ class Records:
 
 
 def part_of(batch: Any, rows: Any) -> Any:
-    """Return ``batch[rows]``; a slice of a `StringBatch` shares its memory, since a copy takes ten times as long."""
+    """Return ``batch[rows]``, which for a slice of a `StringBatch` is no copy: copying takes ten times as long."""
     if not isinstance(batch, StringBatch) or not isinstance(rows, slice):
         return batch[rows]
     start, stop, _ = rows.indices(len(batch))
@@ -143,7 +143,7 @@ class Blocks:
         )
 
     def _skip_mark(self) -> None:
-        """Skip a UTF-8 byte order mark; wrap a file in another encoding in `_Recoded`, which reads as UTF-8."""
+        """Skip a UTF-8 byte order mark; if the file is not UTF-8, read it as UTF-8 through a `_Recoded`."""
         ascii_alike = "a".encode(self.encoding) == b"a"  # elsewhere, such as in UTF-16, these bytes are letters
         marked = ascii_alike and self._file.read(len(_BOM)) == _BOM
         self._file.seek(len(_BOM) if marked else 0)
@@ -209,7 +209,7 @@ def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
 
 
 class _Recoded:
-    """Wrap an open file in another encoding, so that `read` returns the rest of its text as UTF-8."""
+    """Wrapper of an open file that is not UTF-8: `read` returns the rest of its text as UTF-8."""
 
     def __init__(self, file: Any, encoding: str) -> None:
         self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
@@ -225,7 +225,7 @@ class _Recoded:
 
 
 class Lines(NamedTuple):
-    """Lines of a block: line i is ``text[starts[i]:ends[i]]``, and the next begins at ``behind[i]`` in the file."""
+    """Lines of a block: line i is ``text[starts[i]:ends[i]]``; the next begins at byte ``behind[i]`` of the file."""
 
     buffer: Bytes
     starts: Int
@@ -263,7 +263,7 @@ def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
 
 
 def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
-    """Join the slices ``buffer[starts[i]:ends[i]]``, given in ascending order; return bytes and slice offsets."""
+    """Join the slices ``buffer[starts[i]:ends[i]]``, in ascending order; return the bytes and each slice's offset."""
     offsets = np.concatenate(([0], np.cumsum(ends - starts)))
     runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # lengths of runs of bytes, alternately left out and taken
     runs[1::2] = ends - starts
@@ -294,7 +294,7 @@ _BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield the records of a file; raise once its unpacked size exceeds both max_memory and 100 times its own size."""
+    """Yield the records of a file; raise if it unpacks to more than max_memory and to more than 100 times its size."""
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):

@@ -214,8 +214,8 @@ def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> I
     """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects, in memory or on Dask.
 
     Blocks depend on the order of the objects alone. Adding the results in order therefore gives the same bits for a
-    collection in memory and for any partitions of a Dask collection. `start` is the position of the block in `X` or, on
-    Dask, among the objects of its task.
+    collection in memory and for any partitions of a Dask collection. `start` is the position of the block in `X` or, if
+    `X` is a Dask collection, in the part of `X` that the same task computes.
     """
     if isinstance(X, Distributed):
         together = size * -(-len(X) // (size * _MOST_TASKS))
@@ -270,7 +270,7 @@ def _without_aliases(parts: Sequence[Any]) -> list[Any]:
 
 
 def _n_workers() -> int:
-    """Return how many tasks run at once: the number of threads of Dask's default client or of this process."""
+    """Return how many tasks run at once: all threads of Dask's default client or, if there is none, of this process."""
     if "distributed" in sys.modules:
         from distributed import default_client
 
@@ -372,7 +372,7 @@ def lazily(method: Method) -> Method:
 
 
 def from_parts(method: Method) -> Method:
-    """Decorate `fit`, so that it is passed a Dask collection `X` as `Distributed` and Dask arguments as arrays."""
+    """Decorate `fit`, so that a Dask collection `X` is passed as `Distributed`, and other Dask arguments computed."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -400,7 +400,7 @@ def _computed(value: Any) -> Any:
 # ---- what workers do
 @contextmanager
 def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Return a context with the submitter's `max_memory`, and one thread except in the main process's main thread."""
+    """Return a context with `max_memory`, and with one thread except in the main thread of the main process."""
     main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     with limited_to(None if main else 1), config(max_memory=max_memory):
         yield

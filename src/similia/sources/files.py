@@ -48,7 +48,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Returns
     -------
     Objects
-        Its ``labels`` are int64 or float64 if all of them, in text files too, are numbers without leading zeros (as in
+        Its ``labels`` are int64 or float64 if all of them are numbers, or texts of numbers without leading zeros (as in
         007); otherwise text.
 
     Raises
@@ -194,7 +194,7 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """If all labels are texts of numbers, return them with a decimal point ("" if missing); else return `y`."""
+    """If all labels are texts of numbers, return them with "." as decimal mark, missing ones as ""; else return `y`."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y

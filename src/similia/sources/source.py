@@ -30,7 +30,7 @@ class Chunk:
         Objects of the kind of the source.
     names : list of str or of int, optional
         For FASTA and FASTQ, the first word of each header; for a table, the column given by the option ``names``; for
-        ``.smi`` and SDF, the names in the file. Without names, but if bad rows may be skipped: positions of rows (int).
+        ``.smi`` and SDF, the names in the file. If there are none but bad rows may be skipped: positions of rows.
     start, stop : int
         Positions of the objects in the source, from 0, `stop` excluded.
     bytes_read : int
@@ -157,7 +157,7 @@ _Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, byt
 
 
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
-    """Read a source once; return the number of its objects, a uniform sample, and the positions of the sample.
+    """Read a source once; return the number of its objects, a uniform sample of them, and the sample's positions.
 
     Each object is given a random number. The `most` objects with the smallest numbers are kept, fewer if they take more
     than `max_bytes`. The sample does not depend on the chunks, and memory is constant.

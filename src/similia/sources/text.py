@@ -113,7 +113,7 @@ def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
-    """Return SDF molecules as graphs (None if none is valid); call ``bad(i, why)`` for the others."""
+    """Return the valid SDF molecules as graphs (None if there are none); call ``bad(i, why)`` for each invalid one."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
