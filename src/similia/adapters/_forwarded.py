@@ -23,7 +23,7 @@ class Forwarded(BaseEstimator):
         return {**(self.params or {}), **own} if deep else own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator and, by any other names, options in `params`."""
+        """Set parameters of the estimator; names it does not have are options of the other library's function."""
         own = super().get_params(deep=False)
         options = {name: value for name, value in params.items() if name not in own}
         super().set_params(**{name: value for name, value in params.items() if name in own})
@@ -36,7 +36,7 @@ class Forwarded(BaseEstimator):
 
 
 def library(name: str, module: str, what: str) -> Any:
-    """Import a module of another library, or raise an error that says how to install it; `what` needs the library."""
+    """Import a module of the library `name`; if missing, the error says that `what` needs it and how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -48,7 +48,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
-    """If `function` belongs to `package`, return its name without suffix, since a name can be saved; else return it."""
+    """Return `function` or, if it belongs to `package`, its name (which can be saved) without any of `suffixes`."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__

@@ -99,7 +99,7 @@ class GraKeLKernel(Kernel):
         return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X, Y), k(x, x) of each row and k(y, y) of each column; the last two are 0 if not needed."""
+        """Return K(X, Y), k(x, x) of each row and k(y, y) of each column; without normalisation, the last two are 0."""
         (rows, left), (columns, right) = self._as_lists(X), self._as_lists(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
@@ -126,7 +126,7 @@ class GraKeLKernel(Kernel):
         return f"GraKeL's {type(self.kernel).__name__}"
 
     def _diagonals(self, kernel: Any) -> tuple[Floats, ...]:
-        """Return k(x, x) of the graphs the kernel was fitted to and, after ``transform``, of those transformed."""
+        """Return k(x, x) of the graphs that `kernel` was fitted to and, if it has transformed graphs, also of these."""
         found = called(self._name(), kernel.diagonal)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(np.asarray(part, dtype=np.float64).ravel() for part in found)

@@ -233,12 +233,12 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
 
 
 def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
-    """Call a function of two (n_channels, length) arrays on the transposes of `x` and `y`, (length, n_channels)."""
+    """Call a function of two (n_channels, length) arrays with series of shape (length, n_channels)."""
     return function(np.ascontiguousarray(x.T), np.ascontiguousarray(y.T), **options)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Turn the name of a tslearn function, or a function of two series, into f(X, Y=None) on batches of series."""
+    """Turn the name of a tslearn distance (or kernel), or a function of two series, into f(X, Y=None) on batches."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
@@ -274,7 +274,10 @@ def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[n
 def _in_blocks(
     function: Callable[[Any, Any], Floats], A: SeriesBatch, B: SeriesBatch | None, symmetric: bool
 ) -> Floats:
-    """Return f(A, B) computed in blocks of rows; if `B` is None, return f(A) if symmetric, else f(A, A) in blocks."""
+    """Return ``function(A, B)``, computed in blocks of rows of `A`.
+
+    If `B` is None, return ``function(A, None)`` if `symmetric`, else ``function(A, A)`` in blocks.
+    """
     if B is None and symmetric:
         return function(A, None)
     B = A if B is None else B

@@ -104,8 +104,9 @@ def fetch(
     ----------
     name : str
         One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
-        ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``,
-        ``"multiloc_proteins"`` and ``"splice_uci"`` (from the folder only), ``"promoters"`` and ``"splice"`` (bundled).
+        ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``;
+        ``"promoters"`` and ``"splice"``, which are bundled; ``"multiloc_proteins"`` and ``"splice_uci"``, which come
+        from the folder only.
         Series, point sets and pictures, such as ``"gunpoint"`` and ``"mnist_train"``, come from the folder only.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
@@ -212,7 +213,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """Downloader for pooch that checks the file; after its ValueError, pooch deletes the file and retries."""
+    """Downloader for pooch that checks the file; if this raises ValueError, pooch deletes the file and retries."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry

@@ -83,7 +83,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the format that the ending of `output` implies, "csv" if unknown; raise for endings such as ``.npy``."""
+    """Return the format that the ending of `output` names, by default "csv"; raise for a few, such as ``.npy``."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(

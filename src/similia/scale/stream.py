@@ -69,7 +69,7 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    To resume an interrupted run, also one of ``similia encode``, call this again with the same file and encoder.
+    An interrupted run (also of ``similia encode``) resumes when this is called again with the same file and encoder.
     `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the finished chunks.
 
     Parameters
@@ -203,7 +203,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory, with arrays read as `model` needs them; return a `Source` as is."""
+    """Open a source in chunks that fit into memory, arrays read as `model` needs them; return a `Source` unchanged."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -281,7 +281,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Do the work of `write_stream` with an open journal; if the run starts anew, store `facts` in its header."""
+    """Do the work of `write_stream` with an open journal, whose header stores `facts` if the run starts anew."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}
@@ -396,7 +396,7 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-    """Return the codes and vectors of objects, which `add_stream` stores; `model` is a search and an example object."""
+    """Return the codes of objects, and their vectors or None, for `add_stream`; `model` is (search, example object)."""
     search, example = model
     metric = search._metric()
     if metric is not None:

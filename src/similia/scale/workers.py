@@ -75,7 +75,7 @@ Heard = set[tuple[Any, str]]  # kinds of warnings that were already emitted in t
 
 
 def _worked(function: Function, model: Any, objects: Any, start: int) -> tuple[Any, list[WarningData]]:
-    """Return ``function(model, objects)`` and its warnings; messages give positions of objects in the source."""
+    """Return ``function(model, objects)`` and its warnings; warnings and errors give positions in the whole source."""
     with collected_warnings() as caught:
         try:
             result = function(model, objects)
@@ -155,7 +155,7 @@ class OnDask:
         self._stack.close()
 
     def _connected(self, Client: Any, stack: ExitStack) -> Any:
-        """Return a client of a cluster that has workers; raise if there is none within `_FIRST` seconds."""
+        """Return a client of the cluster once it has a worker; raise if it has none within `_FIRST` seconds."""
         soon, where = min(PATIENCE, _FIRST), self.workers
         if isinstance(where, int):
             where = stack.enter_context(_local_cluster(where))
