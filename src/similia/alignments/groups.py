@@ -35,12 +35,13 @@ UNLIMITED = 2**40  # steps: a window that excludes nothing
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
     """Return the values of all pairs of a series of X and a series of Y, shape (n, m).
 
-    X or Y is put in lanes, whichever leaves fewer lanes idle. ``loop(x, y, symmetric, out, strides, first, last)`` does
-    tasks `first` to `last` - 1; a task is one series (the row) against one group (in lanes). For the rows, x = (values,
-    offsets, rows, turns); for the lanes, y = (packed, starts, lengths, columns, turns). `rows` and `columns` are the
-    indices of the series in ascending order of length, `turns` the order in which rows or groups are processed. The
-    value of series i of x and j of y goes to ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the
-    same series; the loop computes each pair once, with the longer series as the row, and also writes (j, i).
+    A task is one series, the row, against a group of series, each in a SIMD lane. The groups are made of Y and the rows
+    of X, or vice versa if fewer lanes are then idle. ``loop(x, y, symmetric, out, strides, first, last)`` does tasks
+    `first` to `last` - 1, with x = (values, offsets, rows, turns) for the rows and y = (packed, starts, lengths,
+    columns, turns) for the groups. `rows` and `columns` are indices of series in ascending order of length; `turns` is
+    the order in which rows or groups are processed. The value of series i of x and series j of y goes to
+    ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop computes each pair
+    once, with the longer series as the row, and writes the value for (i, j) and (j, i).
     """
     out = np.empty((len(X), len(Y)), X.values.dtype)
     strides = (len(Y), 1)
@@ -63,7 +64,7 @@ def fill_chosen(
 ) -> npt.NDArray[Any]:
     """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is as in `fill_pairs`.
 
-    All pairs of a group have the same row, so lanes are idle if a row has few pairs.
+    The pairs of a group share their series of X; lanes are idle where too few pairs share a series.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))
@@ -90,9 +91,10 @@ def fill_chosen(
 
 @njit()
 def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
-    """Return a task as (series of the row, group, begin, end); the group has the series ``columns[begin:end]``.
+    """Return task `number` as (series of the row, group, begin, end); the group has the series ``columns[begin:end]``.
 
-    If `x` has no turns (see `fill_chosen`), each group is one task, and ``rows[group]`` is the series of its row.
+    `fill_pairs` explains `x`, `y` and `symmetric`. If the turns of `x` are empty (in `fill_chosen`), each group is one
+    task, ``rows[group]`` is the series of its row, and `columns` holds pairs instead of series.
     """
     _, _, rows, row_turns = x
     _, starts, _, columns, group_turns = y
@@ -150,7 +152,7 @@ def _turns(n: int) -> Indices:
 
 
 def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return X and Y (X if Y is None) as batches; raise if a series is empty or not finite, or channels differ."""
+    """Return X and Y (X if Y is None) as batches; raise if series are empty, not finite or of unequal `n_dims`."""
     A = as_series(X)
     B = A if Y is None else as_second(as_series, Y)
     for name, batch in (("X", A), ("Y", B)):

@@ -41,7 +41,10 @@ How = tuple[float, bool, int, int, float]
 
 
 def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
-    """Return the series in float64, divided by 2**exponent; raise if sums of their squares could overflow."""
+    """Return the series in float64, divided by 2**exponent; raise if their squares could overflow.
+
+    The error calls the divisor `unit` and the collection of series `name`.
+    """
     with np.errstate(over="ignore", under="ignore"):
         values = np.ldexp(X.values.astype(np.float64), -exponent)
     large = ~(np.abs(values).max(axis=1) < _MOST_UNITS)
@@ -59,14 +62,15 @@ def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> Serie
 def log_sums(
     X: SeriesBatch, Y: SeriesBatch, how: How, *, same: bool, centre: bool, pairs: tuple[Indices, Indices] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return log_sum(x, y), the logarithm of the last cell of M, for all pairs of series of X and Y.
+    """Return log_sum(x, y), the logarithm of a sum over alignments, for pairs of a series x of X and a series y of Y.
 
-    If `centre`, subtract the mean of log_sum(x, x) and log_sum(y, y). `how` is (rate, divisible, triangular, steps,
-    share). With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or w e / (2 - w e) if
-    `divisible`, where w = 1 - |i - j| / triangular, or 1 if `triangular` is 0. Only cells in a band count: if
-    `divisible`, |i - j| <= steps, which may exclude all paths; otherwise |i - j| <= `half_width` of the pair, also in
-    the terms (x, x) and (y, y). `same` tells that Y is X. `pairs` gives the positions in X and in Y of the wanted
-    pairs; by default, all pairs are computed. Exchanging x and y does not change a bit of the result.
+    An alignment is a path through cells (i, j), pairs of time points; its summand is the product of the local
+    similarities of its cells. If `centre`, subtract the mean of log_sum(x, x) and log_sum(y, y). `how` is (rate,
+    divisible, triangular, steps, share). With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or
+    w e / (2 - w e) if `divisible`, where w = 1 - |i - j| / triangular, or 1 if `triangular` is 0. Only cells in a band
+    count: if `divisible`, |i - j| <= steps, which may exclude all paths; otherwise |i - j| <= `half_width` of the pair,
+    also in the terms (x, x) and (y, y). `same` is True if Y is X. `pairs` gives the positions in X and in Y of the
+    wanted pairs; by default, all pairs are computed. Exchanging x and y does not change a bit of the result.
     """
     own_band = centre and not how[1] and (how[3] < max(X.lengths.max(), Y.lengths.max()) or how[4] > 0)
 
@@ -104,7 +108,7 @@ def half_width(m, n, steps, share):  # type: ignore[no-untyped-def]
 
 @njit()
 def _fill(p, how, centred, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
-    """Write log_sum(x, y) of tasks `first` to `last` - 1 to `out`; from `x` on, arguments are as in `fill_pairs`.
+    """Write log_sum of the pairs of tasks `first` to `last` - 1 to `out`; `fill_pairs` explains arguments from `x` on.
 
     If `centred`, subtract the mean of log_sum(x, x) and log_sum(y, y), computed in the band of the pair.
     The series have `p` channels; `how` is that of `log_sums`.
@@ -155,8 +159,8 @@ def _fill_selves(p, how, packed, starts, lengths, columns, out, first, last):  #
 def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
     """Write log_sum of the pair in each lane to `found`; x and y are (packed values, start, length in each lane).
 
-    `widths` is the largest |i - j| in each lane. `room` has space for one row of M, as numbers in [1, 2) and exponents
-    of two (see the top of this file), with column j at ``LANES * (j + 1)``.
+    `widths` is the largest |i - j| in each lane. `room` has space for one row of partial sums: ``room[0]`` for numbers
+    in [1, 2), ``room[1]`` for their exponents of two, both with time point j of y at ``LANES * (j + 1)``.
     """
     xs, x_start, ms = x
     ys, y_start, ns = y
