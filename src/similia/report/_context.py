@@ -119,7 +119,7 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 
 
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
-    """Convert `y` to numbers for a regressor, or raise; for a classifier, to the type of its classes if possible."""
+    """Return `y` as numbers for a regressor, or raise; for a classifier, in the type of its classes if possible."""
     parts = parts_of(model)
     if models.task_of(parts) == "regression":
         numbers = as_numbers(y)
@@ -324,7 +324,7 @@ def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return RDKit's 2-D atom positions times 100 (``xy``) and a letter per bond (``b``); {} if one is unknown."""
+    """Return RDKit's 2-D atom positions times 100 (``xy``) and a letter per bond (``b``); {} if a letter is missing."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()

@@ -67,7 +67,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy of a model, which keeps parameters chosen by a search, and whether a search chose any."""
+    """Return an unfitted copy of a model with the parameters that a search chose, and whether there was a search."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
@@ -123,7 +123,7 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return the result of `embedded`, but codes of the first object only, since encoding all vectors is slow."""
+    """Return the vectors of all objects, but the codes of the first object only, since encoding all vectors is slow."""
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
@@ -138,7 +138,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
-    """Pass `X` through ``through(step, X)`` of each transformer; return the first codes and the last vectors before."""
+    """Pass `X` through ``through(step, X)`` of each transformer; return the first codes and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)
@@ -200,5 +200,5 @@ def sampled(X: Any, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64
 
 
 def taken(X: Any, positions: npt.NDArray[np.int64]) -> Any:
-    """Return the objects at `positions`; return `X` itself if these are all its positions in order."""
+    """Return the objects at `positions`; return `X` itself if `positions` are 0 to n - 1."""
     return X if np.array_equal(positions, np.arange(n_objects(X))) else take(X, positions)

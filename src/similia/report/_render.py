@@ -141,14 +141,14 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def marker(i: int, x: float, y: float, size: float) -> str:
-    """Return the SVG path of mark number `i` around the point (x, y); marks have the shapes of `displays.mark`."""
+    """Return the SVG path of mark number `i` around the point (x, y), in the same shape as `displays.mark`."""
     shape = _SHAPES[(i + i // len(COLOURS)) % len(_SHAPES)]
     found = {"x": x, "y": y, "l": x - size, "t": y - size, "s": size, "d": 2 * size}
     return shape.format(**{key: f"{value:.4g}" for key, value in found.items()})
 
 
 def mark_class(i: int, ordered: bool = False) -> str:
-    """Return the CSS classes of mark number `i`: a colour (on a scale if `ordered`), and ``st`` if it is only lines."""
+    """Return the CSS classes of mark number `i`: a colour (on a scale if `ordered`), and ``st`` for a mark of lines."""
     stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
     return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
 

@@ -28,7 +28,7 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions of objects by models fitted to other objects: in cross-validation, or as the user asserts.
+    """Predictions for objects by models not fitted to them: by cross-validation, or because the user says so.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Scored:
 def cross_validated(
     recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
 ) -> Scored:
-    """Predict each object with a copy of `recipe`, or of the `vote` around it if given, fitted to the other folds."""
+    """Predict the objects of each fold with a copy of `recipe` (or `vote`, if given) fitted to the other folds."""
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
@@ -101,7 +101,7 @@ def cross_validated(
 
 
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a fitted copy of an ensemble; its members get at most as many landmarks as there are objects."""
+    """Return a copy of an ensemble, fitted to `X`; no member gets more landmarks than `X` has objects."""
     vote = clone(vote)
     for voter in members_of(vote):
         _fewer_landmarks(parts_of(voter), len(y))
@@ -203,8 +203,8 @@ def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
 def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
     """Return each score of `errors` with the ends of its 95 % interval: (value, low, high), by name.
 
-    Each score is a function of a ratio of means: the mean squared or absolute error over the mean squared distance of
-    targets from their mean (for R squared) or over 1.
+    The intervals are those of ratios of means: for R squared, the mean squared error divided by the mean squared
+    distance of targets from their mean; for the other scores, the mean error alone (divided by 1).
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
     scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
@@ -221,7 +221,9 @@ def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float
 
 
 def lead(scored: Scored) -> Floats | None:
-    """Return how far each predicted class leads the next one; None without ``scored.values``, or with gaps in them."""
+    """Return each object's largest value minus its second largest; None if ``scored.values`` is None or has NaN.
+
+    With one decision value for each object, this is the absolute decision value."""
     values = scored.values
     if values is None or np.isnan(values).any():
         return None
@@ -232,10 +234,10 @@ def lead(scored: Scored) -> Floats | None:
 
 
 def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
-    """Group objects by confidence; return each group's mean confidence, accuracy, size and interval (n_groups, 2).
+    """Group objects by confidence; return each group's mean confidence, accuracy and size, and the accuracy's interval.
 
-    Confidence is the largest probability; its bins have equal width. Without probabilities, confidence is the quantile
-    of the lead of the predicted class, whose bins have equal size. Return None if `lead` does.
+    Confidence is the largest probability; its bins have equal width. Without probabilities, it is the rank of
+    the object's `lead`, scaled to 0..1, and bins have equal size. Return None where `lead` returns None.
     """
     values, leads = scored.values, lead(scored)
     if values is None or leads is None:

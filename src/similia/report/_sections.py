@@ -76,7 +76,7 @@ def about_data(context: Context) -> Section:
 
 
 def _contradictions(groups: npt.NDArray, y: npt.NDArray) -> int:
-    """Count the objects that equal an earlier object but have a different target."""
+    """Count the objects whose target differs from that of the first object equal to them."""
     first: dict[int, Any] = {}
     return sum(first.setdefault(g, value) != value for g, value in zip(groups.tolist(), y.tolist(), strict=True))
 
@@ -338,7 +338,7 @@ def about_cost(context: Context) -> Section:
 
 
 def _model_size(model: Any) -> tuple[str, str, str]:
-    """Return the model's size, how it was saved, and why `similia.save` refuses it ("" if it does not)."""
+    """Return the size of a model, how it was saved, and why `similia.save` refuses the model ("" if it accepts it)."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             return in_units(save(model, Path(folder) / "model").stat().st_size, _BYTES), "on disk", ""

@@ -34,7 +34,7 @@ class ApproximationErrorDisplay(Display):
     sizes : ndarray of int, shape (n_sizes,)
         Numbers of landmarks or features.
     errors : ndarray of float, shape (n_sizes,)
-        ||K - approximation||_F / ||K||_F over pairs of objects.
+        ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects.
     of : str
         Unit of `sizes`: "landmarks" or "random features".
     against : str
@@ -80,7 +80,7 @@ class ApproximationErrorDisplay(Display):
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional
-            Numbers of landmarks or features; by default, at most eight, each about the same multiple of the last.
+            Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
         max_objects : int, default=400
             Maximum number of objects, since the kernel of all pairs is computed; from more, a sample is drawn.
         random_state : int, default=0
@@ -190,7 +190,7 @@ def _has_random_features(step: Any) -> bool:
 
 
 def _round_ticks(axis: Any) -> None:
-    """Label powers of ten on a logarithmic axis, and 2 and 5 times each if the axis spans less than a factor of 100."""
+    """Label powers of ten on a logarithmic axis; if it spans less than a factor of 100, also 2, 5, 20, 50 etc."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -210,7 +210,7 @@ class SpectrumDisplay(Display):
     rank : int
         Number of dimensions kept.
     clipped : float
-        Share of the sum of absolute eigenvalues that is negative.
+        Sum of absolute values of negative eigenvalues, divided by that sum over all eigenvalues.
     of : str
         Name of the matrix.
 

@@ -118,7 +118,7 @@ class RobustnessDisplay(Display):
         random_state: int = 0,
         fitted: bool = False,
     ) -> Self:
-        """Measure accuracy on test codes with flipped bits, and that of learners retrained on the first bits of codes.
+        """Measure accuracy on test codes with flipped bits, and on their first bits with a learner retrained for these.
 
         `train` and `test` are pairs (codes, labels). Unless `fitted`, a copy of the learner is first fitted to `train`.
         """

@@ -130,7 +130,8 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. The last vectors before its packed bits or its learner are drawn.
+            Model that makes the vectors. If it has several steps, the vectors drawn are those from which its packed
+            bits are made or, without bits, those that its learner gets.
         X : collection of n objects
         y : array-like of n labels or numbers, optional
         method : "pca" or transformer, default="pca"

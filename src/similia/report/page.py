@@ -28,7 +28,7 @@ def write_report(
     ----------
     model : estimator or pipeline
         Any of `similia.recipes`, or your own pipeline, with or without a learner at its end. An unfitted model is
-        fitted to `X` and `y`. For a fitted search, the report covers the chosen model.
+        fitted to `X` and `y`. For a fitted parameter search, the report covers the model it chose.
     X : collection of n objects
         Objects in a form that the model takes.
     y : array-like of n labels or numbers, optional
@@ -40,8 +40,8 @@ def write_report(
     names : sequence of n str, optional
         Names of the objects; their numbers if not given.
     unseen : bool, default=False
-        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise a copy
-        of the model, fitted to the other folds, predicts each object; equal objects share a fold.
+        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise the
+        objects of each fold are predicted by a copy of the model fitted to the other folds; equal objects share a fold.
     cv : int, default=5
         Number of folds, at least 2.
     groups : array-like of shape (n,), optional
