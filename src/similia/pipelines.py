@@ -251,7 +251,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 
 
 def _joined(parts: Iterator[Any], n: int) -> Any:
-    """Concatenate the results of all blocks, of `n` objects; arrays are copied into one output array."""
+    """Concatenate the results of all blocks, `n` objects in all; arrays are copied into one output array."""
     first = next(parts)
     if not isinstance(first, np.ndarray):
         return concatenate([first, *parts])

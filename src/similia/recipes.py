@@ -119,11 +119,11 @@ def d2ke(
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
     task : {"classification", "regression", "auto"}, default="classification"
-        A linear SVM, or ridge regression with alpha = 1 / (2 C). "auto" decides from the targets in `fit`: numbers
-        that are not whole mean regression.
+        A linear SVM, or ridge regression with alpha = 1 / (2 C). "auto" decides from the targets in `fit`:
+        regression for numbers with fractions, or for more than 20 whole numbers that rarely repeat.
     estimator : estimator, optional
-        Another learner for the features, which replaces `task` and `C`, such as
-        ``make_pipeline(SignRandomProjection(), HDClassifier())``. Its random states that are None are set.
+        Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``; `task` and
+        `C` are then not used. Random states in it that are None are drawn from `random_state`.
     cv : int or splitter, default=5
         Folds of "tune".
     memory : str, path or joblib.Memory, optional
@@ -245,7 +245,7 @@ def _seeded(estimator: Any, seed: int | None) -> Any:
 
 
 def _linear(task: str, C: Any, tune: bool, seed: int | None) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the linear model for a task, and the grid of its regularisation if that is tuned, else {}."""
+    """Return the linear model for a task, and the grid of its regularisation if `tune`, else {}."""
     value = _CS[-2] if tune else C
     if task == "classification":
         # Standardised features of nearby random objects are nearly collinear, so the dual converges slowly. The
@@ -266,7 +266,8 @@ def pca_itq(
     """Return a pipeline that learns binary codes of vectors: rotated approximate principal components (Algorithm 1).
 
     `GeneralizedNystroemPCA` learns principal components from a sample of objects and features. `ITQ` rotates them so
-    that their signs lose least. Similar vectors get codes of small Hamming distance, for use with `HammingIndex`.
+    that little is lost when only their signs are kept. Similar vectors get codes of small Hamming distance, for use
+    with `HammingIndex`.
 
     Parameters
     ----------

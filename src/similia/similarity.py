@@ -182,7 +182,7 @@ def compared(kernel: Any, X: Any) -> dict[str, str]:
 
 
 def check_kernel(kernel: Any, what: str = "kernel") -> None:
-    """Raise unless `kernel` is callable and not a distance."""
+    """Raise if `kernel` is a class, a distance of similia or not callable; `what` names it in messages."""
     refuse_class(kernel, what)
     if isinstance(kernel, Distance):
         raise TypeError(
@@ -194,7 +194,7 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 
 
 def check_distance(distance: Any) -> None:
-    """Raise unless `distance` is callable and not a kernel."""
+    """Raise if `distance` is a class, a kernel of similia or not callable; a `Pairwise` is accepted."""
     refuse_class(distance, "distance")
     if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # it may hold either
         raise TypeError(
@@ -226,7 +226,7 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a kernel or distance for messages; of a wrapper, such as `partial`, the wrapped one's name."""
+    """Return the name of a kernel or distance for messages; if it wraps a function (`partial`), that one's name."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -237,7 +237,7 @@ def name_of(function: Any) -> str:
 def without_addresses(value: Any) -> str:
     """Return ``repr(value)`` with the names of functions instead of their addresses in memory.
 
-    The classes have no such ``__repr__``, because it would break scikit-learn's printing of nested estimators.
+    Kernels have no such ``__repr__``, because it would break scikit-learn's printing of nested estimators.
     """
     text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
     text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)

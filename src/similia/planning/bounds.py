@@ -61,7 +61,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     gamma : float
         The parameter of D2KE, above 0.
     constant : float, default=1.0
-        c of the covering number. 1 applies to distances scaled so that the objects fit into one ball of radius 1.
+        Factor of ``r**-p`` in this number of balls. 1 applies to distances scaled so that one ball of radius 1 covers
+        the objects.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Notes
     -----
-    Proposition 2 of the paper (Theorem 2 in its appendix), with sharper constants. For one pair, Hoeffding's
+    Proposition 2 of Wu et al., "D2KE" (Theorem 2 in its appendix), with sharper constants. For one pair, Hoeffding's
     inequality for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper:
     exp(-R t^2 / 2), for numbers in [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of
     centres. By the triangle inequality, moving x to its centre changes exp(-gamma d(x, omega)) by at most gamma r. As
@@ -172,7 +173,7 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Return a constant L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function f that a model learnt on D2KE.
+    r"""Return a constant L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function f of a model on D2KE features.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
 
     Notes
     -----
-    Proposition 1 of the paper, for the model's own features rather than for their limit: f(x) =
+    Proposition 1 of Wu et al., "D2KE", for the model's own R features rather than for their limit: f(x) =
     w . phi(x) + b, and phi_j = R^(-1/2) exp(-gamma d(x, omega_j)) changes by at most R^(-1/2) gamma d(x, y) by the
     triangle inequality, so that L = gamma \|w\|. After a StandardScaler with scales s, w is coef / s.
     A distance without ``facts`` (a function of your own) is assumed to be a metric.
@@ -258,12 +259,13 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     Notes
     -----
-    Theorem 4 of the paper (from Shervashidze et al., 2009), where N is the number of countable patterns:
+    Theorem 4 of Ghanem et al. (2021), from Shervashidze et al. (2009), where N is the number of different patterns:
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
     The L1 distance is twice the largest error of the probability of a set of graphlets; Hoeffding's inequality for
-    each of the 2^N sets gives exp(-s eps^2 / 2). If a graph holds fewer different graphlets, N is their number.
+    each of the 2^N sets gives exp(-s eps^2 / 2). For a graph with fewer than N different
+    graphlets, their number may replace N.
 
     Examples
     --------
@@ -283,10 +285,11 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Bound the error of estimating MMD^2 between two graphs' graphlets by the squared distance of the embeddings.
+    r"""Return a bound for the error of the squared distance of two graphs' embeddings as an estimate of MMD^2.
 
     With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
-    bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy.
+    bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy between
+    the graphlets of two graphs.
 
     Parameters
     ----------
@@ -312,7 +315,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     Notes
     -----
-    Theorem 5 of the paper, for :math:`|\xi_w(F)| \le 1`:
+    Theorem 5 of Ghanem et al. (2021), for features of a graphlet F with :math:`|\xi_w(F)| \le 1`:
 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 

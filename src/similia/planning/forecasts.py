@@ -113,7 +113,8 @@ def plan(
 ) -> Plan:
     """Predict the cost of turning many objects into packed bits and searching them.
 
-    `Nystroem` embeds a kernel, `D2KE` a distance; `SignRandomProjection` follows. Chunks hold 10,000 objects.
+    `Nystroem` makes vectors by a kernel, `D2KE` by a distance, and `SignRandomProjection` makes bits of them. Objects
+    are encoded in chunks of 10,000.
 
     Parameters
     ----------
@@ -293,7 +294,7 @@ def _bytes(method: Method, costs: Costs, sizes: dict[str, float]) -> dict[str, f
 
 
 def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) -> dict[str, float]:
-    """Return the seconds of each step; more cores than were measured share the objects, and the codes of a search."""
+    """Return the seconds of each step; cores beyond the measured ones speed up only encoding and the scan of codes."""
     n, share = sizes["n"], costs.cores / cores if cores > costs.cores else 1.0
 
     def encode(m: float, size: float) -> float:
