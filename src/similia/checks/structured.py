@@ -57,8 +57,8 @@ def check_structured_estimator(
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
-    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`, and ``ValueError`` for no objects (the
-      message says so); `fit` raises ``ValueError`` if there are fewer targets than objects;
+    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`, and for an empty collection a
+      ``ValueError`` that says so; `fit` raises ``ValueError`` if there are fewer targets than objects;
     - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends on that object alone;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
     - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results; classes of
@@ -400,7 +400,7 @@ class Case:
         return "transform" in self.methods and all(values.ndim == 2 for values in self.expected.values())
 
     def fresh(self) -> Any:
-        """Return a clone in which every random state of None is set to 0."""
+        """Return a clone in which every parameter `random_state` that is None becomes 0."""
         copy = clone(self.estimator)
         unset = [key for key, value in copy.get_params().items() if key.endswith("random_state") and value is None]
         return copy.set_params(**dict.fromkeys(unset, 0))
@@ -417,7 +417,7 @@ class Case:
         return self.outputs(self.fitted, self.X)
 
     def outputs(self, fitted: Any, X: Any) -> Arrays:
-        """Return {method: what it returns for `X`} as arrays with one row for each object."""
+        """Return {"predict(X)": output, ...} for all methods; outputs are arrays with one row for each object."""
         found: Arrays = {}
         for method in self.methods:
             values = getattr(fitted, method)(X)
@@ -427,7 +427,7 @@ class Case:
         return found
 
     def check_equal(self, law: str, found: Arrays, what: str, rows: Any = slice(None)) -> None:
-        """Raise if the outputs `found` are not those expected at `rows`; `what` names them in the error message."""
+        """Raise if the outputs `found` differ from these `rows` of the expected ones; the message calls them `what`."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
             same = got.shape == wanted.shape
@@ -440,7 +440,7 @@ class Case:
 
 
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return an output as an array, or raise; structured objects are replaced by hashes to compare."""
+    """Return an output as an array (of hashes, if it is a batch); raise if it is neither 1-D nor 2-D, or not finite."""
     if isinstance(values, Batch):
         return np.array([int(joblib.hash(value)[:12], 16) for value in values])
     if sp.issparse(values):

@@ -309,10 +309,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Split sum_l alpha_l k(x, l) over the landmarks l into parts, where x is the object in `X`.
-
-    There is one part for each feature of the kernel or, if it has none, for each landmark.
-    """
+    """Split sum_l alpha_l k(x, l) over landmarks l into parts: one for each feature or, without features, each l."""
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)

@@ -198,7 +198,7 @@ class Found:
     shares_x, shares_y : ndarray of float64 or None
         Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
-        (place in x, place in y, amount) of matched places: what the match adds or, over all alignments, its chance.
+        (place in x, place in y, amount) of each match: what it adds or, in a sum over all alignments, its chance.
     """
 
     contributions: Floats
@@ -241,10 +241,7 @@ def _added(shares: list[Floats | None]) -> Floats | None:
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Convert (name, contribution, places in x, places in y) tuples to parts.
-
-    A part with one place in x and one place in y links these places.
-    """
+    """Convert (name, contribution, places in x, places in y) to parts; one place in x and one in y make a link."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:

@@ -48,8 +48,7 @@ class Occurrences:
     n_places : int
         Number of places of the object.
     groups : ndarray of uint64, shape (n,), optional
-        Id of the part to which each occurrence belongs, if several features (such as a path and its reverse) share one
-        part. None if each feature is a part.
+        Id of each occurrence's part if features, such as a path and its reverse, can share a part; None if not.
     kinds : list of str, optional
         Kind of each occurrence, such as the label of its node; the name of a feature is followed by its kinds.
     """
@@ -141,10 +140,7 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
 
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:
-    """Return a part for each feature: its weight times its count in x times its count in y.
-
-    `weights` maps ids of features to their weights.
-    """
+    """Return a part for each feature: weight times count in x times count in y; `weights` maps ids to weights."""
     found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
     shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
     return replace(found, shares_y=shares_y)
@@ -317,10 +313,7 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return (block, function that finds its columns) for each kernel of a sum; None if one has no explicit features.
-
-    Given the number of columns of the sum, the function returns (first column, number of columns) of the block.
-    """
+    """Return (block, function that finds its columns) for each kernel of a sum, or None if one has no features."""
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):

@@ -195,10 +195,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
-    """Return (A^T w, c . w) for an affine step f -> A f + c, where `row` is the f of the object.
-
-    These are the weights and the constant of a decision on f, if the decision has weights `w` on the step's output.
-    """
+    """Convert the weights `w` on the output of an affine step to (weights, constant) on its input, here `row`."""
     if isinstance(step, FeatureScaler):
         step = step.scaler_
     kind = type(step).__name__
@@ -252,7 +249,7 @@ def _curved(learner: Any, row: Any) -> Decision:
 
 
 def _machines(learner: Any) -> tuple[Floats, Floats]:
-    """Return (dual coefficients, intercepts) of the one-vs-one machines, signed so that scores > 0 mean class one."""
+    """Return (dual coefficients, intercepts) of one-vs-one machines; positive scores are for the first class of two."""
     D, b = dense(learner.dual_coef_), dense(learner.intercept_)
     if is_regressor(learner):
         return D, b
@@ -269,10 +266,7 @@ def _machines(learner: Any) -> tuple[Floats, Floats]:
 
 
 def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -> tuple[Floats, float, float]:
-    """Return (weights, f(0), f(z)) such that f(z) = weights . z + f(0).
-
-    f is the sum over support vectors s_i of a_i k(s_i, z), plus b.
-    """
+    """Return (weights, f(0), f(z)) with f(z) = weights . z + f(0), where f(z) = b + sum_i a[i] k(support[i], z)."""
     ends = a @ _kernel(learner, support, z, np.array([0.0, 1.0]))[0] + b
     size = _EXACT * max(1.0, *np.abs(ends).tolist())
     for n in _NODES:
@@ -286,10 +280,7 @@ def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -
 
 
 def _kernel(learner: Any, support: Floats, z: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return k(s_i, t z) for each support vector s_i and each t, shape (n_support, len(t)), and two like arrays.
-
-    They are the coefficients of s_i and of z in the gradient of k(s_i, t z) with respect to t z.
-    """
+    """Return k(s, u) for each s in `support` and each u = t z, and the coefficients of s and z in the gradient by u."""
     gamma, degree = float(learner._gamma), int(learner.degree)
     products = (support @ z)[:, None] * t
     if learner.kernel == "rbf":

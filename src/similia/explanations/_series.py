@@ -235,10 +235,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return the probability of each match (i, j), shape (m, n).
-
-    The weight of an alignment is the product of e^logs(i, j) over its matches.
-    """
+    """Return each match's probability, shape (m, n), if an alignment weighs the product of e^logs over its matches."""
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]

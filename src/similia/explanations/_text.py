@@ -33,7 +33,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return a table of parts as lines; if the parts explain the `whole` value, they have marks, and `rest` follows."""
+    """Return a table of parts as lines; if these explain the `whole` value, they get marks, and `rest` comes last."""
     table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
         numbers = number(part.contribution), percent(part.contribution, e.value)

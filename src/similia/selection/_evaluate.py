@@ -56,12 +56,12 @@ class Evaluator:
     score : callable
         ``score(estimator, V, y)``: a scorer of scikit-learn.
     kept, answers : dict
-        Map (group, learner, n, (partition, folds left out)) to {fold: score} and, if the score needs only predictions,
-        to {fold: predictions}.
+        `kept` maps (group, learner, n, (partition, folds left out)) to {fold: score}. `answers` maps the same keys to
+        {fold: predictions}; it is empty if the score needs more than predictions.
     failed : dict
         Maps (group, learner) to the message of the error raised; learner -1 stands for the whole group.
     seconds : dict
-        Maps (group, learner, n) to the seconds of each fit of this learner alone, without work that folds share.
+        Maps (group, learner, n) to the seconds of each fit: of the learner and its embedding, without shared work.
     """
 
     X: Any
@@ -112,7 +112,7 @@ class Evaluator:
         return self._cache.name(self.groups[group])
 
     def scores(self, group: int, learner: int, n: int, cells: Sequence[tuple[Left, int]]) -> npt.NDArray | None:
-        """Return the score on the fold of each cell (folds left out, fold to score), or None if a score is missing."""
+        """Return the score of each cell ((partition, folds left out), fold to score), or None if a score is missing."""
         found = [self.kept.get((group, learner, n, left), {}).get(fold) for left, fold in cells]
         return None if any(score is None for score in found) else np.array(found, dtype=np.float64)
 
@@ -251,7 +251,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Caches a matrix for each kernel, distance or feature map, over the largest number of first objects requested."""
+    """Caches a matrix of the first n objects for each kernel, distance or feature map; n is the largest requested."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -259,7 +259,7 @@ class Cache:
         self._names: dict[int, Hashable] = {}
 
     def pipelines(self, group: Group, learners: Sequence[int], n: int) -> tuple[list[Any], list[list[Any]], bool]:
-        """Return new embedding steps, new steps of each learner, and whether they take positions, not objects."""
+        """Return (embedding steps, steps of each learner, whether the first step takes positions, not objects)."""
         steps = [clone(step) for _, step in group.steps]
         tails = [[clone(step) for _, step in group.learners[i][1]] for i in learners]
         name = self.name(group)
@@ -307,7 +307,7 @@ class Cache:
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
-    """Return the function that computes, from objects, the matrix in which all folds look up values of a step."""
+    """Return a function of objects that computes the matrix in which all folds look up the values of a step."""
     if isinstance(step, KernelFeatures):
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):

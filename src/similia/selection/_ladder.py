@@ -134,7 +134,7 @@ class _Parts:
     seed: int
 
     def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return explicit features with linear models; for regression, `landmarks`, where ridge is faster."""
+        """Return explicit features with linear models; for regression, return `landmarks`, on which ridge is faster."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
@@ -143,7 +143,7 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return Nystroem vectors with RBF machines, and with `HDClassifier` (classes) or ridge (regression)."""
+        """Return Nystroem vectors with RBF support vector machines and `HDClassifier` (for regression, ridge)."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
@@ -205,7 +205,7 @@ class _Parts:
         return _alone({f"LinearSVC(C={C:g})": LinearSVC(C=C, **options) for C in _SCALED_CS})
 
     def ridge(self) -> Learners:
-        """Return ridge models, for classes, too: they take a fraction of the time of a support vector machine."""
+        """Return ridge models; in classification, too, as they take a fraction of the time of a `LinearSVC`."""
         machine = RidgeClassifier if self.classify else Ridge
         return _alone({f"{machine.__name__}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
 

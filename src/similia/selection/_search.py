@@ -102,7 +102,7 @@ class View:
 
 @dataclass
 class Search:
-    """Chooses a candidate by successive halving, on all folds and, for the estimate, without each fold.
+    """Chooses a candidate by successive halving: on all folds and, to estimate its score, once without each fold.
 
     `steps` are the rounds of halving, `n_full` is the number of objects of the final fit, and `voters` the maximum
     number of candidates that vote. ``report(view, rung)`` is called after each group.
@@ -246,7 +246,7 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Choose by the scores on the other folds; return the known score of the choice on `fold`, or None."""
+        """Choose by the scores on the other folds; return the score of the choice on `fold`, or None if unknown."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
@@ -257,7 +257,7 @@ class Search:
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score of the choice of a view on `fold`, which the view hides, or None if it is unknown."""
+        """Return the score on `fold`, which a view hides, of the choice by this view, or None if it is unknown."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -268,8 +268,8 @@ class Search:
     def choice(self, view: View) -> tuple[Candidate, ...]:
         """Return the candidate chosen by the scores of a view, or several candidates that vote.
 
-        Voters are the best candidate and, of other embeddings, the best candidates that are behind by no more than the
-        noise. They vote if there are at least three, there is time to fit them all, and the vote scores higher than
+        Voters are the best candidate of all, and the best candidate of each other embedding if it is nearly as good
+        (`near`) and there is time to fit it, too. They vote if they are at least three and the vote scores higher than
         the best candidate alone.
         """
         best, r = self.best(view)
@@ -301,7 +301,7 @@ class Search:
     def _joined_scores(
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
-        """Return the score of a vote on the fold of each cell (see `View.cells`), or None if an answer is missing."""
+        """Return the score of a vote for each cell (see `View.cells`), or None if a voter's predictions are missing."""
         evaluator = self.evaluator
         if len(voters) == 1:
             return evaluator.scores(*voters[0], n, cells)
@@ -345,7 +345,7 @@ class Search:
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
-        """Return the key under which the cost of a fit is recorded."""
+        """Return the key under which the cost of one fit of a unit is recorded."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
@@ -362,7 +362,7 @@ class Search:
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Return whether a unit should end within `left` seconds (True for the first of all); if not, record why."""
+        """Return whether a unit is likely to end within `left` seconds (the first always runs); if not, record why."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
         first, why = rung == self.steps[0], OUT_OF_TIME
@@ -420,7 +420,7 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return the same as `best`, without recording that the final fit of a better candidate is too slow."""
+        """Return (candidate, r) as `best` does, but do not record which candidate was passed over as too slow."""
         best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
@@ -464,7 +464,7 @@ class Search:
 def first_units(groups: Sequence[Group]) -> list[Unit]:
     """Return the units of the first round in order: the cheapest group of each family, then the others by cost.
 
-    Expensive groups that are not the first of their family come after all learners of the others.
+    Expensive groups, except the cheapest of each family, come after all learners of all other groups.
     """
     by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the list
     firsts: dict[str, int] = {}

@@ -42,7 +42,7 @@ _logger = logger_of(__name__)
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
-    """Return a check that tells whether the chosen pipeline of an estimator has `method`."""
+    """Return a function of an estimator that tells whether the estimator's chosen pipeline has `method`."""
     return lambda auto: hasattr(auto._winner, method)
 
 
@@ -186,7 +186,9 @@ class _Auto(BaseEstimator):
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
-        """Return the vectors or packed bits that the chosen pipeline gives its learner, shape (m, n_features), if any.
+        """Return the vectors or packed bits that the chosen pipeline makes for its learner, shape (m, n_features).
+
+        Not available if the chosen pipeline is a learner alone, or if several pipelines vote.
 
         Parameters
         ----------
@@ -292,7 +294,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
     survivors on 1000, then on 3000 or all; fewer than 2000 objects are finally split into folds in several ways. A
     candidate is dropped if it is behind the best by more than twice the standard error of their paired difference; of
-    the remaining embeddings, at most half survive. The mean over the last folds decides. The final fit uses all
+    the remaining embeddings, at most half survive. The mean score in the last round decides. The final fit uses all
     objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
@@ -310,7 +312,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Score.* The best score of many candidates is optimistic [2]_. So the whole choice, including halving, is repeated
     without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects, this is the score of a
-    model of 3000 objects, which is slightly low.
+    model fitted to at most 3000, and slightly too low for the final model.
 
     *Repeatable.* The same integer `random_state` gives the same choice, because the order of work depends only on the
     candidates, the seed and the scores. Time can only leave candidates out; then `stopped_early_` is True.

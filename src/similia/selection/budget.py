@@ -34,7 +34,7 @@ class Budget:
         self.start += clock() - begin
 
     def left(self, share: float = 1.0) -> float:
-        """Return `share` times the budget minus the seconds spent (may be negative); infinite without a limit."""
+        """Return (`share` times the budget) - (seconds spent), which may be negative; infinite without a limit."""
         return float("inf") if self.seconds is None else share * self.seconds - self.spent
 
 
@@ -49,7 +49,7 @@ class Costs:
         self.taken.setdefault(work, {})[n] = seconds
 
     def expected(self, work: Hashable, n: int, power: float) -> float:
-        """Return the expected seconds of work on n objects, a constant plus n^power; 0 if nothing was recorded."""
+        """Return the expected seconds of work on n objects, of the form a + b n^power; 0 if nothing was recorded."""
         known = sorted(self.taken.get(work, {}).items())
         if not known:
             return 0.0

@@ -231,7 +231,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
 
 
 def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
-    """Return (kind, objects) for lists or arrays of numbers with `ndim` axes each; raise if there are several axes."""
+    """Return (kind, objects) for objects that are lists or arrays of numbers with `ndim` axes; raise if `ndim` > 1."""
     if ndim == 1:
         rows = [np.asarray(row) for row in X]
         if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in rows}) == 1:
