@@ -38,7 +38,7 @@ def mean_waves(
     phases: npt.NDArray[np.float64],
     sines: bool,
 ) -> Floats:
-    """Return the weighted mean of cos(w . a + b) over the patterns a of each graph; if `sines`, also that of the sine.
+    """Return for each graph the weighted mean of cos(w . a + b) over its patterns a and, if `sines`, of sin(w . a + b).
 
     The result is (n_graphs, m), or (n_graphs, 2 m) with the cosines first. `codes` holds the distinct patterns. Slice
     ``offsets[g]:offsets[g + 1]`` of `places` (positions in `codes`) and of `shares` (weights) belongs to graph g.
@@ -71,10 +71,10 @@ def mean_waves(
 
 
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return tables of exp(i w . a): real parts, then imaginary parts, shape (2, n_tables, 256, WIDTH).
+    """Return tables whose product is exp(i (w . a + b)): real, then imaginary parts, (2, n_tables, 256, WIDTH).
 
-    Table t covers bits 8 t to 8 t + 7 of a, with one row for each of the 256 values of this byte. The first table
-    includes the factor exp(i b).
+    The w are the columns of `frequencies`, the b are `phases`. Table t holds the factors of bits 8 t to 8 t + 7 of a,
+    one row for each of the 256 values of this byte. The first table also includes exp(i b).
     """
     n_bits, m = frequencies.shape
     tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
@@ -91,7 +91,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Fill `out`, for each code, with the real part of the product of the table rows that its bytes select."""
+    """Multiply, for each code, the table rows (`real`, `imag`) that its bytes select; put the real part into `out`."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
@@ -110,7 +110,10 @@ def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
-    """Fill row g of `out` with the weighted sum of the feature rows of graph g; two partial sums avoid waiting."""
+    """Fill row g of `out` with the sum of ``shares[e] * features[places[e]]`` over the entries e of graph g.
+
+    Entries alternate between two partial sums, since one sum would wait for each addition.
+    """
     for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]
         zero = lane.splat(np.float32(0))
@@ -133,7 +136,7 @@ def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-
 
 @njit()
 def add_shares(offsets, places, weights, features, start, stop, out):  # type: ignore[no-untyped-def]
-    """For each graph g in start..stop - 1, add ``weights[e] * features[places[e]]`` of its entries e to ``out[g]``."""
+    """Add ``weights[e] * features[places[e]]`` to ``out[g]`` for all entries e of the graphs g in start..stop - 1."""
     for g in range(start, stop):
         row = out[g]
         for e in range(offsets[g], offsets[g + 1]):

@@ -48,7 +48,10 @@ _MOST_STEPS = 2.0**36  # maximum number of recurrence steps for one table, about
 
 
 class Table(NamedTuple):
-    """Piecewise polynomials for f; s lies in cell ``floor((x - start) * per_unit)``, x = |s| or sqrt(1 - |s|)."""
+    """Piecewise polynomials for f(s), defined in the module docstring.
+
+    s lies in cell ``floor((x - start) * per_unit)``, with x = sqrt(1 - |s|) if `root`, otherwise x = |s|.
+    """
 
     coefficients: Floats  # (cells, 2, DEGREE + 1): real and imaginary parts for s >= 0, lowest degree first
     start: float
@@ -82,7 +85,10 @@ def place(x: Floats, root: bool) -> Floats:
 
 
 def series(s: Floats, n: int, first: int, roots: Floats) -> npt.NDArray[np.float64]:
-    """Return the real and imaginary parts of f at points `s`, (2, len(s)); `roots` holds sqrt(c_l), l >= `first`."""
+    """Return the real and imaginary parts of f at points `s`, (2, len(s)); `roots` holds sqrt(c_l) for l >= `first`.
+
+    f and c_l are defined in the module docstring.
+    """
     out = np.empty((2, len(s)))
     b = steps(n, first + len(roots))
 
@@ -94,7 +100,7 @@ def series(s: Floats, n: int, first: int, roots: Floats) -> npt.NDArray[np.float
 
 
 def steps(n: int, size: int) -> npt.NDArray[np.float64]:
-    """Return b_1 to b_size, the coefficients of the recurrence of the p_l in dimension `n`."""
+    """Return b_1 to b_size, the coefficients of the recurrence in the module docstring, for dimension `n`."""
     l = np.arange(1, size, dtype=np.float64)
     return np.append(n**-0.5, np.sqrt((l + 1) * (l + (n - 2)) / ((2 * l + (n - 2)) * (2 * l + n))))
 
@@ -112,7 +118,7 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
 
 
 def _transforms() -> tuple[Floats, Floats]:
-    """Return two matrices: values at the nodes to coefficients of T_m(2 r - 1), and these to powers of r in [0, 1]."""
+    """Return matrices from values at nodes to coefficients of T_m(2 r - 1), and from those to coefficients of r^m."""
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
     chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)

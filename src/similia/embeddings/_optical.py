@@ -20,10 +20,11 @@ LANES = 32
 
 @njit()
 def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
-    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` of row x = rows[j], one block after another.
+    """Fill row j of `out` with the numbers ``factor * |H D3 H D2 H D1 x|^2`` of all blocks in turn, for x = rows[j].
 
-    A `reference` above 0 is appended to x as a coordinate. `rows` (n, d) is float32 or float64. `turns`, int8 of shape
-    (n_blocks, 3, p), holds the exponents of i on the diagonals D1, D2, D3. `out` is (n, m), m at most n_blocks * p.
+    H is the Hadamard matrix. `turns`, int8 of shape (n_blocks, 3, p), holds the exponents of i on the diagonals D1, D2,
+    D3 of each block. A `reference` above 0 is appended to x as a coordinate. `rows` (n, d) is float32 or float64, `out`
+    is (n, m) with m at most n_blocks * p.
     """
     n_blocks, _, p = turns.shape
     d = rows.shape[1]
@@ -52,7 +53,7 @@ def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped
 
 @njit()
 def _turn(re, im, turns):  # type: ignore[no-untyped-def]
-    """Multiply coordinate j of each complex vector (re, im) in place by i to the power ``turns[j]``."""
+    """Multiply coordinate j of the complex vectors (re, im), in place, by the imaginary unit to the power turns[j]."""
     for i in range(len(turns)):
         here = slice(i * LANES, (i + 1) * LANES)
         x, y, turn = re[here], im[here], turns[i]

@@ -127,7 +127,7 @@ class D2KE(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random objects and compute gamma; of `y`, only the length is checked.
 
-        If `X` is a Dask collection, a custom sampler receives an object with ``len(X)`` and ``X.take(indices)``.
+        If `X` is a Dask collection, a custom sampler receives it as an object with ``len(X)`` and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
@@ -172,7 +172,7 @@ class D2KE(ComparesObjects, Transformer):
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
         """Return the distances of n objects to random objects `start` to R - 1, shape (n, R - start).
 
-        After `extend`, the former number of random objects as `start` gives the distances to the new ones only.
+        After `extend`, set `start` to the number of random objects before it for the distances to the new ones only.
         """
         check_is_fitted(self)
         X = read_objects(self, self.distance, X, reset=False)
@@ -253,7 +253,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return the first R random objects: all of a given collection, at most n representatives of n objects."""
+        """Return the first R random objects: fewer if there are fewer representatives, all of a given collection."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -265,7 +265,7 @@ class D2KE(ComparesObjects, Transformer):
         return random_stream(self.seed_, 0).permutation(n)
 
     def _keep(self, objects: Any, R: int, n: int = 0) -> None:
-        """Store the first R of `objects`, or all of a given collection; `n` is the number of training objects."""
+        """Store the first R of `objects`, or all if the user gave them; `n` is the number of training objects."""
         R = at_least_one(objects, "objects") if self.sampler_ is None else min(R, n_objects(objects))
         if isinstance(self.sampler_, Representatives):
             if self.sampler_.hold_out and n == R:
@@ -279,7 +279,7 @@ class D2KE(ComparesObjects, Transformer):
 
 
 def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return the distance matrix; the cache ignores `distance` and uses `key`, which changes with its code."""
+    """Return the distance matrix; the cache ignores `distance` and uses `key`, a fingerprint of that function."""
     return distance_matrix(distance, X, objects)
 
 

@@ -81,7 +81,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the landmarks' columns in `M`, which has a column for each training object or landmark; else raise."""
+    """Return the column numbers of the landmarks in `M`, which needs a column per training object or per landmark."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -91,9 +91,9 @@ def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) ->
 
 
 def check_symmetric(M: npt.NDArray, indices: Index, tolerance: float, what: str) -> None:
-    """Raise if `M`, a matrix of `what` ("kernel" or "distance"), is not symmetric; name the pair by `indices`.
+    """Raise if `M`, a matrix of `what` ("kernel" or "distance"), is not symmetric.
 
-    `tolerance` is relative to the largest entry of `M`.
+    The message calls the object in row i ``X[indices[i]]``. `tolerance` is relative to the largest entry of `M`.
     """
     gap = np.abs(M - M.T)
     i, j = np.unravel_index(gap.argmax(), M.shape)

@@ -222,7 +222,7 @@ class GraphletSampling(Transformer):
         return Waves(size, frequencies, phases, name == "gaussian_complex")
 
     def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
-        """Return the map of plain optical features; take their seed from `rng` if `random_state` is None."""
+        """Return the map of plain optical `features`; draw the seed from `rng` if ``features.random_state`` is None."""
         features = clone(features)
         if features.random_state is None:
             features.set_params(random_state=int(rng.integers(2**31)))
@@ -230,7 +230,7 @@ class GraphletSampling(Transformer):
         return optical(self.size, features.weights_, features.bias_)
 
     def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
-        """Return the map of the function or transformer `features`; a transformer is fitted to the patterns found."""
+        """Return the map of the function or transformer `features`; fit a transformer to the patterns of `graphs`."""
         function = self.features
         if isinstance(function, OpticalRandomFeatures) and not function.structured and function.quantize is None:
             return self._optical_map(function, rng)
@@ -262,7 +262,7 @@ class Histograms(NamedTuple):
     shares: npt.NDArray[np.float32]
 
     def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
-        """Add to row g of `out` the features of ``codes[start:stop]``, weighted by their shares in graph g.
+        """Add `features`, the rows of ``codes[start:stop]``, to row g of `out`, each times the share of its code in g.
 
         Terms are added one by one in a fixed order, so block boundaries do not change the sums.
         """
@@ -374,7 +374,7 @@ class Waves:
 @dataclass
 @state(size=count(least=2), n_features=count(), function="function")
 class PerPattern:
-    """Map a graph to the mean of a function or transformer, evaluated once for each distinct graphlet."""
+    """Map a graph to the mean of a function or transformer over its graphlets; equal graphlets are mapped only once."""
 
     size: int
     function: Any
@@ -397,7 +397,7 @@ class PerPattern:
         return np.asarray(self.function.transform(bits) if hasattr(self.function, "transform") else self.function(bits))
 
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
-        """Return one row of features for each code; raise unless each is `n_features` finite numbers."""
+        """Return one row of features for each code; raise if a row is not `n_features` finite numbers."""
         rows = self.values(codes)
         if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
@@ -429,11 +429,11 @@ class Spectra:
 
 
 def exact_optical(size: int) -> Quadratic:
-    r"""Return the map whose inner products are the exact mean of the optical kernel without bias.
+    r"""Return the map of graphs whose inner products are exact means of the optical kernel (without bias) of graphlets.
 
     With M and M' the matrices of second moments of two graphs, that mean is
-    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. As a form in the D diagonal entries of M and M',
-    this has the matrix I + 11^T, so the map multiplies these entries by its square root, I + c 11^T.
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. The terms in diagonal entries of M and M' are a
+    bilinear form with matrix I + 11^T, so the map multiplies the diagonal by the root of that matrix, I + c 11^T.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)
@@ -444,7 +444,7 @@ def exact_optical(size: int) -> Quadratic:
 
 
 def optical(size: int, weights: npt.NDArray[np.complex128], bias: npt.NDArray[np.complex128]) -> Quadratic:
-    """Return the map |W a + b|^2 / sqrt(m) of bits a, in terms of their second moments; `weights` (D, m) is W^T."""
+    """Return the map |W a + b|^2 / sqrt(m) of bits a, in terms of second moments; `weights` is W^T, `bias` is b."""
     p, q = np.triu_indices(n_pairs(size))
     m = weights.shape[1]
     matrix = (weights[p] * weights[q].conj()).real * np.where(p == q, 1.0, 2.0)[:, None]

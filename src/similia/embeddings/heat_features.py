@@ -54,9 +54,9 @@ class HeatRandomFeatures(Transformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features: the real and imaginary parts for each of m / 2 directions. If m is odd, the last
-        direction w gives one feature: the real part if w_1 >= 0, else the imaginary part. The estimate stays unbiased,
-        since f(-s) is the conjugate of f(s).
+        Number m of features: the real and imaginary parts of a function f of s = <x, w> for each of m / 2 directions
+        w. If m is odd, the last direction gives one feature: the real part if w_1 >= 0, else the imaginary part. The
+        estimate stays unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
         `similia.kernels.heat.HypersphericalHeat`.
@@ -69,7 +69,7 @@ class HeatRandomFeatures(Transformer):
     orthogonal : bool or "auto", default="auto"
         Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
         Notes. "auto" means True unless X has more than 16 times as many columns as there are directions, where the
-        gain is negligible. Drawing takes three float64 arrays of columns times directions, whatever ``max_memory``.
+        gain is negligible. Drawing takes three float64 arrays of shape (n, m / 2), even beyond ``max_memory``.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the directions.
 
@@ -92,9 +92,9 @@ class HeatRandomFeatures(Transformer):
 
     Notes
     -----
-    Output is float32 for float32 input, else float64. The real parts come first, then the imaginary parts. `fit` reads
-    only the number of columns of `X` and, for mapping="auto", its signs. The features of a row are the same, bit for
-    bit, in any block or subset and for any number of threads.
+    Output is float32 if the rows seen in `fit` are, else float64. The real parts come first, then the imaginary parts.
+    `fit` reads only the columns and dtype of `X` and, for mapping="auto", the signs of its entries. The features of a
+    row are the same, bit for bit, in any block or subset and for any number of threads.
 
     *Bias.* Omitted degrees change the kernel by at most 2^-58. Holding f constant in the tails of s, of probability
     2^-60, changes the kernel by less than 1e-15; the table of f, by 2e-12 (checked by quadrature for n = 2 to 1000, t
@@ -120,8 +120,8 @@ class HeatRandomFeatures(Transformer):
 
     *Orthogonal directions* multiply the variance, at a = 4, n = 100 and the four cosines of the table, by 0.004, 0.04,
     0.65, 0.91 for m / 2 = n; by 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; by 0.74, 0.81, 0.94, 1.05 for m / 2 = n / 4.
-    At a = 1/2 these factors are at most 0.08, 0.49 and 0.77. Drawing orthogonal directions takes about n m^2 / 2
-    multiplications and three arrays of 4 n m bytes.
+    At a = 1/2 the factors for these three m are at most 0.08, 0.49 and 0.77. Drawing orthogonal directions takes about
+    n m^2 / 2 multiplications and three arrays of 4 n m bytes.
 
     References
     ----------

@@ -148,9 +148,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object has features, but no more of their columns are marked in `met_` than hash collisions explain.
-            Also if more than half of the objects (in a stream: any object) have no features, such as strings shorter
-            than k.
+            If an object has features, but so few of its columns are marked in `met_` that hash collisions explain
+            them. Also if more than half of the objects (in a stream: any object) have no features, such as strings
+            shorter than k.
         """
         self._check()
         if is_table(X):
@@ -202,11 +202,11 @@ def _mark(columns, met):  # type: ignore[no-untyped-def]
 
 @njit()
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
-    """Return the indices of the non-empty CSR rows in which no more columns are marked in `met` than chance explains.
+    """Return the indices of the non-empty CSR rows with so few columns marked in `met` that chance explains them.
 
     `chance` is the fraction of all columns that are marked. A row of new features only may still hit marked columns: of
-    its k columns, allow the mean of k random draws, plus three standard deviations, plus a twentieth of the rest, since
-    rows have features in common. Rows with fewer than eight columns are allowed no marked column.
+    its k columns, allow the mean of k random draws, plus three standard deviations, plus a twentieth of the unmarked
+    ones, since rows have features in common. Rows with fewer than eight columns are allowed no marked column.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

@@ -54,8 +54,8 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 
     The next landmark is x with probability proportional to the minimum over the chosen landmarks z of
     ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Landmarks are drawn in
-    batches: objects are proposed by their squared distances before the batch, and accepted with probability
-    (squared distance now) / (squared distance before). This gives the same distribution with fewer kernel calls.
+    batches: objects are proposed with probabilities from before the batch, and accepted with probability (minimum now)
+    / (minimum before). This gives the same distribution as one landmark at a time, with fewer kernel calls.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
 def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.random.Generator) -> list[int]:
     """Return the positions of the proposals that rejection sampling accepts; see `kmeans_plusplus`.
 
-    `before` holds the squared distance of each proposal to its nearest landmark, `squared` those between proposals.
+    `before` holds the squared distance of each proposal to its nearest landmark before the batch, `squared` the squared
+    distances between proposals.
     """
     now = before.copy()
     accepted = []
@@ -103,8 +104,8 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     With F F^T the Nystroem approximation on the pivots (landmarks) chosen so far, the next pivot is i with probability
     proportional to (K - F F^T)_ii. After r / e + r log(1 / (e h)) pivots, E tr(K - F F^T) is at most (1 + e) times the
     trace error of the best rank-r approximation, where h is the relative error of the latter (Chen, Epperly, Tropp &
-    Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, which gives the same distribution (Epperly,
-    Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T is only rounding noise.
+    Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, with the same distribution as one at a time
+    (Epperly, Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T is only rounding noise.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
 def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.Generator) -> tuple[list[int], Floats]:
     """Return the positions of the proposals that rejection sampling accepts, and the Cholesky factor of R at these.
 
-    `before` is the residual diagonal before the batch, `R` the residual matrix of the proposals; see `rpcholesky`.
+    `R` is the matrix K - F F^T of `rpcholesky` between the proposals, `before` its diagonal before the batch.
     """
     R = (R + R.T) / 2
     accepted, factor = [], []
@@ -151,10 +152,11 @@ def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.
 def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return `n_components` landmarks chosen by approximate ridge leverage scores, without forming K.
 
-    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). The algorithm
-    first samples from a random half of the objects, recursively. With S the matrix that selects and weights this
-    sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3;
-    oversampling log s and k = s / (4 log s), s = n_components, as in the authors' code).
+    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). To estimate the
+    scores, the algorithm first draws a sample from a random half of the objects, by scores estimated in the same way.
+    With S the matrix that selects and weights this sample, l_i is about
+    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling log s and
+    k = s / (4 log s), s = n_components, as in the authors' code).
 
     Parameters
     ----------
@@ -180,7 +182,7 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
 
 def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, weights: Floats, rank: int) -> Floats:
-    """Return approximate ridge leverage scores of `objects`, from the weighted objects `sample`; see `leverage`."""
+    """Return approximate ridge leverage scores of `objects`, given a weighted sample; `rank` is k in `leverage`."""
     SKS = gram.block(sample, sample) * weights[:, None] * weights
     values, vectors = np.linalg.eigh((SKS + SKS.T) / 2)
     values = np.maximum(values[::-1], 0.0)
@@ -225,11 +227,11 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
     """Return a list with the landmarks of each expert, a Nystroem approximation K_r of K on these landmarks only.
 
-    Landmarks are drawn uniformly. `Nystroem` concatenates the embeddings of the experts, times sqrt(mu_r), so that the
-    Gram matrix of the result is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5), and fits the
-    weights mu. An ensemble is less exact than one approximation on all s landmarks. With p experts, fitting costs
-    O(s^3 / p^2) instead of O(s^3), and embedding n objects n s^2 / p operations instead of n s^2, which pays with many
-    landmarks.
+    Landmarks are drawn uniformly. `Nystroem` fits weights mu_r and concatenates the embeddings of the experts, times
+    sqrt(mu_r), so that the Gram matrix of the result is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012,
+    Section 5). An ensemble is less exact than one approximation on all s = n_components landmarks, but cheaper if there
+    are many: with p experts, fitting costs O(s^3 / p^2) instead of O(s^3), and embedding n objects costs n s^2 / p
+    operations instead of n s^2.
 
     Parameters
     ----------
@@ -252,7 +254,7 @@ STRATEGIES: dict[str, Callable[[Gram, int, np.random.Generator], Index | list[In
 
 
 def _propose(mass: Floats, n_components: int, rng: np.random.Generator) -> Index:
-    """Draw a batch of positions with replacement, with probability proportional to `mass`."""
+    """Draw positions with replacement, with probability proportional to `mass`; `n_components` sets their number."""
     batch = min(max(8, n_components // 4), 256)
     return rng.choice(len(mass), batch, p=mass / mass.sum())
 

@@ -60,7 +60,7 @@ _BLOCK = 2**14  # objects per block, so that counts and kernel values stay in ca
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether `_corners` are corners of blocks from (0, 0) to (s, r), and the kernel accepts the landmarks."""
+    """Return whether the kernel accepts the landmarks and `_corners` go from (0, 0) to the shape of `components_`."""
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -79,8 +79,8 @@ class Nystroem(ComparesObjects, Transformer):
     ----------
     kernel : callable or "precomputed"
         ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
-        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own, always called with both
-        arguments. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix between
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and
+        Y. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix between
         training objects; `transform` takes the similarities of new objects to all training objects, (m, n), or to the
         landmarks only, (m, n_landmarks). If `landmarks` are indices, `fit` also takes the (n, n_landmarks) matrix of
         their columns. Cross-validation slices a square matrix correctly, and refuses a matrix that is not square.
@@ -223,8 +223,8 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks; in a stream, if any object does, once
-            per run. A part of a Dask collection warns only if it holds at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks. In a stream, any such object is enough,
+            and the warning comes once per run. A part of a Dask collection warns only if it holds at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
@@ -261,7 +261,7 @@ class Nystroem(ComparesObjects, Transformer):
         n_samples : int or None, default=1000
             Number of objects drawn from `X`; None takes all, at the cost of n^2 kernel values.
         random_state : int, numpy Generator or None, default=0
-            Draws the sample.
+            Source of randomness for the sample.
         """
         check_is_fitted(self)
         if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
@@ -386,8 +386,8 @@ def _as_experts(landmarks: Any, n: int) -> list[Index]:
 def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats], rng: np.random.Generator) -> Floats:
     """Return the weights mu >= 0 of experts that minimise ||sum_r mu_r K_r - K||_F on a sample of objects.
 
-    K_r = C_r H_r^+ C_r^T is the approximation of expert r (Kumar, Mohri & Talwalkar, 2012, Section 5, whose weights may
-    be negative). If the best weights are all 0, equal weights are returned.
+    K_r is the Nystroem approximation of expert r (as in Kumar, Mohri & Talwalkar, 2012, Section 5, where weights may be
+    negative). If the best weights are all 0, equal weights are returned.
     """
     sample = rng.choice(gram.n, min(gram.n, _WEIGHED), replace=False)
     target = gram.block(sample, sample).astype(np.float64)
@@ -401,7 +401,7 @@ def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats],
 
 
 def _block_diagonal(blocks: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the block-diagonal matrix, and the (row, column) of the corners of its blocks, (n_blocks + 1, 2)."""
+    """Return the block-diagonal matrix, and the (row, column) where each block starts and, as a last row, the shape."""
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
     matrix = np.zeros(corners[-1])
     for (i, a), (j, b), block in zip(corners[:-1], corners[1:], blocks, strict=True):

@@ -234,7 +234,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
 
 def _decompose(D: Floats, indices: Index, n_components: int | None) -> tuple[Floats, Floats, Floats]:
-    """Return `mean_`, `eigenvalues_`, `components_` for the landmark distances `D`; messages number by `indices`."""
+    """Return `mean_`, `eigenvalues_`, `components_` for the distances `D` between the landmarks at `indices`."""
     eps = float(np.finfo(D.dtype).eps)
     check_symmetric(D, indices, np.sqrt(eps), "distance")
     if 0 < D.max() < _SMALLEST:
@@ -265,7 +265,7 @@ def _squares(D: Floats) -> npt.NDArray[np.float64]:
 
 
 def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
-    """Return precomputed distances as a 2-D float array; raise for a wrong shape, or an entry not finite and >= 0."""
+    """Return precomputed distances as a 2-D float array; raise for a wrong shape, or a negative or non-finite entry."""
     D = as_floats(D, "D has")
     if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
         kind = "a square matrix" if square else "a matrix"

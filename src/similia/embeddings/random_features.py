@@ -78,9 +78,10 @@ class OpticalRandomFeatures(Transformer):
         Whether to take the rows of W from products of Hadamard and random diagonal matrices, which need no stored
         matrix; see Notes.
     binary_input : bool, default=False
-        Whether to accept only vectors of 0 and 1, like the mirrors of the device, and raise for anything else.
+        Whether to accept only vectors of 0 and 1, like the mirrors of an optical processing unit (OPU), and raise for
+        anything else.
     quantize : int or None, default=None
-        Number of bits of the camera, 1 to 16 (8 in the device). Features are rounded to multiples of `step_` and
+        Number of bits of the camera, 1 to 16 (8 in an OPU). Features are rounded to multiples of `step_` and
         clipped at 2^quantize - 1 times `step_`. None means no rounding.
 
     Attributes
@@ -111,10 +112,10 @@ class OpticalRandomFeatures(Transformer):
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
-    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and :math:`\sqrt q` as one more coordinate of x and y). The
-    relative bias is below 1 / p^2, hence at most 2.5e-4. The features of x in a whole block have a sum that depends
-    only on the norm of x. The variance of an estimate from whole blocks was 0.27 to 0.34 of that from independent rows
-    (measured for 15 to 300 coordinates, 0/1 or Gaussian).
+    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and, with a bias, :math:`\tau / \varsigma` as one more
+    coordinate of x and y). The relative bias is below 1 / p^2, hence at most 2.5e-4. The features of x in a whole block
+    have a sum that depends only on the norm of x. The variance of an estimate from whole blocks was 0.27 to 0.34 of
+    that from independent rows (measured for 15 to 300 coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: intensities are positive, so all vectors share a large common part.
 
@@ -215,7 +216,7 @@ class OpticalRandomFeatures(Transformer):
         return int(2**self.quantize - 1)
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
-        """Return `X` as a float32 or float64 array or csr_array; raise unless finite and, if `binary_input`, 0/1."""
+        """Return `X` as a float array or csr_array; raise for NaN, infinity and, if `binary_input`, all but 0 and 1."""
         X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
         self._check_magnitude(X)
         if self.binary_input:
@@ -230,7 +231,7 @@ class OpticalRandomFeatures(Transformer):
         return X
 
     def _check_magnitude(self, X: Any) -> None:
-        """Raise for the first row whose features, as squares of its numbers, would overflow or underflow."""
+        """Raise if the squares of the numbers in a row, hence its features, would overflow or underflow."""
         least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
         reach = abs(X).max(axis=1)
         reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
@@ -269,7 +270,7 @@ class OpticalRandomFeatures(Transformer):
         run_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
-        """Return the shape (n_blocks, 3, p) of `turns_`; p is the padded length of a vector and its bias coordinate."""
+        """Return the shape (n_blocks, 3, p) of `turns_`; p is the length of a vector after padding."""
         from similia.core.hadamard import padded
 
         p = max(_MIN_PADDED, padded(self.n_features_in_ + (self.bias > 0)))

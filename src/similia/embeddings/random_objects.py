@@ -43,7 +43,7 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if such a parameter is None and `X` is None, as in a kernel, which has no training objects.
+        Raises ValueError if such a parameter and `X` are both None: `X` is None in a kernel made of random objects.
         """
         raise NotImplementedError
 
@@ -115,10 +115,10 @@ class RandomSeries(RandomObjects):
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default that of the training
-        values in each channel. This is the bandwidth sigma of the paper, by which this class multiplies normal values;
-        the program of the authors divides by sigma.
+        values in each channel. This is the bandwidth sigma of the D2KE paper, by which this class multiplies normal
+        values; the program of its authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
-        Mean of the values. By default the mean of the training values in each channel; the paper uses 0.
+        Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
         Number of channels. By default the number in the training series.
 
@@ -171,12 +171,12 @@ class RandomSets(RandomObjects):
     size : int or (int, int), default=(3, 15)
         Number of points, or the smallest and largest number of a uniform distribution.
     radius : float, optional
-        Radius of the sphere. By default the mean norm of the training points; the paper uses 1.
+        Radius of the sphere. By default the mean norm of the training points; the D2KE paper uses 1.
     n_dims : int, optional
         Dimension of the points. By default the dimension of the training points.
     non_negative : bool, optional
         If True, draw only from the part of the sphere without negative coordinates. By default True if no training
-        point has a negative coordinate (image descriptors, counts); the paper uses the whole sphere.
+        point has a negative coordinate (image descriptors, counts); the D2KE paper uses the whole sphere.
 
     Examples
     --------

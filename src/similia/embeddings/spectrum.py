@@ -19,10 +19,11 @@ _SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative di
 
 
 def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
-    """Return the kept eigenvalues f(lambda), largest first, shape (rank,), and the matrix W, shape (s, rank).
+    """Return the kept eigenvalues of `H` after `policy`, largest first, (rank,), and the matrix W, (s, rank).
 
-    `policy` is the parameter `spectrum` of `Nystroem`. `eps` is the machine precision of the kernel values. Negative
-    eigenvalues count as rounding if they are at most max(s * eps, 1e-10) times the largest eigenvalue in size.
+    Kernel values times W are coordinates. `policy` is the parameter `spectrum` of `Nystroem`, `eps` the machine
+    precision of the kernel values. A negative eigenvalue counts as rounding error if its absolute value is at most
+    max(s * eps, 1e-10) times the largest eigenvalue.
     """
     if not H.any():
         raise ValueError(
@@ -51,7 +52,7 @@ def with_signs(vectors: Floats) -> Floats:
 
 
 def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
-    """Return the descending eigenvalues `values` with the policy for negative ones applied; it may warn or raise."""
+    """Apply `policy` to negative eigenvalues; return all. It may warn or raise. `values` are in descending order."""
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:
         return values

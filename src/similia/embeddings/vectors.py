@@ -30,7 +30,7 @@ _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 @state()
 class FeatureScaler(Transformer):
-    """Standardise the columns of dense data to mean 0 and deviation 1, those of sparse data only to deviation 1.
+    """Scale columns to standard deviation 1 and, if the data are dense, shift them to mean 0.
 
     Attributes
     ----------
