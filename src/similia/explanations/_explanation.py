@@ -32,7 +32,7 @@ class Part:
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
         Places of the part in x and in y, ascending and counted from 0: letters of a string, nodes of a graph, time
-        points of a series or points of a set. Empty if the part has no place, or there is no y.
+        points of a series or points of a set. Both are empty if the part has no place; `in_y`, too, if there is no y.
 
     Examples
     --------

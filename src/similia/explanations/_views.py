@@ -52,7 +52,7 @@ class View:
 
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
-    """Return a view of the first object of a batch; the view has no places if `batch` is of another type."""
+    """Return a view of the first object of a batch; views of vectors and other unstructured objects have no places."""
     if isinstance(batch, StringBatch):
         text = as_text(batch[0])
         return View(batch.kind, len(text), text=text)
