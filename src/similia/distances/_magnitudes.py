@@ -69,7 +69,8 @@ def distances_of(
 ) -> Array:
     """Return the distances of `A` to `B` in the dtype of `B`; raise if a distance is outside the range of that dtype.
 
-    `degree`, `unit` and `noun` are those of `ScaledDistance`; `pairs` are index pairs, None for all pairs.
+    `find` computes the distances of objects after division by a power of two. `degree`, `unit` and `noun` are described
+    in `ScaledDistance` (`_degree`, `_unit`, `_noun`); `pairs` are index pairs, None for all pairs.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
 

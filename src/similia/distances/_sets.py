@@ -61,7 +61,7 @@ def _nearest(bits, lane_bits, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _nearest_of_four(bits, at, width, lane_bits, start, n, row_bits, row, place):  # type: ignore[no-untyped-def]
-    """Do `_nearest` for four rows at once, which is faster; write the four minima to ``row_bits[row, place:]``."""
+    """Do `_nearest` for four rows of `bits` at once; write their four minima to ``row_bits[row, place:]``."""
     a, b, c, d = bits[at], bits[at + width], bits[at + 2 * width], bits[at + 3 * width]
     for i in range(n):
         p, q, r, s = bits[at + i], bits[at + width + i], bits[at + 2 * width + i], bits[at + 3 * width + i]

@@ -284,7 +284,7 @@ def _histograms(A: Patterns, rows: npt.NDArray) -> _Histograms:
 
 
 def joined(parts: list[Patterns]) -> Patterns:
-    """Concatenate the code counts of several collections of graphs."""
+    """Concatenate the counts of graphlet codes of several collections of graphs."""
     offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
     codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Patterns(codes, counts, offsets.astype(np.int64))

@@ -249,8 +249,9 @@ class SlicedWasserstein(Distance):
 
     Notes
     -----
-    A pair of sets of m and n points costs L (m + n), after L m (D + log m) for each set of m points in D dimensions. An
-    empty set counts as {0}, the set of the origin. Equal sets, with points in any order, have distance 0.
+    Projecting and sorting a set of m points in D dimensions costs L m (D + log m); comparing it with a set of n points
+    then costs L (m + n). An empty set counts as {0}, the set of the origin. Equal sets, with points in any order,
+    have distance 0.
 
     References
     ----------
