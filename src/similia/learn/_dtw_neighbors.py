@@ -74,9 +74,9 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 
 
 def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
-    """Return the smallest and largest value of each series and channel, for the `LANES` series of each group.
+    """Return the smallest and largest value of each series and channel, in groups of `LANES` series.
 
-    The flat result has shape (n_groups, 2, n_channels, LANES). `columns` are the series in the order of the groups.
+    The flat result has shape (n_groups, 2, n_channels, LANES). `columns` lists the series, one group after another.
     """
     ends = np.stack([np.minimum.reduceat(values, offsets[:-1]), np.maximum.reduceat(values, offsets[:-1])])
     n_groups = -(-len(columns) // LANES)
@@ -94,9 +94,10 @@ def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
 def _search(  # type: ignore[no-untyped-def]
     how, values, at, m, y, bounds, order, without, best, which, lows, highs, group, room, widths, found
 ):
-    """Fill `best` and `which` with distances and positions of the series nearest to the query at `at`.
+    """Fill `best` and `which` with distances and positions of the series nearest to the query at ``values[at]``.
 
-    `order` sorts the training series by their lower `bounds`; the series `without` is skipped.
+    `bounds` holds lower bounds on the distances, and `order` sorts the training series by them. The training series
+    at position `without` is skipped.
     """
     p, rooted, root, steps, share = how
     flat, places, packed, _, lengths, columns = y
@@ -143,7 +144,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Fill `bounds` with lower bounds on the distances of the query at `at`, in the order of the groups of series."""
+    """Fill `bounds` with lower bounds on the distances of the query at ``values[at]``, one group after another."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -165,7 +166,7 @@ def _bound_all(  # type: ignore[no-untyped-def]
 
 @njit()
 def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
-    """Fill `lows` and `highs` with the smallest and largest value of x within `reach` steps of each time j < n."""
+    """Fill `lows` and `highs` with the extremes of the query at values[at] within `reach` steps of each time j < n."""
     for c in range(p):
         low = high = -1  # positions of the smallest and largest value in the window
         for j in range(n):
@@ -185,7 +186,10 @@ def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyp
 
 @njit()
 def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, for the series in each lane, with the summed distances of its points from the envelope of x."""
+    """Fill `found`, for the series in each lane, with the summed distances of its points from `lows` and `highs`.
+
+    A point between the low and the high of its time has distance 0.
+    """
     zero = lane.splat(packed[:0].sum())
     total = zero
     found[:] = lengths[-1]
@@ -209,7 +213,7 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, for the series in each lane, with the summed distances from the points of x to its range."""
+    """Fill `found`, for the series in each lane, with the summed distances of the query's points from its range."""
     zero = lane.splat(found[:0].sum())
     total = zero
     for i in range(m):
@@ -228,9 +232,10 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """Like `similia.distances.dtw._warp`, but return False as soon as all distances must exceed `limit`, else True.
+    """Compute the DTW distances of a query and LANES series; return False once all must exceed `limit`, else True.
 
-    The loop is duplicated for speed: a shared loop, with an infinite limit there, takes 1.1 to 1.5 times as long.
+    `room` receives the last row of the DTW table. `similia.distances.dtw._warp` has the same loop without `limit`: one
+    loop for both would take 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

@@ -42,7 +42,7 @@ def by_byte(prototypes: Array) -> Array:
 
 
 def _row(X: Array, i: int, scratch: Array) -> Array:
-    """Return sample `i` as numbers: its row of `X`, or packed bits expanded to signs in `scratch`."""
+    """Return sample `i` as numbers: its row of `X`, or its packed bits as signs, in `scratch` in the order `by_bit`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -75,7 +75,7 @@ def _dot(row: Array, h: Array) -> Any:
 
 @njit(reassociate=True)
 def _add(a: float, row: Array, h: Array) -> float:
-    """Add a * row to h in place; return the squared norm of the new h, computed from scratch to avoid drift."""
+    """Add a * row to h in place; return the squared norm of the new h, summed over all entries to avoid drift."""
     total = 0.0
     for k in range(h.shape[0]):
         h[k] += a * row[k]
@@ -111,7 +111,7 @@ def _first_best(cosines: Array) -> int:
 
 @njit()
 def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether class `right` surely has the largest cosine, by float32 products with `apart` (`_set_apart`)."""
+    """Return whether float32 products with `apart` (see `_set_apart`) prove that `right` is the class to predict."""
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2

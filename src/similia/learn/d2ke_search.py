@@ -182,7 +182,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     def _search(
         self, name: str, steps: list[Any], grid: Grid, parts: Iterable[Part], y: npt.NDArray, n_folds: int
     ) -> dict[str, Any]:
-        """Return the best parameter values of `grid` over the folds of all parts, as a dict; store `cv_results_`."""
+        """Return the values of `grid` with the best mean score over the folds of all `parts`; store `cv_results_`."""
         fits = len(ParameterGrid(grid)) * n_folds
         scores: list[npt.NDArray] = []
         with closing(track(range(fits), "cross-validation", fits)) as bar:
@@ -277,7 +277,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return name, clone(d2ke)
 
     def _grid(self, name: str) -> Grid:
-        """Return `param_grid` with lists of values; raise if one is unknown or, for step `name`, not gamma."""
+        """Return `param_grid` with lists of values; raise for unknown parameters, and those of `name` except gamma."""
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
         known = self.pipeline.get_params()
         for key in grid:
@@ -296,7 +296,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
 
 class _ExpFeatures(TransformerMixin, BaseEstimator):
-    """Turn distances into features R^(-1/2) exp(-gamma D)."""
+    """Turn distances D to R random objects, shape (n, R), into features R^(-1/2) exp(-gamma D)."""
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -313,7 +313,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
-    """Return the (n, n) distances if they fit and save work for `n_folds` draws of representatives; else None."""
+    """Return the (n, n) distances if they fit and `n_folds` draws of representatives need as many; else None."""
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
         return None
@@ -328,8 +328,10 @@ def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Draw random objects from the training objects of a fold; return the distances to them, the median gamma and
-    the fold as a `Part`. If `among` is given, it holds the distances between all objects.
+    """Draw random objects from the training objects of the fold `split`; return the fold as a `Part`.
+
+    The `Part` holds the distances of all objects to the random objects, and gamma for this draw. `among` holds the
+    distances between all objects, if they were computed.
     """
     fold = clone(d2ke)
     if among is not None:
@@ -359,7 +361,7 @@ class _CountingScorer:
 
 
 def _check_folds(n_folds: int, y: npt.NDArray) -> None:
-    """Raise if a fold may leave one class only to learn from, or if no class has as many objects as there are folds."""
+    """Raise if a fold may leave a single class to learn from, or if all classes have fewer objects than `n_folds`."""
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
@@ -382,7 +384,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
 
 
 def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the n training objects that are not held out as representatives of a fitted D2KE."""
+    """Return the positions of the training objects, 0 to n - 1, without those that the fitted `d2ke` holds out."""
     kept = np.arange(n)
     if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
         kept = np.setdiff1d(kept, d2ke.representative_indices_)

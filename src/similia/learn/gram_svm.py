@@ -35,7 +35,7 @@ Task = tuple[Rows, list[Rows]]  # training rows; lists of validation rows, each 
 
 
 class NestedScores(NamedTuple):
-    """Result of nested cross-validation: for each of k outer folds, the choice made without it and the accuracy."""
+    """Result of nested cross-validation: for each of k outer folds, its accuracy and the choice made without it."""
 
     accuracies: Floats  # (k,): on the rows of the fold
     parameters: list[Any]  # length k: the kernel parameter chosen on the other folds
@@ -63,7 +63,7 @@ class Machine(NamedTuple):
 
 
 class PairMachines:
-    """Mixin of support-vector classifiers with one machine per pair of classes."""
+    """Mixin for support-vector classifiers that have one machine for each pair of classes."""
 
     classes_: npt.NDArray
     support_: Rows
@@ -74,7 +74,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return the result of `decision_function` for m objects, given `K` (m, n_support), their kernel values."""
+        """Return what `decision_function` returns for m objects; `K` (m, n_support) holds their kernel values."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))

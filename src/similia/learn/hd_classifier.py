@@ -50,8 +50,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     init : {"zeros", "bundle"}, default="zeros"
-        Prototypes before the first epoch: zero (supplement, Algorithm 1), or the sum of the members of each class
-        (main text).
+        Prototypes before the first epoch: zero (Algorithm 1 in the supplement of the NysHD paper), or the sum of the
+        samples of each class (its main text).
     max_iter : int, default=20
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
         none either. With ``init="bundle"``, 0 means no epoch: the prototypes are the sums.
@@ -246,7 +246,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learnt_dimension(self) -> int:
-        """Return d; raise if `prototypes_` has the wrong shape, since the compiled loops do not check bounds."""
+        """Return the dimension of `prototypes_`; raise if its shape is wrong, as compiled loops do not check bounds."""
         shape = np.shape(self.prototypes_)
         if len(shape) != 2 or shape[0] != len(self.classes_):
             raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
@@ -275,7 +275,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> npt.NDArray[np.float64]:
-    """Return for each class the sum of its codes, as ±1 vectors, in one part of a Dask collection."""
+    """Return for each class the sum of its samples as ±1 vectors; `codes` is one part of a Dask collection."""
     codes = _as_hypervectors(codes)
     trainer = _Trainer(codes, targets, np.zeros((n_classes, _dimension(codes))))
     trainer.bundle()
@@ -361,7 +361,7 @@ def _dimension(X: npt.NDArray) -> int:
 
 
 def _as_hypervectors(X: Any) -> npt.NDArray:
-    """Return packed bits (uint8) unchanged and other numbers as a float array without loss; otherwise raise."""
+    """Return packed bits (uint8) unchanged, other integers and floats as a float array; raise for anything else."""
     if hasattr(X, "toarray"):
         raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
     X = np.asarray(unmasked(X))

@@ -74,9 +74,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. "tune" chooses among 1/4, 1/2, 1, ..., 64 by
-        cross-validation; a sequence, among its values. "suggest" uses `similia.kernels.suggest_contrast` on the
-        training rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. Cross-validation chooses among 1/4, 1/2, 1, ..., 64
+        for "tune", or among the values of a sequence. "suggest" uses `similia.kernels.suggest_contrast` on the training
+        rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -265,7 +265,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _with_slope(slope: float, n: int) -> _Candidate:
-    """Return contrast `slope` and its time; above n / 4, the time that gives the kernel this slope at equal rows."""
+    """Return contrast `slope` with its time or, above n / 4, the time 1 / (2 `slope`) with its contrast."""
     if slope <= n / 4:
         return _Candidate(slope, heat_series.time_of(slope, n))
     t = 1 / (2 * slope)
@@ -273,7 +273,7 @@ def _with_slope(slope: float, n: int) -> _Candidate:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return a function from a candidate to its Gram matrix, given the versines V; every call reuses one array."""
+    """Return a function from a candidate to its Gram matrix; `V` holds the versines, and all calls fill one array."""
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:

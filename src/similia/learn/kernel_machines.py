@@ -46,7 +46,7 @@ _FOLDS = 5  # maximum number of folds for the calibration of probabilities
 
 @state(kernel="kernel", kernel_="kernel")
 class KernelMachine(ComparesObjects, BaseEstimator):
-    """Base of learners with a parameter `kernel` that fit one Gram matrix."""
+    """Base of learners that have a parameter `kernel` and are fitted to one Gram matrix."""
 
     kernel: Any
     kernel_: Any
@@ -69,7 +69,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Return ``function(K)`` for K = k(X, kept), in blocks of rows; `function` holds `width` numbers per row."""
+        """Return ``function(K)`` for K = k(X, kept), in blocks of rows; `function` creates `width` numbers per row."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
@@ -332,7 +332,7 @@ class KernelSVR(_KernelRegressor):
     dual_coef_ : ndarray of float64, shape (n_support,)
         Coefficient of each support vector.
     intercept_ : float
-        The constant b.
+        The constant that is added to each prediction.
 
     Notes
     -----

@@ -298,7 +298,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
-    """Return the k smallest entries of each row, ascending, and their columns; ties keep the order of columns."""
+    """Return the k smallest entries of each row, ascending, and the column of each; ties keep the order of columns."""
     rows = np.arange(len(D))
     if k > _MOST_MINIMA:
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)

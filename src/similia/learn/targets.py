@@ -81,7 +81,7 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
 
 
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
-    """Raise if there are fewer than two classes; `name` is the name of the labels in the message."""
+    """Raise if there are fewer than two `classes`; the message calls the labels `name`."""
     if len(classes) < 2:
         raise ValueError(f"{name} holds one class, {classes.tolist()}, expected two or more")
 
@@ -105,7 +105,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return the only task that a scikit-learn scorer suits; None for one that suits both, or any other callable."""
+    """Return "regression" if a scikit-learn scorer accepts fractions, "classification" if only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
@@ -118,7 +118,7 @@ def suits(scoring: Any) -> Task | None:
 
 
 def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
-    """Return whether a scorer accepts a dummy `model` fitted to `targets`, without raising."""
+    """Return whether `scorer` can score the dummy `model`, fitted to `targets`; a warning or an error counts as no."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     X, y = np.zeros((len(targets), 1)), np.array(targets)

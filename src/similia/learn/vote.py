@@ -29,7 +29,7 @@ _TIE = 1e-9  # fraction of a vote that `predict_proba` adds for the winner, so t
 
 @state(estimators=each("predict", "v", 1), estimators_=each("predict", "v", 1))
 class _Vote(ListParams):
-    """Base class of both ensembles, which fits a copy of each estimator to all objects."""
+    """Base class of the two ensembles: `fit` fits a copy of each estimator to all objects."""
 
     _list, _letter = "estimators", "v"
 
@@ -160,7 +160,7 @@ class VoteRegressor(RegressorMixin, _Vote):
 
 
 def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
-    """Return for each object the class that most voters predict (`answers`); the earliest voter decides ties."""
+    """Return the class with the most votes for each object; of tied classes, the one that the earliest voter names."""
     return classes[_count(answers, classes)[1]]
 
 
