@@ -253,7 +253,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return the first R random objects: fewer if there are fewer representatives, all of a given collection."""
+        """Return the first R random objects: at most one representative per object, or all of a given collection."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -279,7 +279,7 @@ class D2KE(ComparesObjects, Transformer):
 
 
 def _remembered(key: str, distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return the distance matrix; the cache ignores `distance` and uses `key`, a fingerprint of that function."""
+    """Return the distance matrix; the cache ignores `distance` and uses `key`, its fingerprint, instead."""
     return distance_matrix(distance, X, objects)
 
 

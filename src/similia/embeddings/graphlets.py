@@ -429,7 +429,7 @@ class Spectra:
 
 
 def exact_optical(size: int) -> Quadratic:
-    r"""Return the map of graphs whose inner products are exact means of the optical kernel (without bias) of graphlets.
+    r"""Return the map whose inner products are exact means of the optical kernel (no bias) over pairs of graphlets.
 
     With M and M' the matrices of second moments of two graphs, that mean is
     :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. The terms in diagonal entries of M and M' are a

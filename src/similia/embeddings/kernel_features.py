@@ -205,8 +205,8 @@ def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
     """Return the indices of the non-empty CSR rows with so few columns marked in `met` that chance explains them.
 
     `chance` is the fraction of all columns that are marked. A row of new features only may still hit marked columns: of
-    its k columns, allow the mean of k random draws, plus three standard deviations, plus a twentieth of the unmarked
-    ones, since rows have features in common. Rows with fewer than eight columns are allowed no marked column.
+    its k columns, allow the mean of k random draws, plus three standard deviations, plus 5 % of the other columns,
+    since rows have features in common. Rows with fewer than eight columns are allowed no marked column.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

@@ -52,7 +52,7 @@ def with_signs(vectors: Floats) -> Floats:
 
 
 def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
-    """Apply `policy` to negative eigenvalues; return all. It may warn or raise. `values` are in descending order."""
+    """Return `values`, eigenvalues in descending order, after `policy` for negative ones; it may warn or raise."""
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:
         return values

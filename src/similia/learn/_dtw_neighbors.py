@@ -144,7 +144,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Fill `bounds` with lower bounds on the distances of the query at ``values[at]``, one group after another."""
+    """Fill `bounds` with lower bounds on the distances from the query at ``values[at]`` to all series of all groups."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -213,7 +213,10 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, for the series in each lane, with the summed distances of the query's points from its range."""
+    """Fill `found`, for the series in each lane, with the summed distances of the query's points from its range.
+
+    The ranges of the series in the lanes begin at ``ends[start]``. A point within the range has distance 0.
+    """
     zero = lane.splat(found[:0].sum())
     total = zero
     for i in range(m):

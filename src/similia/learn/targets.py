@@ -118,7 +118,7 @@ def suits(scoring: Any) -> Task | None:
 
 
 def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
-    """Return whether `scorer` can score the dummy `model`, fitted to `targets`; a warning or an error counts as no."""
+    """Return whether `scorer` can score the dummy `model`, fitted to `targets`, without an error or a UserWarning."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     X, y = np.zeros((len(targets), 1)), np.array(targets)
