@@ -141,7 +141,7 @@ class POTDistance(Forwarded, Distance):
 def _value(
     function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
 ) -> float:
-    """Return the value of a function of POT for two objects; `kind`, a value of `_KINDS`, decides its arguments."""
+    """Return the value of a function of POT for two objects; `kind`, a value of `_KINDS`, decides what it is passed."""
     if kind == "plan" and cost is not None:
         arguments: tuple[Any, ...] = (x, y, cost)
     elif kind == "plan":

@@ -28,8 +28,8 @@ class Predictions:
     """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
-    model has none, its decision values). `names` is the column of the input with the names of the objects; the output
-    has a column of the same name, by default "item".
+    model has none, its decision values). The first column has the names (or positions) of the objects; it is called as
+    their column in the input, `names`, if that is a str, else "item".
     """
 
     row: Any = None

@@ -22,7 +22,7 @@ Distances = npt.NDArray[np.int32]
 
 
 class ShardedIndex(BaseEstimator):
-    """Find the nearest codes by the number of bits that differ, among the codes of a Dask array.
+    """Find, among the codes of a Dask array, those that differ from a query in the fewest bits.
 
     Each part of the array becomes a shard, an index of its own. Results are ordered by distance, then id, and equal
     those of one exact `HammingIndex` of all codes. A query goes to all shards, and each returns its k nearest codes. On

@@ -306,7 +306,7 @@ def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory
 
 @contextmanager
 def opened(workers: Any, ahead: bool = True) -> Iterator[Here | OnDask]:
-    """Return a context with a `Here` if `workers` is None, else an `OnDask`, whose `map` does the work."""
+    """Return a context with an object whose `map` processes chunks: a `Here` if `workers` is None, else an `OnDask`."""
     if workers is None:
         yield Here(ahead)
     else:

@@ -213,7 +213,7 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 def _labels_of(
     path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each series id in `found`, "" if no row has one; raise if rows of a series disagree."""
+    """Return the label of each id in `found`, "" if the rows `good` have none; raise if rows of a series disagree."""
     label: dict[Any, Any] = {}
     for i in good:
         if _is_missing(labels[i]):
