@@ -246,7 +246,7 @@ def check_options(
 
 
 def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table`, with ``series=True`` if the data are rows of numbers and the comparison takes only series."""
+    """Return `table`, with ``series=True`` if data are rows of numbers but the kernel or distance takes only series."""
     compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
     return as_series(data, compared, table)
 

@@ -146,7 +146,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
 
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """Store the width and column names of `X` if `reset`, else check them; if `X` is no table, forget them if `reset`.
+    """Store (`reset`) or check the width and column names of a table of numbers; for other `X`, `reset` forgets them.
 
     For estimators whose kernel determines the kind of objects: `X` is the kernel's input, made from `given`.
     """

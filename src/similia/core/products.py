@@ -48,7 +48,7 @@ class Panels(NamedTuple):
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W (K, m), float32 or float64, in the layout of `row_product`; not copied if X has few rows (`n`)."""
+    """Return W (K, m), float32 or float64, in the layout of `row_product`; not copied for few rows (`n`) of X."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -103,7 +103,7 @@ def row_product(
 
 
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
-    """Return the inner products of query i with the vectors ``rows[i]``, shape (q, c), in the type of `vectors`.
+    """Return the inner products of each query i with the vectors at ``rows[i]``: shape (q, c), type of `vectors`.
 
     Each product depends, bit for bit, only on its two vectors.
     """

@@ -61,8 +61,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     gamma : float
         The parameter of D2KE, above 0.
     constant : float, default=1.0
-        Factor of ``r**-p`` in this number of balls. 1 applies to distances scaled so that one ball of radius 1 covers
-        the objects.
+        The factor of ``r**-p`` in the number of balls above. 1 applies to distances scaled so that one ball of radius 1
+        covers the objects.
 
     Returns
     -------
@@ -264,8 +264,8 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
     The L1 distance is twice the largest error of the probability of a set of graphlets; Hoeffding's inequality for
-    each of the 2^N sets gives exp(-s eps^2 / 2). For a graph with fewer than N different
-    graphlets, their number may replace N.
+    each of the 2^N sets gives exp(-s eps^2 / 2). For a graph with fewer than N different graphlets, their number may
+    replace N.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Return a bound for the error of the squared distance of two graphs' embeddings as an estimate of MMD^2.
+    r"""Bound the error made when the squared distance of two graphs' embeddings estimates the MMD^2 of their graphlets.
 
     With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
     bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy between

@@ -247,7 +247,7 @@ def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits:
 
 
 def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, size: int) -> dict[str, Any]:
-    """Add calls of ``fit`` and ``embed`` at two lengths and sizes to `runs`; return `_facts` at the largest."""
+    """Add calls of ``fit`` and ``embed`` at two lengths and sizes to `runs`; return the `_facts` at the larger ones."""
     length, size = _affordable(method, objects, length, size)
     facts: dict[str, Any] = {}
     for L in sorted({max(1, length // 2) if objects.own is None else length, length}):
@@ -287,7 +287,7 @@ def _fit_rows(method: Method, s: int) -> int:
 
 
 def _facts(method: Method, fitted: Any, objects: Any, L: int) -> dict[str, Any]:
-    """Return, by name, bytes and features of objects per unit of length, and bytes and mean length of random objects."""
+    """Return by name: bytes and features of objects per unit of length, and bytes and mean length of random objects."""
     facts: dict[str, Any] = {"bytes_per_length": n_bytes(objects) / n_objects(objects) / L}
     if isinstance(method.comparison, FeatureKernel):
         facts["features"] = len(method.comparison.counted(objects).ids) / n_objects(objects) / L

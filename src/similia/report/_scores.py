@@ -28,7 +28,7 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions for objects by models not fitted to them: by cross-validation, or because the user says so.
+    """Predictions for objects that the model had not seen: by cross-validation, or according to the user.
 
     Attributes
     ----------
@@ -223,7 +223,8 @@ def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float
 def lead(scored: Scored) -> Floats | None:
     """Return each object's largest value minus its second largest; None if ``scored.values`` is None or has NaN.
 
-    With one decision value for each object, this is the absolute decision value."""
+    With one decision value for each object, this is the absolute decision value.
+    """
     values = scored.values
     if values is None or np.isnan(values).any():
         return None

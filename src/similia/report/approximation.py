@@ -210,7 +210,7 @@ class SpectrumDisplay(Display):
     rank : int
         Number of dimensions kept.
     clipped : float
-        Sum of absolute values of negative eigenvalues, divided by that sum over all eigenvalues.
+        Share of negative eigenvalues in the sum of absolute eigenvalues.
     of : str
         Name of the matrix.
 
