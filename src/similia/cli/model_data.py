@@ -30,7 +30,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns of a table with a header (none of them times); otherwise {}."""
+    """Return the options that name a table's columns; {} for other files and for tables with times or no header."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
