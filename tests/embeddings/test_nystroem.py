@@ -280,3 +280,24 @@ def test_callable_landmarks():
 
     nystroem = sm.Nystroem(rbf_kernel, 4, first).fit(normal(9, 2))
     np.testing.assert_array_equal(nystroem.landmark_indices_, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", [[0, 3, 5], [10, 11, 12, 13]]])
+def test_a_saved_embedding_is_the_same(landmarks, tmp_path):
+    X = ["GATTACA", "TTACAT", "GGCC", "CCGGA", "ACGTAC"] * 4
+    nystroem = sm.Nystroem(sm.kernels.Spectrum(k=2), 4, landmarks=landmarks, random_state=0).fit(X)
+    again = sm.load(sm.save(nystroem, tmp_path / "nystroem"))
+    np.testing.assert_array_equal(again.transform(X), nystroem.transform(X))
+
+
+class DoubledSpectrum(sm.kernels.Spectrum):
+    """A kernel with features that are not the kernel: its values are doubled."""
+
+    def __call__(self, X, Y=None):
+        return 2 * super().__call__(X, Y)
+
+
+def test_few_objects_of_a_kernel_with_values_of_its_own():
+    X = ["GATTACA", "TTACAT", "GGCC", "CCGGA", "ACGTAC"] * 20
+    nystroem = sm.Nystroem(DoubledSpectrum(k=2), 4, random_state=0).fit(X)
+    np.testing.assert_array_equal(nystroem.transform(X[:1]), nystroem.transform(X)[:1])
