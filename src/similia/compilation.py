@@ -16,7 +16,7 @@ _N = 24  # objects of each kind
 
 
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
-    """Compile the loops ahead, so that the first request to a service is as fast as the others.
+    """Compile the library's loops ahead, so that a service answers its first request as fast as later ones.
 
     Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if it is set, else beside the package. One call
     when a machine or an image is set up serves all later processes. If all loops are compiled, a call takes seconds.

@@ -23,7 +23,7 @@ class Forwarded(BaseEstimator):
         return {**(self.params or {}), **own} if deep else own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator; names it does not have are options of the other library's function."""
+        """Set parameters of the estimator; any other name sets an option of the other library's function."""
         own = super().get_params(deep=False)
         options = {name: value for name, value in params.items() if name not in own}
         super().set_params(**{name: value for name, value in params.items() if name in own})

@@ -46,7 +46,8 @@ class GraKeLKernel(Kernel):
     Notes
     -----
     If graphs have no node labels, all nodes get the label 0; likewise for edges. A graph without nodes is not passed to
-    GraKeL; its kernel with all graphs is 0. If the GraKeL kernel draws at random, give it a ``random_state``.
+    GraKeL; its kernel with all graphs, before normalisation, is 0. If the GraKeL kernel draws at random, give it a
+    ``random_state``.
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
@@ -89,7 +90,7 @@ class GraKeLKernel(Kernel):
         return diagonal
 
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X), and its diagonal twice, as k(x, x) of rows and of columns."""
+        """Return K(X), k(x, x) of each row and k(x, x) of each column; the last two are the same array."""
         graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:

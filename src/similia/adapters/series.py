@@ -233,12 +233,12 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
 
 
 def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
-    """Call a function of two (n_channels, length) arrays with series of shape (length, n_channels)."""
+    """Return ``function(x.T, y.T, **options)`` with contiguous transposes; `x` and `y` are (length, n_channels)."""
     return function(np.ascontiguousarray(x.T), np.ascontiguousarray(y.T), **options)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Turn the name of a tslearn distance (or kernel), or a function of two series, into f(X, Y=None) on batches."""
+    """Return f(X, Y=None) on batches; `name`: a function of two series or a tslearn distance (kernel if `kernels`)."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
@@ -276,7 +276,7 @@ def _in_blocks(
 ) -> Floats:
     """Return ``function(A, B)``, computed in blocks of rows of `A`.
 
-    If `B` is None, return ``function(A, None)`` if `symmetric`, else ``function(A, A)`` in blocks.
+    If `B` is None, then ``function(A, None)`` is called once if `symmetric`; otherwise `A` takes the place of `B`.
     """
     if B is None and symmetric:
         return function(A, None)

@@ -141,7 +141,7 @@ class POTDistance(Forwarded, Distance):
 def _value(
     function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
 ) -> float:
-    """Return the value of a function of POT for two objects; `kind`, a value of `_KINDS`, decides what it is passed."""
+    """Call a function of POT on two objects; `kind`, a value of `_KINDS`, decides which arguments are computed."""
     if kind == "plan" and cost is not None:
         arguments: tuple[Any, ...] = (x, y, cost)
     elif kind == "plan":
@@ -195,7 +195,7 @@ def from_pot(
     Returns
     -------
     POTDistance
-        Called as ``d(X, Y=None) -> (n, m)``.
+        Called as ``d(X, Y=None) -> (n, m)`` on collections of point sets or, if `cost` is given, of histograms.
 
     Notes
     -----

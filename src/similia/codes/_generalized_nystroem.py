@@ -55,7 +55,7 @@ def in_tiles(fill: Callable[[int, int], None], n: int, tile: int, work: int) -> 
 
 
 def by_tiles(product: Callable[[slice], Floats], out: Floats, work: int, tile: int = TILE) -> Floats:
-    """Set ``out[rows] = product(rows)`` for slices of `tile` rows and return `out`, in threads if `work` is large."""
+    """Return `out` after ``out[rows] = product(rows)`` for slices of `tile` rows; uses threads if `work` is large."""
 
     def fill(start: int, stop: int) -> None:
         for i in range(start, stop, tile):
@@ -183,7 +183,7 @@ def directions(
     `model` is the `GeneralizedNystroemPCA` whose parameters apply; k is its `n_components`. Let W be the `columns` of
     the sample, each times its weight. A singular value of W gives no direction if it is below the rounding error, or
     if its square is below `least_square` or ``least_share * ||W||_F^2``. The estimate of the rounding error uses
-    `offset`, the mean square of the means that were subtracted.
+    `offset`, the mean square of the numbers that centring has subtracted from the entries of the sample.
     """
     (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights
@@ -217,9 +217,9 @@ def directions(
 
 
 def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis (k, d) of the columns of `raw`, and the sample's singular values in that subspace.
+    """Return an orthonormal basis of the span of raw's columns, as rows (k, d), and the sample's singular values in it.
 
-    The basis is rotated to the principal axes of the sample.
+    Within that span, the basis is rotated to the principal axes of the sample.
     """
     basis = np.linalg.qr(raw)[0]
     triangle = np.linalg.qr(sample.project(basis, dtype), mode="r")
@@ -228,7 +228,7 @@ def _rotated(raw: Floats, sample: DenseSample, dtype: np.dtype) -> tuple[Floats,
 
 
 def top_eigenvectors(gram: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues, descending, and their eigenvectors (columns), from gram's lower triangle."""
+    """Return gram's k largest eigenvalues, descending, and eigenvectors (columns); only its lower triangle is read."""
     wanted = (len(gram) - k, len(gram) - 1)
     values, vectors = scipy.linalg.eigh(  # the transpose is already in LAPACK's order
         gram.T, lower=False, subset_by_index=wanted, overwrite_a=True, check_finite=False
@@ -278,7 +278,7 @@ class CrossProducts:
         self._below, self._room = 1.0, max(2 * k, settings().max_memory // (4 * d * dtype.itemsize))
 
     def add(self, rows: npt.NDArray, priorities: Floats, where: Indices) -> None:
-        """Check a block of rows and add its products; `where` holds the positions of the rows in the source."""
+        """Check a block of rows for NaN and add its products; `where` holds the rows' positions in the source."""
         if not len(rows):
             return
         check_squares(rows, where)
@@ -336,7 +336,7 @@ class CrossProducts:
 
 
 def row_norms(blocks: Iterator[Any], mean: Floats | None) -> Floats:
-    """Return the squared distance of each row from `mean` (or from 0); raise if a row is not finite."""
+    """Return the squared distance of each row from `mean` (from 0 if it is None); raise if a row is not finite."""
     norms, first = [], 0
     for block in blocks:
         squares = np.empty(block.shape[0])

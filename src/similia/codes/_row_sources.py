@@ -222,7 +222,7 @@ class Reservoir:
         self._pruned_at = 1
 
     def copy(self) -> Reservoir:
-        """Return a reservoir that can change independently of this one; the two share the kept rows."""
+        """Return a reservoir that can change independently of this one; arrays of rows kept so far are not copied."""
         other = twin_of(self)
         other._random, other._parts = deepcopy(self._random), [*self._parts]
         return other
@@ -255,7 +255,7 @@ class Reservoir:
         self.nbytes = sum(rows.nbytes for rows, _, _ in self._parts)
 
     def rest(self) -> Iterator[Part]:
-        """Yield, in order, the remaining rows of the sample: those that `take_sure` has not yielded."""
+        """Yield the rows of the sample that `take_sure` has not yielded, in the order of the source."""
         chosen, start = self._chosen(), 0
         for part in self._parts:
             low, high = np.searchsorted(chosen, [start, start + len(part[1])])
@@ -398,7 +398,7 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
-    """Raise if a row holds NaN, infinity or numbers whose squares are too large to add; see `check_rows`."""
+    """Raise if a row holds NaN, infinity or numbers whose squares are too large to add; `where`: see `check_rows`."""
     check_rows(rows, where)
     if rows.dtype == np.float32:  # squared in float64
         return
@@ -411,7 +411,7 @@ def check_squares(rows: Any, where: Indices | int) -> None:
 def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:
-    """Return a chunk as a dense 2-D float array; raise, naming the chunk by `number`, if its shape is wrong."""
+    """Return a chunk as a dense 2-D float array; raise if its shape is wrong (errors call it chunk `number`)."""
     chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(unmasked(chunk, f"chunk {number}"))
     if chunk.ndim != 2:
         raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")

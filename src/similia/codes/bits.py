@@ -126,7 +126,7 @@ def kernel_from_codes(
 
     If h bits differ, ``S = pi / 2 - pi h / n_bits`` estimates the arcsine of the cosine rho, with a variance of about
     ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``. For vectors whose inner products approximate a kernel (`Nystroem`), the
-    cosines are the normalised kernel.
+    cosines approximate the normalised kernel.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ def kernel_from_codes(
     kernel : float64 array of shape (n, m)
         Estimates of rho, between -1 and 1; equal codes give 1.
     std : float64 array of shape (n, m)
-        The standard error ``cos(S) sqrt(V)`` (delta method), valid for independent directions; with
-        ``method="structured"``, the true error is smaller. It is 0 for equal and opposite codes, although rho may then
-        differ from +-1 by about ``(pi / n_bits) ** 2``.
+        The standard error ``cos(S) sqrt(V)`` (delta method), valid for independent directions; for codes of
+        ``SignRandomProjection(method="structured")``, the true error is smaller. `std` is 0 for equal and opposite
+        codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
 
     References
     ----------

@@ -172,7 +172,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the expected similarity of hypervectors over random frequencies and phases; works without `fit`.
+        """Return the similarity that hypervectors have on average over random draws of `fit`; works without `fit`.
 
         For bits this is the mean of ``similia.codes.similarity``. For floats it is the mean of the inner product, which
         is the Gaussian kernel.
@@ -213,8 +213,9 @@ class FractionalPowerEncoder(HypervectorEncoder):
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return K(s), the expected similarity of codes of vectors at distance s (in bandwidths).
 
-    Below s = 0.4, phase differences d beyond pi are 7.8 standard deviations out and negligible, so K(s) is the mean of
-    1 - 2 |d| / pi. Above s = 0.4, K(s) is a series, whose terms after k = 21 are less than 1e-17.
+    The difference d of two phases is normal with standard deviation s. Below s = 0.4, |d| > pi lies more than 7.8
+    deviations out and is negligible, so K(s) is the mean of 1 - 2 |d| / pi. Above, K(s) is a series over odd k, cut off
+    after k = 21: later terms are less than 1e-17.
     """
     first = functions.exp(-(s**2) / 2)
     ratio = first**8  # the exponents k^2 = 1, 9, 25, ... differ by 8, 16, 24, ...
@@ -228,7 +229,7 @@ def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDArray) -> None:
-    """Fill `out`, by its dtype, with packed bits (uint8) or Fourier features of ``rows @ frequencies + phases``."""
+    """Fill `out`, from ``rows @ frequencies + phases``, with packed bits if it is uint8, else with Fourier features."""
 
     def work(start: int, stop: int) -> None:
         buffer = np.empty((_TILE_ROWS, _TILE_COLUMNS))
@@ -249,7 +250,7 @@ def _write_codes(rows: Floats, frequencies: Floats, phases: Floats, out: npt.NDA
 
 
 def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
-    """Fill `out` with cosine, sine of each phase in `turned` (in quarter turns), all times ``n_phases ** -0.5``."""
+    """Fill `out` with the cosine and sine of each phase in `turned` (quarter turns), times ``n_phases ** -0.5``."""
     cosines, sines = cos_sin_of_quarters(turned, out.dtype)
     scale = out.dtype.type(n_phases**-0.5)
     width = 2 * turned.shape[1]
@@ -259,7 +260,7 @@ def _waves(turned: Floats, out: npt.NDArray, n_phases: int) -> None:
 
 @njit()
 def _pack_quarters(turned, out):  # type: ignore[no-untyped-def]
-    """Pack the signs of each phase's cosine and sine into two bits of `out`: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
+    """Pack the signs of cosine and sine of each phase in `turned`, two bits: 11, 01, 00, 10 for quarters 0, 1, 2, 3."""
     for i in range(turned.shape[0]):
         for byte in range(turned.shape[1] // 4):
             packed = 0

@@ -98,14 +98,15 @@ class GeneralizedNystroemPCA(Transformer):
     source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory)``. Otherwise it
-    accumulates P = C^T W (n_features x number of sampled features, float64) in one pass over the rows, and keeps only
-    some of them, to rotate the directions. Both ways give the same subspace up to the rounding of sums. For float32
-    data, the second way treats directions with a singular value below 0.0014 of the first as rounding error.
+    accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
+    over the rows, and keeps only some of the rows, to rotate the directions. Both ways give the same subspace up to the
+    rounding of sums. For float32 data, the second way treats directions with a singular value below 0.0014 of the
+    largest as rounding error.
 
     **Precision.** float32 rows are multiplied in float32, unless singular values span more than 1 : 1000. `transform`
     subtracts the mean after the product: if the mean lies 1000 standard deviations from 0, float32 loses three digits.
 
-    `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
+    With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
 
     References
     ----------

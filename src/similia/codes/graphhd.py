@@ -77,8 +77,9 @@ class GraphHDEncoder(SeededEncoder):
     The node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
     exchanges, are ranked by node number; without such ties the code does not depend on the numbering.
 
-    Arcs between two nodes, in one direction or both, count as one undirected edge. Self-loops are ignored, because
-    ``v * v`` is the same for every node. A graph without edges has counts 0, and its bits are the tie-breaking vector.
+    Arcs between two nodes, in one direction or both, count as one undirected edge. An edge's vector is the product of
+    its two nodes' vectors. Self-loops are ignored, because ``v * v`` is the same for every node's vector v. A graph
+    without edges has counts 0, and its bits are the tie-breaking vector.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class GraphHDEncoder(SeededEncoder):
 
 
 def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
-    """Return the undirected edges as node pairs, each once, no loops; and the offsets that part them by graph."""
+    """Return the undirected edges without loops, each once, as node pairs, and the offsets of each graph's edges."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])

@@ -101,7 +101,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return the products of codes as ±1 vectors, shape (n, n_bits // 8): the XNOR of their bits.
+    """Return the XNOR of `A` and `B` row by row, shape (n, n_bits // 8): the product of their bits, read as ±1.
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities,
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and its result is dissimilar to both arguments.
@@ -198,7 +198,7 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosines between codes of `A` and `B` as ±1 vectors, shape (n, m): 1 - 2 Hamming / n_bits.
+    """Return the cosine of each code of `A`, as a ±1 vector, with each of `B`, shape (n, m): 1 - 2 Hamming / n_bits.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def empty_output(n: int, n_bits: int, output: str) -> Codes | Counts:
 def bundle_members(
     table: Words, members: Indices, offsets: Indices, ties: Codes, out: Codes | Counts, additive: bool = False
 ) -> None:
-    """Fill `out` with the majority of each object's members (if uint8) or with their sum (if int32).
+    """Fill row i of `out` with the majority (if `out` is uint8) or sum (if it is int32) of the members of object i.
 
     Members are given by `table`, `members`, `offsets` and `additive` as in `_hypervectors.bundle_members`.
     """

@@ -99,7 +99,7 @@ class ITQ(_CentredSigns):
     ================================== ====================================================================
     full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, PCA from ``sklearn.decomposition``
     generalized Nyström PCA + ITQ      ``make_pipeline(GeneralizedNystroemPCA(64), ITQ(64))``; the non-uniform
-                                       sampling of the paper is ``sampling="norm"``
+                                       sampling of Yun et al. is ``sampling="norm"``
     random projection + ITQ            ``make_pipeline(GaussianRandomProjection(64), ITQ(64))``, from
                                        ``sklearn.random_projection``
     signs of principal components      ``make_pipeline(PCA(64), SignCodes())``
@@ -350,11 +350,10 @@ def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function of ``(f, *args)`` that calls ``f(rows, start, *args)`` for each group of rows of `Z`.
+    """Return a function g: ``g(f, *args)`` is an iterable of ``f(rows, start, *args)`` for each group of rows of `Z`.
 
-    A call of that function returns an iterable of the results, in order; `start` is the number of a group's first row.
-    Arrays and Dask collections are cut into the same groups, so sums of the results are the same, too. `mapped` may use
-    threads.
+    Groups come in order; `start` is the number of a group's first row. Arrays and Dask collections are cut into the
+    same groups, so sums of the results are the same, too. `mapped` is `map` or a version of it that uses threads.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()
@@ -376,7 +375,7 @@ def _moments(rows: npt.NDArray, start: int) -> tuple[Floats, Floats, Floats]:
 
 
 def _sign_products(group: npt.NDArray, start: int, Q: npt.NDArray[np.float32], mean: Floats, scale: float) -> Floats:
-    """Return ``Y.T @ Z`` for the signs Y of ``Z @ Q``, where Z is a group of rows, centred and scaled."""
+    """Return ``Y.T @ Z``, where Z is ``(group - mean) * scale`` and Y holds the signs of ``Z @ Q``."""
     k = len(Q)
     blocks = np.empty((2, _BLOCK_ROWS, k), np.float32)
     part, total = np.empty((k, k), np.float32), np.zeros((k, k))

@@ -69,7 +69,7 @@ class RangeEncoder(HypervectorEncoder):
     random_state: Any
 
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
-        """Learn the range of each column of ``read(X)``; draw levels and roles. `columns` names them in errors."""
+        """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
         check_n_bits(self.n_bits)
         check_output(self.output)
@@ -187,7 +187,7 @@ class LevelEncoder(RangeEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
-        """Bundle all features j of row i in ``out[i]``; ``factors[i, j]`` lists the rows of `table` to bind for j."""
+        """Fill ``out[i]`` with the bundle of row i's features; feature j binds rows ``factors[i, j]`` of `table`."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])

@@ -130,9 +130,9 @@ def _letters_in(values: npt.NDArray) -> npt.NDArray:
 
 
 def _ngrams(letters: Indices, offsets: Indices, n: int, n_symbols: int) -> tuple[Indices, Indices]:
-    """Return each n-gram as n row numbers of the table of shifted letters, and the offsets of each string's n-grams.
+    """Return each n-gram as n row numbers of a table of shifted letters, and the offsets of each string's n-grams.
 
-    Letter c at position j of an n-gram is row c + j n_symbols. An n-gram shorter than n ends with -1.
+    Letter c, shifted for position j of an n-gram, is row c + j n_symbols. An n-gram shorter than n ends with -1.
     """
     lengths = np.diff(offsets)
     n_ngrams = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)

@@ -128,9 +128,9 @@ class SignRandomProjection(SignEncoder):
     n_features_in_ : int
         Number of features seen in `fit`.
     projection_ : int16 array of shape (n_bits, n_features) or None
-        Dense directions, scaled and rounded to odd integers.
+        Dense directions, scaled and rounded to odd integers; None if `signs_` replaces them.
     row_length_ : float or None
-        Euclidean length to which rows are scaled before rounding, so that sums are exact in float32.
+        Euclidean length to which rows are scaled before rounding, so that sums are exact in float32; None likewise.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
         Random signs that precede the Hadamard products; None unless directions are structured, with over 128 features.
 
@@ -269,13 +269,13 @@ def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
 
 
 def exact_length(projection: IntRows) -> float:
-    """Return the largest `length` for which ``integer_rows(X, length) @ projection.T`` is exact in float32."""
+    """Return a length for which ``integer_rows(X, length) @ projection.T`` is exact in float32 for every X."""
     longest = np.sqrt(np.einsum("ij,ij->i", projection, projection, dtype=np.int64).max())
     return (_EXACT - 1) / longest - np.sqrt(projection.shape[1]) / 2 - 1
 
 
 def sign_codes(X: npt.NDArray, projection: IntRows, length: float) -> Codes:
-    """Return the packed signs of ``X @ projection.T``, shape (n, n_bits // 8); `length` comes from `exact_length`."""
+    """Return the packed signs of ``integer_rows(X, length) @ projection.T``, shape (n, n_bits // 8)."""
     codes = np.empty((len(X), len(projection) // 8), np.uint8)
     step = rows_per_block(32 * X.shape[1], at_most=2**14)
     for start in range(0, len(X), step):
@@ -330,7 +330,7 @@ def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @njit(reassociate=True)
 def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
-    """Fill `codes` with the packed signs of ``rows @ projection.T``; float32 holds all sums exactly, as integers."""
+    """Fill `codes` with the packed signs of ``rows @ projection.T`` for few rows; float32 sums are exact integers."""
     for i in range(len(rows)):
         row = rows[i]
         for byte in range(codes.shape[1]):

@@ -132,7 +132,7 @@ def fetch(
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
-        If the set is not in ``SIMILIA_DATA`` and cannot be downloaded, or the server does not have it.
+        If the set is not in ``SIMILIA_DATA`` and has no download address, or the server does not have it.
 
     Notes
     -----
@@ -213,7 +213,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """Downloader for pooch that checks the file; if this raises ValueError, pooch deletes the file and retries."""
+    """Downloader for pooch that checks the file; if the check raises, pooch deletes the file and retries."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -249,7 +249,7 @@ def _save(response: Any, path: Path) -> None:
 
 
 def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
-    """Return ``(data, target)`` of a file, or raise ValueError if its contents are unexpected."""
+    """Return ``(data, target)`` of a file; raise ValueError if contents (with `checksums`, also digests) are wrong."""
     try:
         if checksums:
             _check_sha256(path, entry)
