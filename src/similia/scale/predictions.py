@@ -28,8 +28,8 @@ class Predictions:
     """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
-    model has none, its decision values). The first column has the names (or positions) of the objects; it is called as
-    their column in the input, `names`, if that is a str, else "item".
+    model has none, its decision values). The first column has the names (or positions) of the objects. Its header is
+    `names` (the column of the input that holds the names) if that is a str, else "item".
     """
 
     row: Any = None
@@ -83,7 +83,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the format that the ending of `output` names, by default "csv"; raise for a few, such as ``.npy``."""
+    """Return the format that the ending of `output` names, "csv" if unknown; raise for some, such as ``.npy``."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(

@@ -101,7 +101,7 @@ class ShardedIndex(BaseEstimator):
         distances : int32 array of shape (q, k)
             Numbers of differing bits, ascending.
         ids : int64 array of shape (q, k)
-            Ids of these codes, ascending where distances are equal.
+            Ids of the nearest codes, ascending where distances are equal.
         """
         check_is_fitted(self)
         queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")

@@ -203,7 +203,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory, arrays read as `model` needs them; return a `Source` unchanged."""
+    """Open a source whose chunks fit into memory, with arrays read as `model` needs; return a `Source` unchanged."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -281,7 +281,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Do the work of `write_stream` with an open journal, whose header stores `facts` if the run starts anew."""
+    """Write results to `output` by way of `journal`, whose header keeps `facts` of a new run; return their number."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}

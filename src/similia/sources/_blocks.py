@@ -45,7 +45,7 @@ class Records:
     ----------
     columns : tuple of StringBatch, arrays or other batches
         For FASTA, the sequences; for FASTQ, the sequences and the qualities; for a table, the columns that are read, as
-        text, or the objects made from them followed by labels and names.
+        text; or, after conversion, the objects made from them, then labels and names.
     ends : ndarray of int64, shape (n,)
         Position just behind each record in the unpacked file; for Parquet and iterables, approximate bytes so far.
     begins : ndarray of int64, shape (n,), optional
@@ -66,7 +66,7 @@ class Records:
     position: int | None = None
 
     def take(self, rows: Any, columns: tuple[Any, ...] | None = None) -> Records:
-        """Return the records at `rows`, a slice or indices; `columns`, if given, become the columns of the result."""
+        """Return the records at `rows`, a slice or indices; `columns`, if given, are their columns, taken as is."""
         columns = tuple(part_of(column, rows) for column in self.columns) if columns is None else columns
         begins, numbers = (None if a is None else a[rows] for a in (self.begins, self.rows))
         headers = self.headers
@@ -76,7 +76,7 @@ class Records:
 
 
 def part_of(batch: Any, rows: Any) -> Any:
-    """Return ``batch[rows]``, which for a slice of a `StringBatch` is no copy: copying takes ten times as long."""
+    """Return ``batch[rows]``; for a slice of a `StringBatch`, letters are shared, since copying is ten times slower."""
     if not isinstance(batch, StringBatch) or not isinstance(rows, slice):
         return batch[rows]
     start, stop, _ = rows.indices(len(batch))
@@ -143,7 +143,7 @@ class Blocks:
         )
 
     def _skip_mark(self) -> None:
-        """Skip a UTF-8 byte order mark; if the file is not UTF-8, read it as UTF-8 through a `_Recoded`."""
+        """Skip a UTF-8 byte order mark; if the file is not UTF-8, let a `_Recoded` convert what is read to UTF-8."""
         ascii_alike = "a".encode(self.encoding) == b"a"  # elsewhere, such as in UTF-16, these bytes are letters
         marked = ascii_alike and self._file.read(len(_BOM)) == _BOM
         self._file.seek(len(_BOM) if marked else 0)
@@ -225,7 +225,7 @@ class _Recoded:
 
 
 class Lines(NamedTuple):
-    """Lines of a block: line i is ``text[starts[i]:ends[i]]``; the next begins at byte ``behind[i]`` of the file."""
+    """Lines of a block: line i is ``text[starts[i]:ends[i]]``; line i + 1 begins at byte ``behind[i]`` of the file."""
 
     buffer: Bytes
     starts: Int
@@ -263,7 +263,7 @@ def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
 
 
 def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
-    """Join the slices ``buffer[starts[i]:ends[i]]``, in ascending order; return the bytes and each slice's offset."""
+    """Join the slices ``buffer[starts[i]:ends[i]]``, whose `starts` ascend; return the bytes and the slice offsets."""
     offsets = np.concatenate(([0], np.cumsum(ends - starts)))
     runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # lengths of runs of bytes, alternately left out and taken
     runs[1::2] = ends - starts
@@ -294,7 +294,7 @@ _BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield the records of a file; raise if it unpacks to more than max_memory and to more than 100 times its size."""
+    """Yield the records of a file; raise if it unpacks to more than both max_memory and 100 times its size."""
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):

@@ -135,8 +135,8 @@ class Distributed(Source):
         """Yield ``function(part, start, *slices, *args)`` for each non-empty part, in order.
 
         `start` is the global position of the part's first object (while lengths are unknown, the number of the part).
-        Arrays in `along` have one row per object; `slices` are the rows of the part's objects. The function runs where
-        the part is; errors name global positions or the part. With `few`, only a few results are in memory at once.
+        Arrays in `along` have one row per object; `slices` are their rows for the part. The function runs where the
+        part is; errors name global positions or the part. With `few`, only a few results are in memory at once.
         """
         import dask
 
@@ -211,11 +211,11 @@ class Distributed(Source):
 
 
 def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
-    """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects, in memory or on Dask.
+    """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects; `X` may be a `Distributed`.
 
     Blocks depend on the order of the objects alone. Adding the results in order therefore gives the same bits for a
     collection in memory and for any partitions of a Dask collection. `start` is the position of the block in `X` or, if
-    `X` is a Dask collection, in the part of `X` that the same task computes.
+    `X` is a `Distributed`, in the run of blocks that one task computes.
     """
     if isinstance(X, Distributed):
         together = size * -(-len(X) // (size * _MOST_TASKS))
@@ -372,7 +372,7 @@ def lazily(method: Method) -> Method:
 
 
 def from_parts(method: Method) -> Method:
-    """Decorate `fit`, so that a Dask collection `X` is passed as `Distributed`, and other Dask arguments computed."""
+    """Decorate `fit`, so that a Dask collection `X` becomes a `Distributed`, and other Dask arguments are computed."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -400,7 +400,7 @@ def _computed(value: Any) -> Any:
 # ---- what workers do
 @contextmanager
 def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Return a context with `max_memory`, and with one thread except in the main thread of the main process."""
+    """Return a context that sets `max_memory` and, except in the main thread of the main process, allows one thread."""
     main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     with limited_to(None if main else 1), config(max_memory=max_memory):
         yield

@@ -40,16 +40,16 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     path : path
         A file that `open_stream` reads; ``.ts``; ``.npz`` with objects ``X`` (or a single array) and labels ``y``; a
         folder or zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
-        ``.txt``) for each series, whose rows are time points and whose columns are channels. Names of subfolders are
-        labels.
+        ``.txt``) for each series. In these files, rows are time points and columns are channels; names of subfolders
+        are labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
     Returns
     -------
     Objects
-        Its ``labels`` are int64 or float64 if all of them are numbers, or texts of numbers without leading zeros (as in
-        007); otherwise text.
+        Its ``labels`` are int64 or float64 if all of them are numbers, or texts of numbers; otherwise text. A text with
+        leading zeros, such as 007, does not count as a number.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def check_ending(path: Path, reading: Reading) -> None:
 
 
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Drop objects without a label (or raise unless bad rows are skipped); convert labels to numbers if possible."""
+    """Drop objects without a label, or raise if bad rows must not be skipped; turn labels into numbers if possible."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":

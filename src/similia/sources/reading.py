@@ -30,13 +30,13 @@ class Reading:
     Parameters
     ----------
     text : str or int, optional
-        Name or position of the column of a table that holds the strings. If `text`, `smiles` and `values` are all
-        missing, the objects are the strings of the column called "text", else those of the only column of text, else
+        Name or position of the column of a table that holds the strings. If none of `text`, `smiles` and `values`
+        is given, the objects are the strings of the column called "text", else those of the only column of text, else
         the rows of all columns of numbers, as vectors.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. In an ``.npz``, the array of the objects.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector; for an ``.npz``, the array of objects.
     series : bool, default=False
         Whether rows of numbers are time series rather than vectors. Empty cells at the end of a row are ignored.
     label : str or int, optional
@@ -119,7 +119,7 @@ class Reading:
         object.__setattr__(self, name, value)
 
     def _column(self, column: Any) -> Any:
-        """Return a column; if columns have no names, turn a numeral such as "2" into a position."""
+        """Return `column`, a name or a position; if columns have no names, turn a numeral such as "2" into an int."""
         if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
             return int(column)
         return column
@@ -160,8 +160,8 @@ class Objects:
     labels : ndarray, shape (n,), optional
     names : list of str or of int, optional
         For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
-        SDF: the names in the file. For a table: the column given by the option ``names``; if there is none but bad rows
-        may be skipped, the positions of the rows (int).
+        SDF: the names in the file. For a table: the column given by the option ``names``; without this option, the
+        positions of the rows (int) if bad rows may be skipped.
     told : str, optional
         A sentence that tells the user which columns hold the objects, if no option named them.
     skips : Skips, optional
@@ -211,7 +211,7 @@ def choose(
 ) -> Choice:
     """Choose the columns to read from a table.
 
-    `header` holds the names of the columns, or any texts if columns have no names. ``holds(j)`` says what column j
+    `header` holds a text for each column: its name, unless columns have no names. ``holds(j)`` says what column j
     holds: "numbers", "text" or None for anything else. `kind` is the kind of the objects unless `reading` implies one.
     """
     kind = reading.kind or kind
@@ -286,7 +286,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """Convert cells to int or float if all are finite numbers without leading zeros (as in 007); else leave them."""
+    """Convert cells to int or float if all are finite numbers, none with leading zeros as in 007; else leave them."""
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
@@ -314,7 +314,7 @@ def ending_of(path: Path) -> str:
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return the position of a column given by name or position, or raise; `names` are the cells of the first row."""
+    """Return a column's position; raise if there is no such column; `names` are the cells of the first row."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")

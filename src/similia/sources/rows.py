@@ -107,7 +107,7 @@ class ParquetTable:
         return (*objects, *labels, *(self._named(field, _column(arrow, field)) for field in self.names))
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return the rows whose object is not null, and their positions in the file; skip the others or raise."""
+        """Return rows whose object is not null, and their positions; list others in `skips`, or raise if it is None."""
         numbers = first + np.arange(arrow.num_rows)
         if self.is_numeric:  # `Converter` handles missing numbers
             return arrow, numbers
@@ -247,7 +247,7 @@ class NpyRows:
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield the rows from number `start` on as `Records`; list rows with NaN or infinity as skipped, or raise."""
+        """Yield rows from number `start` on; list rows with NaN or infinity in `skips`, or raise if it is None."""
         row = self.dtype.itemsize * self.width
         if row > record_limit():
             raise BadFile(self.path, f"it takes {row} bytes, more than {record_limit()}; raise max_memory", at="row 0")

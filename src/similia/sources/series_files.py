@@ -156,7 +156,7 @@ def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str]
     """Return cells, lines, header and positions of a long table.
 
     Cells are lists: times, ids of series, labels (None if there are none), then a list for each column of values. Lines
-    are those of the rows in the file (None for Parquet). Positions are those of the columns of values in the header.
+    are the numbers of the lines in which rows begin (None for Parquet). Positions are those of the columns of values.
     """
     if ending_of(path) == ".parquet":
         from similia.sources.rows import ParquetTable
@@ -213,7 +213,7 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 def _labels_of(
     path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each id in `found`, "" if the rows `good` have none; raise if rows of a series disagree."""
+    """Return the label of each id in `found` from the rows `good`, or "" if it has none; raise if its rows disagree."""
     label: dict[Any, Any] = {}
     for i in good:
         if _is_missing(labels[i]):
@@ -350,7 +350,7 @@ def _read_label(text: str, label_type: type[str] | type[float], known: list[str]
 def _read_series(
     dimensions: list[str], header: dict[str, str], before: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
-    """Return one series, shape (length, n_dimensions); raise if it contradicts the header or the first series."""
+    """Return one series, shape (length, n_dimensions); raise if it contradicts the header or ``before[0]``."""
     expected = int(header.get("@dimensions", before[0].shape[1] if before else len(dimensions)))
     expected = 1 if header.get("@univariate") == "true" else expected
     if len(dimensions) != expected or not dimensions:

@@ -57,7 +57,7 @@ _MEANINGLESS = {  # for each ending, the options that do not apply to such files
 class ObjectStream(Source):
     """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
 
-    If `at_end` is not None, then at the end of a table ``empty`` is (number of empty strings, place of the first one).
+    If `at_end` is set, a table read to its end sets ``empty`` to (number of empty strings, place of the first one).
     """
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:

@@ -284,7 +284,7 @@ class Converter:
                     yield piece.take(kept, (objects, *rest))
 
     def _molecules(self, part: Records) -> tuple[Any, Int]:
-        """Return the valid molecules as graphs, and the indices of their rows; skip the other rows or raise."""
+        """Return the valid molecules as graphs, and the indices of their rows; pass the other rows to `_refuse`."""
         from similia.objects.molecules import read_smiles
 
         full = [i for i, text in enumerate(part.columns[0]) if text or self.sdf]
@@ -304,7 +304,7 @@ class Converter:
         return graphs, np.array([i for i in full if i not in bad], np.int64)
 
     def _numbers(self, part: Records) -> tuple[Any, Int]:
-        """Return the valid rows of numbers as vectors or series, and their indices; skip the other rows or raise."""
+        """Return valid rows of numbers as vectors or series, and their indices; pass the other rows to `_refuse`."""
         width = len(self.choice.objects)
         columns = part.columns[:width]
         rows = np.column_stack([self._floats(column) for column in columns])
@@ -408,8 +408,8 @@ def read_columns(
     Returns
     -------
     tuple of lists, one for each of `columns`
-        From text files: int or float if all cells of a column are finite numbers without leading zeros such as in 007,
-        otherwise str. From Parquet: the values as stored, with None for missing ones.
+        From text files: int or float if all cells of a column are finite numbers and none has leading zeros, as 007
+        has; otherwise str. From Parquet: the values as stored, with None for missing ones.
 
     Raises
     ------
