@@ -111,7 +111,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits; `instead_of` would need data of more than `most` directions."""
+    """Print that `made_by` makes the bits, since `instead_of` could make at most `most`; nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
@@ -163,7 +163,7 @@ def encoder_of(model: Any) -> Any:
 
 
 def check_bits(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise unless `encoder` makes packed bits of the first object of `stream`."""
+    """Raise if `encoder` fails on the first object of `stream`, or does not make packed bits of it."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:

@@ -76,7 +76,7 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return the progress, as text, of each source that was added only in part; leave out the fingerprint `but`."""
+    """Return the progress, as text, of each source that was added only in part, except one with fingerprint `but`."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 

@@ -74,7 +74,7 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
 
 
 def _check_other_columns(data: str, table: dict[str, Any], names: set[str], known: dict[str, Any]) -> None:
-    """Raise if a table lacks the `known` columns of a model and has no other column that must hold the objects."""
+    """Raise if a table, which lacks the `known` columns of a model, has no others that can be chosen as objects."""
     option, column = next(iter(known.items()))
     try:
         columns_of(data, table)

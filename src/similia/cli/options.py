@@ -161,7 +161,7 @@ def working(arguments: dict[str, Any]) -> Iterator[Any]:
 
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
-    """Return who works: a number of processes if `cluster` is "local" or "local:N", else `scheduler` (or None)."""
+    """Return the number of processes to start if `cluster` is "local" or "local:N", else `scheduler` (or None)."""
     from similia.core.threads import n_threads
     from similia.scale.workers import import_dask
 

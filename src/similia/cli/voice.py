@@ -121,7 +121,7 @@ def _plain(value: Any) -> Any:
 
 
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
-    """Register a function as a command that also has ``--json``, ``--quiet`` and ``--verbose``, and takes file ``-``.
+    """Register a function as a command with ``--json``, ``--quiet`` and ``--verbose``, and ``-`` for standard streams.
 
     The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
     ending of the file that ``-o -`` writes to standard output; if `pipe` is None, ``-o -`` passes None as the output.
@@ -179,7 +179,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Print that a command was stopped, unless that is printed already; if `target` is unchanged, add this."""
+    """Print that a command was stopped, unless that is printed already; add that nothing was written, if so."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__

@@ -324,7 +324,7 @@ def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return RDKit's 2-D atom positions times 100 (``xy``) and a letter per bond (``b``); {} if a letter is missing."""
+    """Return RDKit's 2-D atom positions times 100 (``xy``) and each bond's letter (``b``); {} if a bond has none."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()
@@ -335,9 +335,9 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 def _graphs(seen: Seen) -> list[Json]:
     """Return a dict per graph, from which the page draws at most the first 48 nodes.
 
-    ``t`` is the description; ``g`` holds the number of nodes, then the edges as pairs of nodes; ``l`` ranks each node's
-    label by frequency (0: most frequent); ``s`` holds the symbols of atoms. If RDKit is installed, molecules also have
-    ``xy`` and ``b``, see `_placed`.
+    ``t`` is the description; ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` ranks each
+    node's label by frequency (0: most frequent, at most 6); ``s`` holds the symbols of atoms. If RDKit is installed,
+    molecules also have ``xy`` and ``b``, see `_placed`.
     """
     batch: GraphBatch = seen.batch
     ranks = None

@@ -60,7 +60,7 @@ class Embedded:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model like `similia.pipelines.parts_of`, and leave out the step that selects a column."""
+    """Split a model into its parts, and leave out the step that selects a column of a table."""
     parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
@@ -88,7 +88,7 @@ def fitted(model: Any) -> bool:
 
 
 def check_model(model: Any) -> None:
-    """Raise unless `model` is an estimator."""
+    """Raise if `model` is not an estimator."""
     refuse_class(model, "the model")
     if not hasattr(model, "fit"):
         raise TypeError(f"the model is {short(model)}, expected an estimator or a pipeline")
@@ -103,7 +103,7 @@ def fitted_parts(model: Any) -> Parts:
 
 
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return the bits of a fitted model, and the vectors from which its bits or predictions are computed.
+    """Return the bits that a fitted model makes of `X`, and the vectors that it makes bits or predictions from.
 
     If the first step turns objects into bits, the vectors are the first 2048 bits as ±1. If the learner itself
     compares objects, `Nystroem` or `D2KE` makes vectors from the learner's kernel or distance.
@@ -138,7 +138,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
-    """Pass `X` through ``through(step, X)`` of each transformer; return the first codes and the vectors before them."""
+    """Replace `X` by ``through(step, X)`` for each transformer; return the packed bits and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)

@@ -72,9 +72,9 @@ class ApproximationErrorDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, random subsets of its landmarks are compared with its kernel. Random features
-            (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to compare with; the curve is
-            the expected error, estimated from the spread of the model's features.
+            For a `similia.Nystroem`, approximations by random subsets of its landmarks are compared with its exact
+            kernel. Random features (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to
+            compare with; the curve is the expected error, estimated from the spread of the model's features.
         X : collection of n objects
             Objects to which the model was not fitted.
         y : ignored
@@ -245,8 +245,8 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, the kernel between its landmarks is used; for others, the inner products of
-            their vectors.
+            For a `similia.Nystroem`, the kernel between its landmarks is used; for other models, the inner products of
+            the vectors that they make of `X`.
         X : collection of n objects, optional
             Objects to embed; required for models without landmarks.
         y : ignored

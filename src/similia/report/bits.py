@@ -75,7 +75,7 @@ class RobustnessDisplay(Display):
         shares : sequence of float
             Probabilities with which each bit is flipped.
         n_bits : sequence of int, optional
-            Numbers of bits, multiples of 8; by default, the length of a code and its repeated halves.
+            Numbers of bits, multiples of 8; by default, the length of a code, its half, its quarter and so on.
         test_share : float, default=0.3
             Share of the objects to hold out.
         random_state : int, default=0
@@ -118,7 +118,7 @@ class RobustnessDisplay(Display):
         random_state: int = 0,
         fitted: bool = False,
     ) -> Self:
-        """Measure accuracy on test codes with flipped bits, and on their first bits with a learner retrained for these.
+        """Measure accuracy on test codes with flipped bits and, with a retrained learner, on shortened codes.
 
         `train` and `test` are pairs (codes, labels). Unless `fitted`, a copy of the learner is first fitted to `train`.
         """

@@ -29,7 +29,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Make a disk-full error in a ``with`` block say what is kept, by calling ``state()``, and how to continue."""
+    """Turn a disk-full error in a ``with`` block into one that says what is kept (``state()``) and how to continue."""
     try:
         yield
     except OSError as error:

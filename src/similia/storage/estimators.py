@@ -63,7 +63,7 @@ def is_public_estimator(name: str) -> bool:
 
 
 def check_tree(arguments: Any, state: Any) -> None:
-    """Raise ValueError unless the constructor arguments and the state of a `sklearn.tree._tree.Tree` are consistent."""
+    """Raise ValueError if constructor arguments and state of a `sklearn.tree._tree.Tree` are inconsistent."""
     try:
         n_features, n_classes, n_outputs = arguments
         nodes, values = state["nodes"], state["values"]

@@ -111,7 +111,7 @@ def written_by(stream: IO[bytes]) -> str | None:
 
 
 def check_model_file(stream: IO[bytes]) -> Any:
-    """Return the description in a model file; raise ValueError unless archive and description are valid."""
+    """Return the description in a model file; raise ValueError if the archive or the description is invalid."""
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
@@ -136,7 +136,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 class _Description:
-    """The description of a model, and a check of all its nodes that always terminates."""
+    """The description of a model; `check` examines all nodes, and terminates even if they refer to each other."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
@@ -212,7 +212,7 @@ class _Description:
         raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the archive member that a node names; raise if all named so far exceed the archive's size."""
+        """Return the archive member that a node names; raise if all so far name more bytes than the archive has."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -233,7 +233,7 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
 
 
 def _check_sparse(data: bytes) -> None:
-    """Raise unless a sparse array (a compressed .npz file) fits into memory and its indices are in bounds."""
+    """Raise if a sparse array (a compressed .npz file) exceeds max_memory or has indices out of bounds."""
     from scipy.sparse import load_npz
 
     try:

@@ -141,7 +141,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the file is damaged or from another program, has a format that this similia does not read, or names a class
-        that may not be loaded. If another version of similia wrote the file, the message names that version.
+        that `load` refuses. If another version of similia wrote the file, the message names that version.
     FileNotFoundError
         If the file does not exist.
 

@@ -34,7 +34,7 @@ _UNLISTED = {  # classes that models hold though they are not public, and their 
 
 
 def public_class(module: str, name: str) -> type | None:
-    """Return the class with this public name, or None if a model file may not name it."""
+    """Return the class with this public name, or None if model files must not name it."""
     package, _, room = module.partition(".")
     if package != "similia" or (room and room not in importlib.import_module("similia").__all__):
         return None
@@ -43,7 +43,7 @@ def public_class(module: str, name: str) -> type | None:
 
 
 def public_name(cls: type) -> tuple[str, str] | None:
-    """Return the (module, name) by which a model file names a class, or None if it may not name the class."""
+    """Return the (module, name) by which model files name a class, or None if they must not name it."""
     if declared(cls) is None or not cls.__module__.startswith("similia."):
         return None
     room = ".".join(cls.__module__.split(".")[:2])

@@ -161,7 +161,7 @@ class Store:
         return None if entry is None else (self._array(entry, False), int(entry["covers"]))
 
     def find(self, ids: Ids) -> Ids:
-        """Return the row number of each id, or -1 if no row has the id; removed rows do not count."""
+        """Return the row number of each id, or -1 if no row has the id or the row is removed."""
         rows = np.full(len(ids), -1, np.int64)
         if not len(ids):
             return rows
@@ -307,7 +307,7 @@ class Store:
         }
 
     def _write(self, manifest: dict[str, Any], name: str, blocks: Iterable[npt.NDArray], n: int, *width: int) -> dict:
-        """Write blocks as one .npy file under a new name, flushed to the disk; return its manifest entry."""
+        """Write blocks as one new .npy file of shape (n, *width), flushed to the disk; return its manifest entry."""
         file = f"{name}-{manifest['next_file']:06d}.npy"
         manifest["next_file"] += 1
         dtype = np.dtype(_TYPES[name])
@@ -437,7 +437,7 @@ def _checksum(manifest: dict[str, Any]) -> int:
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
-    """Raise an exception (of any type) unless all values in a manifest have the right types and fit each other."""
+    """Raise an exception (of any type) if values in a manifest have wrong types or contradict each other."""
     segments, structure = manifest["segments"], manifest["structure"]
     numbers = [manifest[name] for name in ("commit", "next_file", "next_id")]
     numbers += [segment[name] for segment in segments for name in ("rows", "min_id", "max_id")]
@@ -465,7 +465,7 @@ def count_on(next_id: int, n: int) -> Ids:
 
 
 def check_ids(ids: Any, n: int | None = None) -> Ids:
-    """Return ids as int64; raise unless they are distinct and >= 0 and, if `n` is given, `n` in number."""
+    """Return ids as int64; raise if one is negative or occurs twice, or if their number is not `n` (if given)."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
