@@ -64,7 +64,7 @@ def fill_chosen(
 ) -> npt.NDArray[Any]:
     """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is as in `fill_pairs`.
 
-    The pairs of a group share their series of X; lanes are idle where too few pairs share a series.
+    All pairs of a group have the same series of X; lanes stay idle where too few pairs have it.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))
@@ -171,7 +171,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 def as_named_series(
     X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
 ) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (A, B, left, right), where A and B are batches of the distinct series in ``X[rows]`` and ``Y[columns]``.
+    """Return A, B, left, right: A holds the series of X with indices in `rows`, each once; B those of Y in `columns`.
 
     The pair ``X[rows[k]], Y[columns[k]]`` is ``A[left[k]], B[right[k]]``.
     """

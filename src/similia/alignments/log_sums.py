@@ -41,7 +41,7 @@ How = tuple[float, bool, int, int, float]
 
 
 def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
-    """Return the series in float64, divided by 2**exponent; raise if their squares could overflow.
+    """Return the series in float64, divided by 2**exponent; raise if squares of the quotients could overflow.
 
     The error calls the divisor `unit` and the collection of series `name`.
     """

@@ -38,7 +38,7 @@ def paired_distances(
 
 @njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[k]``, for k in `pairs`, with the distance of string ``rows[k]`` of `a` to ``columns[k]`` of `b`.
+    """Fill ``out[k]``, k in `pairs`, with the distance of string ``rows[k]`` of `a` to string ``columns[k]`` of `b`.
 
     `pairs` is sorted by row.
     """
@@ -98,7 +98,10 @@ def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _alone(places, m, other):  # type: ignore[no-untyped-def]
-    """Return the distance of a string of m > 64 letters, given by its bits `places` (see `_fill`), to `other`."""
+    """Return the distance of a string of m > 64 letters to `other`.
+
+    Bit i of ``places[w, c]`` is set if letter 64 w + i of the string is c.
+    """
     n_words, last = len(places), np.uint64((m - 1) % _WORD)
     plus, minus = np.full(n_words, _ALL), np.zeros(n_words, np.uint64)
     found = m

@@ -31,7 +31,7 @@ _NONE = -(2**14)  # stands for the exponent of an object whose numbers are all 0
 
 
 class ScaledDistance(Distance):
-    """Base class of the distances of series or point sets: scales pairs with very large or very small numbers."""
+    """Base class of distances of series or point sets; scales a pair that holds very large or very small numbers."""
 
     _noun: ClassVar[str] = "series"
 
@@ -48,7 +48,7 @@ class ScaledDistance(Distance):
         return 1
 
     def _unit(self) -> float:
-        """Return the parameter that the distance compares with the numbers of objects (a gap, for example), or 0."""
+        """Return the parameter that the distance compares with the numbers in an object (a gap, for example), or 0."""
         return 0.0
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -69,8 +69,8 @@ def distances_of(
 ) -> Array:
     """Return the distances of `A` to `B` in the dtype of `B`; raise if a distance is outside the range of that dtype.
 
-    `find` computes the distances of objects after division by a power of two. `degree`, `unit` and `noun` are described
-    in `ScaledDistance` (`_degree`, `_unit`, `_noun`); `pairs` are index pairs, None for all pairs.
+    `find` gets objects that are already divided by a power of two; its results are multiplied back. `degree`, `unit`
+    and `noun` are `_degree`, `_unit` and `_noun` of `ScaledDistance`; `pairs` are index pairs, None for all pairs.
     """
     dtype, shifts = B.values.dtype, _shifts(A, B, pairs, unit)
 
@@ -115,7 +115,7 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
 
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
-    """Return the binary exponent of the largest absolute number of each object (none is empty), shape (n,)."""
+    """Return the binary exponent of the largest absolute number in each object, shape (n,); no object is empty."""
     most = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 

@@ -17,7 +17,7 @@ _ROWS = 64  # points of a set of B compared at once: 256 KiB of float32 distance
 
 @njit()
 def _total(values, n, root):  # type: ignore[no-untyped-def]
-    """Return the sum of the first n values (if `root`, of their square roots), in four interleaved partial sums."""
+    """Add the first n values (if `root`, their square roots) in four interleaved partial sums; return the total."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(0, n - n % 4, 4):
         if root:
@@ -37,7 +37,7 @@ def _total(values, n, root):  # type: ignore[no-untyped-def]
 
 @njit()
 def _summary(values, n, kind, root):  # type: ignore[no-untyped-def]
-    """Return the mean (if `kind` is MAX_MAX, the maximum) of the first n values, or of their roots if `root`."""
+    """Return the mean (if `kind` is MAX_MAX, the maximum) of the first n values; if `root`, of their square roots."""
     if kind != MAX_MAX:
         return _total(values, n, root) / n
     most = values[0]
@@ -110,11 +110,11 @@ def _tile(columns, width, points, manhattan, out):  # type: ignore[no-untyped-de
 
 @njit()
 def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the distances of adjacent sets of A to the sets of B with indices `chosen`.
+    """Fill ``out[a, k]`` with the distance of set a of a group of sets, A, to set ``chosen[k]`` of `B`.
 
-    `columns` holds the points of the sets of A, as in `_tile`; ``a_offsets[0]`` is 0. Distances are compared as
-    integers with the same bits, which have the same order, since distances are not negative. Integers cannot be NaN, so
-    vector instructions compare them. Of the array `bits` only the dtype is used, that of these integers.
+    `columns` holds the points of A, as in `_tile`; set a begins at point ``a_offsets[a]``, and ``a_offsets[0]`` is 0.
+    Distances are compared as integers with the same bits, which have the same order, since distances are not negative.
+    Integers cannot be NaN, so vector instructions compare them. Only the dtype of `bits` is used: that of the integers.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -145,11 +145,11 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
 
 @njit()
 def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # type: ignore[no-untyped-def]
-    """Fill the rows `start` to `stop` - 1 of `out` with the sliced Wasserstein distances of sets of A to those of B.
+    """Fill the rows `start` to `stop` - 1 of `out` with the sliced Wasserstein distances of sets of A to sets of B.
 
     Column l of A and of B holds the projections on direction l, in ascending order within each set. The quantile
     functions of sets of m and n points are step functions, with steps at the same places for all directions, so all
-    directions are computed together. The variable `mass` is a probability times m n. If `same`, A is B.
+    directions are computed together. If `same`, A is B. In the code, `mass` is a probability times m n.
     """
     n_directions = A.shape[1]
     cost = np.empty(n_directions)

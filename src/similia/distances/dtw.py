@@ -29,8 +29,8 @@ class DTW(ScaledDistance):
     ----------
     window : int or float, optional
         Sakoe-Chiba band: match step i only with steps j where ``|i - j| <= w``. An integer >= 0 is w itself; a float
-        in (0, 1] is a fraction of the longer length, rounded down. For lengths m and n, w is at least ``|m - n|``, as
-        otherwise no path would exist. None: no band.
+        in (0, 1] is a fraction of the longer length, rounded down. If w is below ``|m - n|``, for lengths m and n, it
+        is raised to ``|m - n|``, as otherwise no path would exist. None: no band.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
         Cost of matching two steps: the Euclidean distance over the channels, or its square.
     root : bool, default=False

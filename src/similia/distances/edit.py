@@ -203,7 +203,7 @@ class JaroWinkler(_EditDistance):
 
 
 def _all_distances(A: StringBatch, B: StringBatch, **arguments: Any) -> Floats:
-    """Return the values of a rapidfuzz function for all pairs, shape (n, m).
+    """Return rapidfuzz's distances of all pairs, shape (n, m); `arguments` are passed to its function ``cdist``.
 
     rapidfuzz packs queries of at most 64 letters into registers, so the collection of shorter strings is passed as
     queries. For long strings against short ones this is about five times faster.

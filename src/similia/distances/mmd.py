@@ -42,7 +42,7 @@ LANES = 8  # graphs per tile: their entries of one row fill a cache line
 
 
 class MMD(Distance):
-    r"""Distance between graphs: the MMD between the distributions of their sampled graphlets.
+    r"""Distance between graphs: the maximum mean discrepancy (MMD) of their sampled graphlets.
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
 
@@ -81,8 +81,8 @@ class MMD(Distance):
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
     in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
     graph changes its samples: the distance between the two versions is about sqrt(2 (1 - E k) / s), where E k is the
-    mean kernel of two of the graph's graphlets. With ``unbiased=True``, their d^2, before negative values become 0,
-    has mean 0.
+    mean kernel of two of the graph's graphlets. With ``unbiased=True``, d^2 of the two versions has mean 0 before
+    negative values become 0.
 
     Without `unbiased`, the triangle inequality holds, since d is a Euclidean distance of means. d is not a metric,
     since different graphs may have equal histograms.
@@ -132,7 +132,7 @@ class MMD(Distance):
         self.small = small
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch` without labels and weights."""
+        """Return `X` as a `GraphBatch`; labels and weights are not read."""
         return as_structures(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -204,7 +204,7 @@ class MMD(Distance):
 
 
 class _Histograms(NamedTuple):
-    """Histograms of the graphlet codes of several graphs, with the row of each code in a table of `_Tables`."""
+    """Graphlet codes of each of several graphs, with counts; ``rows[e]`` is the row of ``codes[e]`` in a table."""
 
     codes: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -213,9 +213,10 @@ class _Histograms(NamedTuple):
 
 
 def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tuple[Array, Array, Array]:
-    """Return three arrays: sums for each graph of A with each of B (A if None), each of A, each of B with itself.
+    """Return (sums, own_a, own_b): sums of rho**(Hamming distance of the codes) over pairs of samples.
 
-    A sum is that of rho**(Hamming distance of the codes) over all pairs of samples of the two graphs.
+    ``sums[i, j]`` pairs the samples of graph i of A with those of graph j of B (of A, if B is None). ``own_a[i]`` pairs
+    the samples of graph i of A with one another and with themselves; so does ``own_b[j]`` for graph j of B.
     """
     tables, n = _Tables(A, B, n_bits, rho), len(A.offsets) - 1
     sums, own_a = np.empty((n, n if B is None else len(B.offsets) - 1)), np.empty(n)
@@ -242,7 +243,10 @@ class _Tables:
         self.b = self.a if B is None else _histograms(B, places[len(A.codes) :])
 
     def fill(self, out: Array | None, own: Array, A: _Histograms, B: _Histograms, *, same: bool) -> None:
-        """Fill `out` (if given) with kernel sums of pairs of A and B, and `own` with the sum within each graph of A."""
+        """Fill `out` (if given) with kernel sums of pairs of A and B, and `own` with the sum within each graph of A.
+
+        If `same`, A is B and `out` is symmetric.
+        """
         by_pairs = self.rho > 0 and not self.all_codes
         last = np.full(self.n_rows if by_pairs else 0, -1)  # last graph of B that needs each row
         if by_pairs:
@@ -292,7 +296,7 @@ def joined(parts: list[Patterns]) -> Patterns:
 
 @njit()
 def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Fill column j of `table` (rows, LANES) with histogram ``first + j`` for j < `count`, and the rest with 0."""
+    """Write histogram ``first + j`` to column j of `table`, for j < `count`; set all other entries to 0."""
     table[:] = 0.0
     for lane in range(count):
         for e in range(offsets[first + lane], offsets[first + lane + 1]):
@@ -301,7 +305,10 @@ def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-un
 
 @njit()
 def smooth_all(table, rho):  # type: ignore[no-untyped-def]
-    """Multiply a table of all codes, in place, by the matrix rho**hamming(a, b), as one 2 x 2 matrix for each bit."""
+    """Multiply `table`, one row for each possible code, in place by the matrix with entries rho**hamming(a, b).
+
+    The matrix is a Kronecker product of 2 x 2 matrices, one for each bit of a code.
+    """
     flat = table.ravel()
     piece = len(flat)
     while piece > _IN_CACHE:  # once a block fits in the cache, all its remaining bits are processed together
@@ -321,7 +328,10 @@ def smooth_all(table, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
-    """Apply the matrix [[1, rho], [rho, 1]] of two bits, in place; their values are `span` and 2 `span` apart."""
+    """Apply the matrix [[1, rho], [rho, 1]] to `values`, in place, for each of two adjacent bits of the code.
+
+    Values whose codes differ only in the lower bit are `span` apart; only in the higher bit, 2 `span`.
+    """
     for begin in range(0, len(values), 4 * span):
         a, b = values[begin : begin + span], values[begin + span : begin + 2 * span]
         c, d = values[begin + 2 * span : begin + 3 * span], values[begin + 3 * span : begin + 4 * span]
@@ -332,9 +342,9 @@ def _smooth_two_bits(values, span, rho):  # type: ignore[no-untyped-def]
 
 @njit()
 def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Fill row ``rows[c]`` of `table` with sums of ``powers[Hamming distance to the code wanted[c]]``, for each c.
+    """Fill ``table[rows[c], j]``, for each c and each j < `count`, with a sum over the samples of graph ``first + j``.
 
-    Column j is the sum over the samples of graph ``first + j``, for j < `count`.
+    A sample adds ``powers[d]``, where d is the Hamming distance of its code to ``wanted[c]``.
     """
     for lane in range(count):
         begin, end = offsets[first + lane], offsets[first + lane + 1]
@@ -374,7 +384,7 @@ def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-u
 
 @njit()
 def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[first + j, h]`` with the sum of column j of `table` over histogram h, for h from `start` on.
+    """Fill ``out[first + j, h]``, for h from `start` on, with the dot product of histogram h and column j of `table`.
 
     If `same`, rows and columns are one collection, and ``out[h, first + j]`` is filled as well.
     """
@@ -395,7 +405,7 @@ def gather(table, places, counts, offsets, first, count, start, same, out):  # t
 
 @njit()
 def gather_own(table, places, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[first + j]`` with the sum of column j of `table` over histogram ``first + j``, for j < `count`."""
+    """Fill ``out[first + j]``, j < `count`, with the dot product of histogram ``first + j`` and column j of `table`."""
     for lane in range(count):
         total = 0.0
         for e in range(offsets[first + lane], offsets[first + lane + 1]):

@@ -59,7 +59,7 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 
 @njit()
 def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
-    """Return Euclidean distances over p channels of the point at ``values[at]`` to LANES points at ``packed[y]``."""
+    """Return Euclidean distances, over p channels, of the point at ``values[at]`` to LANES points at ``packed[y]``."""
     difference = lane.splat(values[at]) - lane.load(packed, y)
     if p == 1:
         return lane.magnitude(difference)
@@ -74,8 +74,8 @@ def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
     """Compute the table of ERP; leave its last row in `room`, column j at ``LANES * j`` (column 0 is the border).
 
-    `sides` holds (values, position, length) of x, the same for the packed y, and the stride between time points.
-    `widths` are half widths of the bands, in steps.
+    `sides` is a tuple of 7: values, position and length of x; packed values, position and length of y; the stride
+    between time points. `widths` are half widths of the bands, in steps.
     """
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
@@ -175,7 +175,7 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the table of LCSS lengths, with a minus sign; leave its last row in `room`, as `_erp` does."""
+    """Compute the table of negated LCSS lengths; leave its last row in `room`, as `_erp` does."""
     values, at, m, packed, start, n, p = sides
     room[: LANES * (n + 1)] = 0.0
     none, one, limit, width = lane.splat(0.0), lane.splat(-1.0), lane.splat(epsilon), lane.load(widths, 0)

@@ -63,7 +63,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; the inner products of its output are then the
-        kernel. With ``"precomputed"``, X is the Gram matrix of both collections, of which the first has n objects.
+        kernel. With ``"precomputed"``, X is the Gram matrix of the n objects of the first collection, followed by the m
+        objects of the second.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
         V-statistic, the squared distance of the two means, which is never negative but too large on average.
@@ -75,7 +76,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Raises
     ------
     ValueError
-        If a collection is empty, or has only one object with `unbiased`, or the kernel returns a wrong shape or NaN.
+        If a collection is empty or, with `unbiased`, has only one object, or if the kernel returns a wrong shape or
+        NaN.
     TypeError
         If `kernel` is a distance, or is neither callable nor has ``transform``.
 
@@ -169,7 +171,7 @@ def two_sample_test(
 
 
 def _u_statistics(K: Array, labels: Array) -> Array:
-    """Return the unbiased MMD^2 for each row of `labels` (1: first collection, 0: second); the diagonal of K is 0."""
+    """Return the unbiased MMD^2 for each row of `labels` (1: first collection, 0: second); `K` must have diagonal 0."""
     N, n = len(K), labels[0].sum()
     m = N - n
     degrees = K.sum(axis=1)
@@ -181,7 +183,10 @@ def _u_statistics(K: Array, labels: Array) -> Array:
 
 
 def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return a new Gram matrix of the objects of X followed by those of Y, and the number of objects in X."""
+    """Return (K, n): a new Gram matrix of the n objects of the first collection, then those of the second; and n.
+
+    `X` and `Y` are as in `mmd2`. Raise if a collection has fewer than `least` objects.
+    """
     if isinstance(kernel, str):
         if kernel != "precomputed":
             raise ValueError(f'kernel must be a kernel, a fitted embedding or "precomputed", got {kernel!r}')

@@ -51,7 +51,7 @@ def simple_adjacency(offsets, indptr, indices, new_offsets):  # type: ignore[no-
 
 @njit()
 def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def]
-    """Append to `out` the union of sorted ``targets - shift`` and `sources`, without `v`; return the new end."""
+    """Append the union of ``targets - shift`` and `sources`, both sorted, to `out`, without `v`; return the new end."""
     i = j = 0
     while i < len(targets) or j < len(sources):
         if j == len(sources) or (i < len(targets) and targets[i] - shift <= sources[j]):
@@ -118,7 +118,7 @@ def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
 
 @njit()
 def _code(visited, size, matrix, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return the code of the graphlet on the nodes ``visited[:size]``; `matrix` is from `bit_matrix`."""
+    """Return the code (see `sample_graphlets`) of the graphlet on ``visited[:size]``; `matrix` is from `bit_matrix`."""
     code, pair = np.uint64(0), np.uint64(0)
     for j in range(1, size):
         v = visited[j]
@@ -165,7 +165,7 @@ def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
     `codes` has shape (n_graphs, n_samples); graphlet number g * n_samples + s has the code ``codes[g, s]``. `flyback`
     is the probability of a return to the start of the walk, times 2**32. The start is one of the nodes
     ``starts[start_offsets[g]:start_offsets[g + 1]]``. A walk that has seen all ``sizes[start]`` nodes of its component
-    restarts at an unvisited node.
+    restarts at an unvisited node. `keys` (from `graph_keys`) seed the random numbers.
     """
     n_samples = codes.shape[1]
     while first < last:

@@ -221,7 +221,7 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
 
 
 def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
-    """Return the number of the first arc whose source or target is not a node, or None if there is no such arc."""
+    """Return the index of the first arc whose source or target is not a node, or None if there is no such arc."""
     outside = ((arcs < 0) | (arcs >= n_nodes)).any(axis=0)
     return int(np.argmax(outside)) if outside.any() else None
 

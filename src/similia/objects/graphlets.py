@@ -39,7 +39,7 @@ SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """Distinct codes of each of n rows, and their counts.
+    """Distinct graphlet codes (see `sample_graphlets`) in each of n rows, and how often each occurs.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Patterns(NamedTuple):
 
 
 class CanonicalForms(NamedTuple):
-    """Isomorphism classes of the graphs on k nodes.
+    """Isomorphism classes of the graphs on k nodes; a graph is given by its code, see `sample_graphlets`.
 
     Attributes
     ----------
     table : ndarray of uint32, shape (2**D,)
-        Class number of each code of D = k (k - 1) / 2 bits.
+        Class number of each code; a code has D = k (k - 1) / 2 bits.
     representatives : ndarray of uint64, shape (n_classes,)
         Smallest code of each class, ascending.
     """
@@ -79,7 +79,7 @@ class _Simple(NamedTuple):
 
 
 def as_structures(X: Any) -> GraphBatch:
-    """Read graphs without their labels, attributes and weights; return a `GraphBatch` unchanged, labels included."""
+    """Read graphs without labels, attributes and weights; a `GraphBatch` is returned unchanged, labels included."""
     return as_graphs(X, node_label=None, node_attributes=None, edge_label=None, edge_weight=None)
 
 
@@ -202,7 +202,9 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
 
 
 def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
-    """Count the codes of all subsets of `size` nodes of each graph, with nodes in ascending order.
+    """Count the codes of the graphlets on all subsets of `size` nodes of each graph.
+
+    The code is that of `sample_graphlets`, except that the nodes of a subset are numbered in their order in the graph.
 
     Parameters
     ----------
@@ -398,7 +400,7 @@ def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tupl
 
 
 def _simple(graphs: Any, size: int, small: str) -> _Simple:
-    """Return simple undirected graphs; add isolated nodes up to `size` nodes, or raise if `small` is "raise"."""
+    """Return simple undirected graphs; below `size` nodes, add isolated nodes or, if `small` is "raise", raise."""
     graphs = as_structures(graphs)
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():

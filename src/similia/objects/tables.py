@@ -37,7 +37,7 @@ def objects_in(X: Any, *, numbers: bool = False) -> Any:
 
 
 def without_none(X: Any, name: str = "X") -> Any:
-    """Return `X`; raise if an object of a list, tuple or array of objects is None."""
+    """Return `X`; raise if it is a list, tuple or object array that contains None."""
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype.kind == "O"):
         for i, value in enumerate(X):
             if value is None:

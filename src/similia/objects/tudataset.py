@@ -52,7 +52,7 @@ def read_tudataset(
         What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). None takes the
         labels, or the attributes if there are no labels; `y` is None if there are neither.
     edge_weight : int or None
-        Number of the column of edge attributes that becomes `edge_weights`; None reads no weights.
+        Index of the column of edge attributes that becomes `edge_weights`; None reads no weights.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def read_tudataset(
     FileNotFoundError
         If `path` or a needed file does not exist.
     ValueError
-        If a file is truncated or of another kind, numbers of lines disagree, or an edge leaves its graph; the message
+        If a file is truncated or of another kind, numbers of lines disagree, or an edge joins two graphs; the message
         names the file and the line. Also if the files, or the graphs without nodes, would exceed
         ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or a path that leads
         out of the zip file. Nothing is unpacked to disk.
@@ -176,7 +176,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
 
 
 def _select(path: Path, found: list[_Member]) -> _Files:
-    """Read the files of data set NAME; raise unless exactly one file is called ``NAME_graph_indicator.txt``."""
+    """Read the files of data set NAME; raise unless `found` has exactly one file ``NAME_graph_indicator.txt``."""
     names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
@@ -220,7 +220,7 @@ def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
 
 
 def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
-    """Return the number of graphs: the number of rows of labels or attributes, or else the largest graph number."""
+    """Return the number of graphs, from the labels or attributes in `per_graph` or else the largest in `indicator`."""
     largest = int(indicator.max(initial=0))
     if len(indicator) and indicator.min() < 1:
         line = int(np.argmin(indicator))
