@@ -70,10 +70,10 @@ def config(
 
 @contextmanager
 def part_of_more(*, lazy: bool = False) -> Iterator[None]:
-    """Within the block, estimators see one part of a stream, and warn even if only a few of its objects are affected.
+    """Tell estimators called in the block that their input is one part of a stream, or of a Dask collection if `lazy`.
 
-    If `lazy`, the part belongs to a Dask collection: estimators then warn as they do for a whole collection, but not if
-    the part has only a few objects.
+    An estimator usually warns only if most of its input objects look suspicious. For a part of a stream, it warns even
+    about a single one; for a part of a Dask collection, it never warns if the part has only a few objects.
     """
     with _changed(part=not lazy, lazy=lazy):
         yield

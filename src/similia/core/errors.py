@@ -39,7 +39,7 @@ class DataError(Exception):
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return the error with object numbers of the whole X, if it was raised on the part from object `start` on."""
+        """Return the error, raised on a part of X that begins at object `start`, with object numbers of the whole X."""
         return self
 
     def _file(self) -> str:
@@ -148,9 +148,9 @@ class BadPair(DataError):
         return f"{self._file()}{self.found} {self.names.format(*self.index)}{self.expected}"
 
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
-        """Return the error with the pair (i, j) of a block renumbered to (``rows[i]``, ``columns[j]``) and `names`.
+        """Return the error with `names` and with its pair (i, j) renumbered to (``rows[i]``, ``columns[j]``).
 
-        If the error has special names already, only i is renumbered, and these names stay.
+        If the error has names of its own, these stay, and only i is renumbered.
         """
         i, j = self.index
         if self.names not in _NAMELESS:
@@ -240,7 +240,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return the warning with object numbers of the whole X, if it is about the part from object `start` on."""
+        """Return the warning, about a part of X that begins at object `start`, with object numbers of the whole X."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 
@@ -248,7 +248,7 @@ WarningData = tuple[type[Warning], "ObjectsWarning | str"]
 
 
 def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
-    """Return the category and message, both picklable, of a warning about the part of X from object `start` on."""
+    """Return (category, message), both picklable, of a warning about a part of X; add `start` to its object numbers."""
     message = caught.message
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
@@ -275,7 +275,7 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
 
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
-    """Within the block, which handles X from object `start` on, make errors count objects from the start of X."""
+    """Add `start`, where a part of X begins, to the object numbers in errors that the block raises on this part."""
     try:
         yield
     except DataError as error:

@@ -146,9 +146,10 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
 
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
-    """Store (`reset`) or check the width and column names of a table of numbers; for other `X`, `reset` forgets them.
+    """Store (if `reset`) or check the width and column names of a table of numbers.
 
-    For estimators whose kernel determines the kind of objects: `X` is the kernel's input, made from `given`.
+    For any other `X`, delete the stored ones if `reset`, and otherwise do nothing. For estimators whose kernel
+    determines the kind of objects: `X` is the kernel's input, made from `given`.
     """
     X = example_of(X)
     if not is_table(X):

@@ -41,7 +41,7 @@ class _Hasher(NumpyHasher):
         super().save(self._parts(value))
 
     def _parts(self, value: Any) -> Any:
-        """Return what to hash instead of a function, class, module or set; return any other value unchanged."""
+        """Return what to hash for a function, class, module, code object or set; return other values unchanged."""
         if isinstance(value, set | frozenset):  # the order of sets differs between processes
             return "set", sorted(fingerprint(member, "a set") for member in value)
         if isinstance(value, _PLAIN):
@@ -87,7 +87,7 @@ def _content(cell: Any) -> Any:
 
 
 def _names_in(code: CodeType) -> set[str]:
-    """Return all names of globals and attributes in a function and the functions inside it."""
+    """Return the names of all globals and attributes that a function and the functions inside it use."""
     inner = (_names_in(part) for part in code.co_consts if isinstance(part, CodeType))
     return set(code.co_names).union(*inner)
 
@@ -110,7 +110,7 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether a function or class is in its ``__module__``, unlike code from `exec`, which names builtins."""
+    """Return whether a function or class is found in the module it names; code from `exec` names builtins, wrongly."""
     return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 

@@ -29,8 +29,8 @@ def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
 def balanced(right: npt.NDArray, n: npt.NDArray) -> tuple[float, float, float]:
     """Return the mean recall over classes and its interval; of the `n` objects of each class, `right` are correct.
 
-    The interval is Wilson's, with Student's quantile, for a number of objects at which a single share would have the
-    same variance as the mean recall. In simulations of 2 to 10 classes with 3 to 100 objects each, it covered 94 to
+    The interval is Wilson's, with Student's quantile, for the number of objects at which a single proportion has the
+    variance of the mean recall. In simulations of 2 to 10 classes with 3 to 100 objects each, it covered 94 to
     100 % of cases.
     """
     right, n = right.astype(np.float64), n.astype(np.float64)

@@ -48,7 +48,7 @@ class Panels(NamedTuple):
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W (K, m), float32 or float64, in the layout of `row_product`; not copied for few rows (`n`) of X."""
+    """Return W, float32 or float64, in the layout of `row_product`; not copied if it will multiply few rows (`n`)."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)

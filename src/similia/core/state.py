@@ -216,5 +216,5 @@ def reads(function: Any, objects: Any) -> bool:
 
 
 def pairs_of(size: int) -> int:
-    """Return the number of pairs of different objects among `size` objects."""
+    """Return the number of unordered pairs of different objects among `size` objects."""
     return size * (size - 1) // 2

@@ -46,7 +46,7 @@ def n_threads() -> int:
 
 @contextmanager
 def limited_to(limit: int | None) -> Iterator[None]:
-    """Use at most `limit` threads in the block (None changes nothing); take 1 in tasks that already run in parallel."""
+    """Use at most `limit` threads in the block (None: no change); pass 1 inside tasks that already run in parallel."""
     if limit is None:
         yield
         return
@@ -63,7 +63,7 @@ def in_threads(
 ) -> list[Result]:
     """Call `task` on each argument in `workers` threads, by default as many as allowed; return the results in order.
 
-    After an error or Ctrl-C, no further task starts. Of several errors, the one of the first argument is raised.
+    After an error or Ctrl-C, no further task starts. Of several errors, the one for the earliest argument is raised.
     """
     todo: SimpleQueue[tuple[int, Argument]] = SimpleQueue()
     n = 0
@@ -110,7 +110,7 @@ def _drop(queue: SimpleQueue[Any]) -> None:
 
 
 def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
-    """Call ``work(start, stop)`` on ranges that cover 0..n, in threads if there is enough to share.
+    """Call ``work(start, stop)`` on ranges that cover ``range(n)``, in threads if there is enough to share.
 
     Ranges begin at multiples of `grain`, the smallest piece worth a call. Any thread may run any range, so `work` must
     write only to its own range. These are Python threads, as numba's ``parallel=True`` takes seconds to compile.
@@ -202,7 +202,7 @@ _collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("simil
 
 
 class _Collecting:
-    """What the first block of `collected_warnings` changes and the last restores; blocks of threads may overlap."""
+    """What the first open block of `collected_warnings` changes and the last restores; threads' blocks may overlap."""
 
     lock = Lock()
     users = 0
@@ -271,7 +271,7 @@ class SharedLock:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold the lock as a reader: no thread changes the object inside."""
+        """Hold the lock as a reader: during the block, no thread changes the object."""
         mine = 0
         try:
             with self._mutex:
@@ -286,7 +286,7 @@ class SharedLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the lock as the writer: no other thread uses the object inside."""
+        """Hold the lock as the writer: during the block, no other thread uses the object."""
         mine = False
         try:
             with self._mutex:

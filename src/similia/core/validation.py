@@ -20,7 +20,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def as_path(path: Any, what: str = "file") -> Path:
-    """Return a path, or raise if the value is not one, such as an open file."""
+    """Return `path`, a str or path object, as a Path; raise if it is anything else, such as an open file."""
     if isinstance(path, str | os.PathLike):
         return Path(path)
     raise TypeError(f"expected the name of a {what} (a str or a path), got {type(path).__name__}")
@@ -79,7 +79,7 @@ def check_n_bits(n_bits: Any) -> int:
 
 
 def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
-    """Return packed bits as a C-contiguous uint8 array (n, n_bits // 8), or raise."""
+    """Return packed bits in C order; raise if they are not a uint8 array of shape (n, n_bits // 8)."""
     codes = np.asarray(unmasked(codes, name))
     if codes.dtype != np.uint8 or codes.ndim != 2:
         remedy = "similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
@@ -152,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 
 def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-    """Yield ``(start, read(block))`` per block of `step` rows of an array or frame; errors count rows of the whole.
+    """Yield ``(start, read(block))`` per block of `step` rows of an array or frame; errors give row numbers of `X`.
 
     Any other input is read at once.
     """
@@ -168,7 +168,7 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:
-    """Return labels as a 1-D array of length `n`, or raise; accept a single column with a warning."""
+    """Return labels as a 1-D array, with a warning if they are a column; raise if they are not `n` single labels."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
     unmasked(y, "y")

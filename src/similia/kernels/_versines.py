@@ -34,7 +34,7 @@ Refine = Callable[[int, int, int, int], None]
 
 
 def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) -> Floats:
-    """Return the versine of each row of `A` with each row of `B` (of `A` if None); all are dense unit rows."""
+    """Return the versine, 1 - cosine, of each row of `A` and each row of `B` (`A` if None), all dense unit vectors."""
     A = np.ascontiguousarray(A)
     same = B is None
     B = A if B is None else np.ascontiguousarray(B)
@@ -57,7 +57,7 @@ def of_dense(A: npt.NDArray[np.floating], B: npt.NDArray[np.floating] | None) ->
 
 
 def of_sparse(X: Any, Y: Any) -> Floats:
-    """Return the versine of each unit row of `X` with each of `Y` (of `X` if None); `X` or `Y` is sparse."""
+    """Return the versine of each row of `X` and each row of `Y` (`X` if None), unit vectors; one or both are sparse."""
     same = Y is None
     A = as_csr(X)
     B = A if same else as_csr(Y)
@@ -146,9 +146,9 @@ def _mirror(start, stop, first, last, V):  # type: ignore[no-untyped-def]
 
 @njit()
 def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # type: ignore[no-untyped-def]
-    """Return |scale_x x - scale_y y|^2 / 2 for the vectors ``x[at : at + n]`` and ``y[to : to + n]``.
+    """Return |scale_x a - scale_y b|^2 / 2 for the vectors a = ``x[at : at + n]`` and b = ``y[to : to + n]``.
 
-    The result is 0 for equal vectors and precise for similar ones, whose difference x - y is exact. The order of the
+    The result is 0 for equal vectors and precise for similar ones, whose difference a - b is exact. The order of the
     additions is fixed, in `LANES` partial sums. `room`, `x_rest` and `y_rest` are work space.
     """
     scale, slack, total = lane.splat(scale_x), lane.splat(scale_x - scale_y), lane.splat(0.0)
@@ -186,7 +186,7 @@ def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  #
 
 @njit()
 def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the inner products over the sparse columns; `rows` ascend within each column."""
+    """Add to `out` the part of the inner products from the sparse columns; `rows` ascend within each column."""
     for i in range(len(out)):
         row, end = out[i], out.shape[1]
         for k in range(offsets[start + i], offsets[start + i + 1]):
@@ -227,7 +227,7 @@ def _refine_sparse(  # type: ignore[no-untyped-def]
 
 
 def row_sums(X: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the sum of each row of a matrix that has `values` at the stored positions of `X`, sparse or dense."""
+    """Return the row sums of `X` with its stored entries (all entries, if `X` is dense) replaced by `values`."""
     if not sp.issparse(X):
         return values.sum(axis=1)
     # The appended 0 is a segment of its own: as a term of the last row, it would change the order of that sum.

@@ -246,7 +246,7 @@ class Normalized(Kernel):
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
-    """Return the kernel values of `X` and `Y` (`X` if None) as a new float64 array."""
+    """Return the kernel of each object of `X` with each of `Y` (`X` if None) as a new float64 array."""
     return np.array(evaluate(kernel, X, Y), dtype=np.float64)
 
 

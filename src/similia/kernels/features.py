@@ -25,7 +25,7 @@ _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class FeatureKernel(Kernel):
-    """Base class of kernels that are inner products of feature counts, computed as one sparse product.
+    """Base class of kernels that are inner products of feature counts.
 
     Subclasses have a parameter `normalize` and implement `_counts`.
     """

@@ -300,7 +300,7 @@ class DistanceRBF(_Substitution):
 
 
 class NegativeDistance(_Substitution):
-    r"""Negative power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product it induces.
+    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product that it induces.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def edge_labels_of(graphs: GraphBatch, wanted: bool) -> npt.NDArray[np.int64]:
 
 
 class VertexHistogram(GraphKernel):
-    r"""Histogram kernel of node labels.
+    r"""Histogram kernel of node labels, or of degrees if the graphs have no labels.
 
     .. math:: K(G, H) = \sum_l \#\{v \in G : l(v) = l\} \, \#\{v \in H : l(v) = l\}.
 
@@ -159,8 +159,9 @@ class EdgeHistogram(GraphKernel):
 class WeisfeilerLehman(GraphKernel):
     r"""Weisfeiler-Lehman subtree kernel: histograms of colours over rounds of refinement.
 
-    A node starts with its label as its colour. Each round replaces the colour by a new one, made from the old colour
-    and the multiset of the neighbours' colours. With c_t the histogram of colours after t rounds,
+    A node starts with its label (its degree, if the graphs have no labels) as its colour. Each round replaces the
+    colour by a new one, made from the old colour and the multiset of the neighbours' colours. With c_t the histogram of
+    colours after t rounds,
 
     .. math:: K(G, H) = \sum_{t=0}^{n\_iter} \langle c_t(G), c_t(H) \rangle.
 
@@ -281,7 +282,8 @@ class Graphlet(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or if ``n_samples=None`` and a graph has more than 2e8 subsets.
+        When called, if a parameter is out of range, or if ``n_samples=None`` and a graph has more than 2e8 subsets of k
+        nodes.
 
     Notes
     -----
@@ -299,8 +301,8 @@ class Graphlet(GraphKernel):
 
     Examples
     --------
-    Of the four subsets of three nodes, a path has two that are paths and two of an edge and a single node; a star has
-    three that are paths and one without edges:
+    Each graph has four subsets of three nodes. In the path, two of them form a path, and two form an edge with a single
+    node; in the star, three form a path, and one has no edges:
 
     >>> from similia.kernels.graphs import Graphlet
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)
@@ -369,7 +371,7 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 
 @njit()
 def refined_ids(ids, indptr, indices, edge_labels, n_iter):  # type: ignore[no-untyped-def]
-    """Return the colours after 0, ..., n_iter rounds, shape (n_nodes, n_iter + 1); the first column is `ids`.
+    """Return nodes' colours after 0, ..., n_iter refinements, shape (n_nodes, n_iter + 1); the first column is `ids`.
 
     Hashes of the neighbours' colours are summed modulo 2**64, so the order of neighbours does not matter. `edge_labels`
     may be empty.
@@ -442,7 +444,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Fill `queue` with the nodes reachable from `source`, nearest first, and `distances`; return their number."""
+    """Fill `queue` with the nodes that `source` reaches, nearest first, and `distances`; return the number of nodes."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:
@@ -490,7 +492,7 @@ def _rehashed(ids, start, end, more):  # type: ignore[no-untyped-def]
 
 @njit()
 def _with_room(values, n):  # type: ignore[no-untyped-def]
-    """Return a copy of `values` extended to 2 n entries; the new entries are not initialised."""
+    """Return a copy of `values` extended to 2 * n entries; the new entries are not initialised."""
     grown = np.empty(2 * n, dtype=values.dtype)
     grown[: len(values)] = values
     return grown

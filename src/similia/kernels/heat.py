@@ -103,8 +103,8 @@ class HypersphericalHeat(SphereKernel):
     Parameters
     ----------
     contrast : float, default=4.0
-        :math:`a = n e^{-(n - 1) t}` for n features; must be below n. Near 0 all vectors are similar; at a large a only
-        equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., 64, as far as they are below n.
+        :math:`a = n e^{-(n - 1) t}` for n features; must be below n. If a is near 0, all vectors are similar; if a is
+        large, only equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., up to 64 but below n.
     t : float, optional
         Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
         from 0.01 to 1 instead of the contrast.
@@ -115,9 +115,9 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows, and
-    within 2e-13 of the kernel of the computed 1 - cos. The error of 1 - cos matters more: it is multiplied by the slope
-    of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
+    n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows. Given
+    the computed 1 - cos, the kernel is exact to 2e-13. The rounding error of 1 - cos matters more: it is multiplied by
+    the slope of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
 
     References
     ----------
@@ -202,7 +202,7 @@ def suggest_contrast(
 ) -> float:
     r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
 
-    The kernel of such a pair depends on log(contrast) most strongly there. Search around it by factors of 2.
+    At this contrast, the kernel of such a pair changes fastest with log(contrast). Search around it by factors of 2.
 
     Parameters
     ----------

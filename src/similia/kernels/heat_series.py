@@ -59,7 +59,7 @@ def contrast_of(t: float, n: int) -> float:
 
 
 class Series(NamedTuple):
-    """A sum of w_l P_l over degrees l, where P_l is the Gegenbauer polynomial of order n/2 - 1 that is 1 at versine 0.
+    """A sum of w_l P_l over degrees l, with P_l the Gegenbauer polynomial of order n/2 - 1 scaled to 1 at versine 0.
 
     `weights` (read-only) holds w_l for l = `first`, `first` + 1, ...; all other weights are 0.
     """
@@ -69,7 +69,7 @@ class Series(NamedTuple):
     weights: Floats
 
     def derivative(self, k: int) -> float:
-        """Return the sum of |w_l| P_l^(k)(1), an upper bound on the k-th derivative of the series at any point."""
+        """Return the sum of |w_l| P_l^(k)(1), a bound on the absolute k-th derivative of the series at any point."""
         l = np.arange(self.first, self.first + len(self.weights), dtype=np.float64)
         products = np.abs(self.weights)
         with np.errstate(under="ignore"):  # weights far from the largest one
@@ -155,7 +155,10 @@ def weights(n: int, t: float) -> tuple[int, Floats]:
 
 @lru_cache(maxsize=32)
 def gradient_series(n: int, t: float) -> Series:
-    """Return the series of dK/dt, with weights w_l (m - l (l + n - 2)); m is the w-weighted mean of l (l + n - 2)."""
+    """Return the series of dK/dt, with weights w_l (m - l (l + n - 2)).
+
+    w_l are the weights of `series`, and m is the mean of l (l + n - 2) with these weights.
+    """
     first, w = weights(n, t)
     l = np.arange(first, first + len(w), dtype=np.float64)
     eigenvalues = l * (l + (n - 2))
@@ -167,12 +170,12 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return -dK/du at versine u = 0, the factor by which the heat kernel K magnifies an error in a small u."""
+    """Return -dK/du at versine u = 0: the factor by which an error in a small u is multiplied in the heat kernel K."""
     return series(n, t).derivative(1)
 
 
 class Table(NamedTuple):
-    """A polynomial for each of many cells of equal width in the versine; its variable runs from 0 to 1 in the cell."""
+    """A piecewise polynomial in the versine: cells of equal width, with a variable that runs from 0 to 1 in each."""
 
     coefficients: Floats  # (cells, DEGREE + 1), lowest degree first; the last row also applies to all larger u
     per_unit: float  # number of cells per unit of the versine
@@ -225,7 +228,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
 
 
 def _monomials(f: Floats) -> Floats:
-    """Return the coefficients of polynomials with the values ``f[:, j]`` at (1 - cos(pi j / DEGREE)) / 2."""
+    """Return the coefficients of a polynomial per row of `f`; column j holds values at (1 - cos(pi j / DEGREE)) / 2."""
     j = np.arange(DEGREE + 1)
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
     cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)

@@ -84,7 +84,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
-    """Return `X` as a finite 2-D float32 or float64 array, or csr_array with sorted indices; otherwise raise."""
+    """Return `X` as a float32 or float64 array or csr_array; raise if it is too small or not real, 2-D and finite."""
     sparse = sp.issparse(X)
     if not sparse:
         X = _as_array(X, name)
@@ -108,7 +108,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
 
 
 def _as_array(X: Any, name: str) -> npt.NDArray:
-    """Return `X` as an array of numbers, or raise."""
+    """Return `X` as an array of numbers; raise if it holds masked entries or anything but numbers."""
     unmasked(X, name)
     try:
         X = np.asarray(X)
@@ -223,7 +223,7 @@ class SphereKernel(Kernel):
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row with the smallest entry, shape (1, n); the sign of this entry determines what "auto" means."""
+    """Return the row of `part` with its smallest entry, shape (1, n); "auto" depends on the sign of this entry."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0

@@ -52,7 +52,7 @@ class Propagation(GraphKernel):
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
         `similia.objects.AttributeScaler` before the kernel.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance of two rows: "tv" (the default) or "hellinger" for labels, "l1" (the default) or "l2" for attributes.
+        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is "tv" or "l1".
     use : {"auto", "labels", "attributes"}, default="auto"
         What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
         the degrees of the nodes are used.
@@ -174,12 +174,12 @@ class Propagation(GraphKernel):
 
 
 def project_labels(rows: npt.NDArray[np.int64], u: Array) -> Array:
-    """Return P_0 u_t of each node v and step t: ``u[t, rows[v]]``, as P_0 is one-hot; shape (n_nodes, n_terms)."""
+    """Return the projections of one-hot labels, ``u[t, rows[v]]`` for node v and step t, shape (n_nodes, n_terms)."""
     return np.ascontiguousarray(u.T)[rows]
 
 
 def project_each(X: Array, u: Array) -> Array:
-    """Return X multiplied by each row of `u`, attribute by attribute; shape (n_nodes, n_terms * n_attributes)."""
+    """Return the elementwise product of each row of X with each row of `u`, shape (n_nodes, n_terms * n_attributes)."""
     with np.errstate(over="ignore"):  # `bins` raises for an overflow
         return (X[:, None, :] * u).reshape(len(X), u.size)
 
@@ -204,7 +204,10 @@ def bins(Z: Array, beta: Array, width: float) -> Array:
 
 
 def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) -> Array:
-    """Return sqrt(P_t) u_t for each step t, shape (n_nodes, n_terms); in P_0, node v has the label ``rows[v]``."""
+    """Return sqrt(P_t) u_t for each step t, shape (n_nodes, n_terms).
+
+    P_t are the label distributions of the nodes after t steps of the walk; node v starts with the label ``rows[v]``.
+    """
     n_terms, n_labels = u.shape
     P, moved = np.zeros((len(rows), n_labels)), np.empty((len(rows), n_labels))
     P[np.arange(len(rows)), rows] = 1.0
@@ -218,7 +221,7 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
 
 
 def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array:
-    """Return `root_projections` of all graphs, block by block; P_t of a block has columns for its own labels only."""
+    """Return `root_projections` of all graphs, computed in blocks of graphs with only the labels that a block holds."""
     parts = [np.empty((0, n_terms))]
     for run in runs(graphs.node_offsets, _NODES_PER_BLOCK):
         block = graphs[run]
@@ -229,7 +232,7 @@ def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array
 
 
 def _walk(graphs: GraphBatch, n_columns: int) -> Callable[[Array, int, Array], None]:
-    """Return a function (Z, first, out) that fills `out`, from column `first` on, with T Z: one step of the walk."""
+    """Return a function (Z, first, out) that fills `out`, from column `first` on, with Z after one step of the walk."""
     arcs = arcs_of(graphs)
     weights, totals = np.empty(0), graphs.degrees.astype(np.float64)
     if graphs.edge_weights is not None:
@@ -334,8 +337,8 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
     """Fill `out`, from column `first` on, with the weighted mean of Z over the neighbours of each node.
 
     Terms are added in ascending order, so the order of neighbours does not matter. A node of total weight 0 keeps its
-    values. `weights` is empty if all are 1; `room` is work space of shape (largest degree, n_columns). Sorting takes
-    most of the time, so up to three terms are added without it.
+    values. `weights` is empty if all are 1; `room` is work space of shape (largest degree, number of columns of Z).
+    Sorting takes most of the time, so up to three neighbours without weights are handled without it.
     """
     n_columns = Z.shape[1]
     for v in range(len(indptr) - 1):
@@ -369,7 +372,7 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
 
 @njit()
 def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
-    """Sort the first n values of each column, from column `first` on, in place.
+    """Sort, in place, the first n values of each column with index `first` or above.
 
     Up to `_FEW` values are sorted by exchanges without branches, in a third of the time of an insertion sort.
     """

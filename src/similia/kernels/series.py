@@ -117,7 +117,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
-        """Return the options of `log_sums` for series divided by 2**e, and e, the binary exponent of the bandwidth."""
+        """Return (options of `log_sums` for series divided by 2**e, e); e is the binary exponent of the bandwidth."""
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)

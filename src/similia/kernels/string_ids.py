@@ -21,7 +21,7 @@ _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 
 @njit()
 def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
-    """Return the number, modulo 2**64, of the k-mer with the letters ``values[start + positions]``."""
+    """Return the number, modulo 2**64, whose digits are the letters ``values[start + positions]`` of a k-mer."""
     number = np.uint64(0)
     narrow = len(positions) <= 8
     for position in positions:
@@ -38,7 +38,7 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the number (see `_kmer`) of a k-mer or of its reverse complement, whichever is smaller."""
+    """Return the smaller of the numbers (see `_kmer`) of a k-mer and of its reverse complement."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 

@@ -288,7 +288,10 @@ class Mismatch(StringKernel):
         return batch
 
     def _letters(self) -> npt.NDArray[np.uint64]:
-        """Return the letters of the alphabet as ascending code points, converted by `letters_read`, or raise."""
+        """Return the letters of the alphabet as ascending code points, converted by `letters_read`.
+
+        Raise if a letter occurs twice or, with `reverse_complement`, if its complement is missing.
+        """
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
             raise ValueError(
@@ -382,10 +385,7 @@ def ids_at(
     distinct_gaps: bool,
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
-    """Return (ids, offsets) of the k-mers whose letters have the distances ``positions[row]`` from their first letter.
-
-    All rows are used; see `pair_ids` for the other arguments.
-    """
+    """Return (ids, offsets) of all k-mers with gaps, as `pair_ids` computes them from the same arguments."""
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
     id_offsets = np.concatenate(([0], np.cumsum(per_string)))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)

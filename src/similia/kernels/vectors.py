@@ -167,7 +167,7 @@ class Optical(Kernel):
         return bias / scale, int(exponent), float(factor)
 
     def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Return each row (x, bias / scale) divided by a power 2**e, and 2 (e + exponent of the scale) for each row."""
+        """Return (rows, exponents): each row (x, bias / scale) over a power 2**e, and 2 (e + exponent of the scale)."""
         q, exponent, _ = self._parameters()
         A = X.astype(np.float64, order="C")
         if q > 0:
