@@ -77,8 +77,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     Notes
     -----
-    Like a scikit-learn pipeline with ``memory``, `fit` does not change the estimators passed in `steps`. Get the fitted
-    ones as ``pipeline[0]`` or by name.
+    As in a scikit-learn pipeline with ``memory``, `fit` does not change the estimators passed in `steps`. Get the
+    fitted ones as ``pipeline[0]`` or by name.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
-    """Yield ``whole(block)`` for each block of `step` objects; warn once of each kind, with positions in `X`."""
+    """Yield ``whole(block)`` for each block of `step` objects; give each warning once, with positions in `X`."""
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
         with collected_warnings() as caught, part_from(start):
@@ -389,10 +389,11 @@ def steps_of(model: Any) -> list[Any]:
 
 
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
-    """Return the kernel or distance by which a step compares objects, or None.
+    """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
-    If `fitted`, the kernel that ``fit`` fixed has precedence over the parameter. A parameter `distance` may hold a
-    kernel (for neighbours in its feature space); a `Pairwise` counts as a distance there, and else as a kernel.
+    If `fitted`, the attribute ``kernel_`` set by ``fit`` has precedence over the parameters. The parameter ``distance``
+    may hold a kernel, for neighbours in its feature space; a `Pairwise` in this parameter counts as a distance, in any
+    other as a kernel.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

@@ -327,9 +327,10 @@ def heat_svm(
     random_state : int, numpy Generator or RandomState, optional
         Shuffles rows into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
-        Square root of proportions (non-negative data), division by the length (signed data), or none.
+        How to make unit vectors. "sqrt": square roots of proportions, for non-negative data. "projection": division by
+        the norm. "auto": "sqrt" if no number is negative, else "projection". None: rows are unit vectors already.
     zero_rows : {"raise", "uniform"}, default="raise"
-        How to treat a row of zeros.
+        How to treat a row of zeros: raise an error, or give all its columns the same value.
     cv : int or splitter, default=5
         Folds.
     class_weight : dict of label to float, or "balanced", optional

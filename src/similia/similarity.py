@@ -455,7 +455,7 @@ def takes_sparse(function: Any) -> bool:
 
 
 def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of a kernel or distance; if it is a table, store (`reset`) or check its columns."""
+    """Return `X` in the layout of a kernel or distance; if it is a table, store its columns (`reset`) or check them."""
     if not reset and hasattr(estimator, "n_features_in_"):
         check_table(estimator, X, reset=False)
     objects = as_objects(function, X)
@@ -464,10 +464,10 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 
 
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
-    """Warn that the objects at `rows` share nothing with the training objects.
+    """Warn if the objects at `rows`, which share nothing with the training objects, are more than half of `n` objects.
 
-    Warn only if they are more than half of the `n` objects; while streaming, where each kind of warning is emitted
-    once, a single object is enough. `what` is the warning's verb phrase about these objects.
+    While streaming, where each kind of warning is emitted once, one such object is enough. `what` is the verb phrase
+    of the warning about these objects.
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):

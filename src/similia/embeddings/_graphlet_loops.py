@@ -71,10 +71,10 @@ def mean_waves(
 
 
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return tables whose product is exp(i (w . a + b)): real, then imaginary parts, (2, n_tables, 256, WIDTH).
+    """Return tables of factors whose product is exp(i (w . a + b)) for a pattern a: (2, n_tables, 256, WIDTH).
 
-    The w are the columns of `frequencies`, the b are `phases`. Table t holds the factors of bits 8 t to 8 t + 7 of a,
-    one row for each of the 256 values of this byte. The first table also includes exp(i b).
+    The first axis holds real, then imaginary parts. The w are the columns of `frequencies`, the b are `phases`. Table t
+    has one row for each value of the byte of bits 8 t to 8 t + 7 of a. The first table also includes exp(i b).
     """
     n_bits, m = frequencies.shape
     tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
@@ -91,7 +91,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Multiply, for each code, the table rows (`real`, `imag`) that its bytes select; put the real part into `out`."""
+    """Put into `out`, for each code, the real part of the product of the complex table rows that its bytes select."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]
@@ -112,7 +112,7 @@ def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
 def _gather(offsets, places, shares, features, out):  # type: ignore[no-untyped-def]
     """Fill row g of `out` with the sum of ``shares[e] * features[places[e]]`` over the entries e of graph g.
 
-    Entries alternate between two partial sums, since one sum would wait for each addition.
+    Entries alternate between two partial sums: in a single sum, each addition would wait for the one before.
     """
     for g in range(len(offsets) - 1):
         e, end = offsets[g], offsets[g + 1]

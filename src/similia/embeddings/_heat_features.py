@@ -48,7 +48,7 @@ _MOST_STEPS = 2.0**36  # maximum number of recurrence steps for one table, about
 
 
 class Table(NamedTuple):
-    """Piecewise polynomials for f(s), defined in the module docstring.
+    """Piecewise polynomials for the function f(s) that the module docstring defines.
 
     s lies in cell ``floor((x - start) * per_unit)``, with x = sqrt(1 - |s|) if `root`, otherwise x = |s|.
     """
@@ -118,7 +118,7 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
 
 
 def _transforms() -> tuple[Floats, Floats]:
-    """Return matrices from values at nodes to coefficients of T_m(2 r - 1), and from those to coefficients of r^m."""
+    """Return (A, B): values at Chebyshev nodes times A are the coefficients of T_m(2 r - 1); these times B, of r^m."""
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
     chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)

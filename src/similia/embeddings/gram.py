@@ -81,7 +81,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the column numbers of the landmarks in `M`, which needs a column per training object or per landmark."""
+    """Return the column numbers of the landmarks at `indices` in `M`, which has `n_train` or len(indices) columns."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -118,7 +118,7 @@ def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
 
 
 def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
-    """Yield the row numbers 0 to n - 1 in blocks of consecutive rows that fit into ``config(max_memory)``."""
+    """Yield ``arange(n)`` in consecutive blocks of at most `at_most` rows, as many as ``config(max_memory)`` allows."""
     step = rows_per_block(bytes_per_row, at_most)
     for start in range(0, n, step):
         yield np.arange(start, min(start + step, n))

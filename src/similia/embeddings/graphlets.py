@@ -110,9 +110,9 @@ class GraphletSampling(Transformer):
     Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed and on the
     edges and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. The kernel is
-    not characteristic: different graphlet distributions can have equal means. Random features, however many, add no
-    information to the exact map of ``n_components=None``, only noise.
+    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. The kernel is not
+    characteristic: different graphlet distributions can have equal means. Random features, however many, contain
+    no information that the exact map (``n_components=None``) lacks, and they add noise.
 
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does: means of random features
     vary little around a common value.
@@ -222,7 +222,7 @@ class GraphletSampling(Transformer):
         return Waves(size, frequencies, phases, name == "gaussian_complex")
 
     def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
-        """Return the map of plain optical `features`; draw the seed from `rng` if ``features.random_state`` is None."""
+        """Return the map of unstructured, unquantised `features`; if their random state is None, draw it from `rng`."""
         features = clone(features)
         if features.random_state is None:
             features.set_params(random_state=int(rng.integers(2**31)))
@@ -262,9 +262,10 @@ class Histograms(NamedTuple):
     shares: npt.NDArray[np.float32]
 
     def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
-        """Add `features`, the rows of ``codes[start:stop]``, to row g of `out`, each times the share of its code in g.
+        """Add to each row g of `out` the rows of `features`, each times the share of its code in graph g.
 
-        Terms are added one by one in a fixed order, so block boundaries do not change the sums.
+        `features` has one row for each code of ``codes[start:stop]``. Terms are added one by one in a fixed order, so
+        block boundaries do not change the sums.
         """
         inside = (self.places >= start) & (self.places < stop)
         offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
@@ -332,7 +333,7 @@ class MatchClasses:
     size=count(least=2), matrix=array("f4 f8", None, "m"), constants=array("f4 f8", "m"),
 )  # fmt: skip
 class Quadratic:
-    """Map a graph to the second moments of the adjacency bits, times `matrix`, plus `constants`."""
+    """Map a graph to the second moments of its graphlets' adjacency bits, times `matrix`, plus `constants`."""
 
     size: int
     matrix: npt.NDArray[np.floating]
@@ -433,7 +434,7 @@ def exact_optical(size: int) -> Quadratic:
 
     With M and M' the matrices of second moments of two graphs, that mean is
     :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. The terms in diagonal entries of M and M' are a
-    bilinear form with matrix I + 11^T, so the map multiplies the diagonal by the root of that matrix, I + c 11^T.
+    bilinear form with matrix I + 11^T, so the map multiplies the diagonal by I + c 11^T, the root of that matrix.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)

@@ -96,13 +96,14 @@ class HeatRandomFeatures(Transformer):
     `fit` reads only the columns and dtype of `X` and, for mapping="auto", the signs of its entries. The features of a
     row are the same, bit for bit, in any block or subset and for any number of threads.
 
-    *Bias.* Omitted degrees change the kernel by at most 2^-58. Holding f constant in the tails of s, of probability
-    2^-60, changes the kernel by less than 1e-15; the table of f, by 2e-12 (checked by quadrature for n = 2 to 1000, t
-    down to 1e-5). In float32 the rounding of s has a relative effect on f of 1e-6 at n = 1000, a = 4, and 2e-4 at
-    n = 10, t = 1e-4.
+    *Bias.* Omitting degrees from the series of f changes the kernel by at most 2^-58. Holding f constant in the tails
+    of s, of probability 2^-60, changes it by less than 1e-15; taking f from a table, by 2e-12 (checked by quadrature
+    for n = 2 to 1000, t down to 1e-5). In float32 the rounding of s has a relative effect on f of 1e-6 at n = 1000,
+    a = 4, and 2e-4 at n = 10, t = 1e-4.
 
     *Variance* of an estimate, times m / 2, for independent directions: from 200,000 pairs drawn for each cosine of x
-    and y. The last column is E f^4 - 1 without phases, by quadrature; this number tends to exp(4 a) - 1.
+    and y. The last column is E f^4 - 1, by quadrature, for f without its phases i^l (see the module docstring); this
+    number tends to exp(4 a) - 1.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases

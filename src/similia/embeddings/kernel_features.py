@@ -204,9 +204,9 @@ def _mark(columns, met):  # type: ignore[no-untyped-def]
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
     """Return the indices of the non-empty CSR rows with so few columns marked in `met` that chance explains them.
 
-    `chance` is the fraction of all columns that are marked. A row of new features only may still hit marked columns: of
-    its k columns, allow the mean of k random draws, plus three standard deviations, plus 5 % of the other columns,
-    since rows have features in common. Rows with fewer than eight columns are allowed no marked column.
+    `chance` is the fraction of all columns that are marked. Even if all k features of a row are new, some fall into
+    marked columns. The limit is the mean of k random draws, plus three standard deviations, plus 5 % of the other
+    columns of the row, since unrelated rows also have features in common. For k < 8 the limit is 0.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

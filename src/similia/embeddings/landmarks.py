@@ -101,11 +101,12 @@ def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.rando
 def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return at most `n_components` landmarks, chosen by randomly pivoted Cholesky factorisation.
 
-    With F F^T the Nystroem approximation on the pivots (landmarks) chosen so far, the next pivot is i with probability
-    proportional to (K - F F^T)_ii. After r / e + r log(1 / (e h)) pivots, E tr(K - F F^T) is at most (1 + e) times the
-    trace error of the best rank-r approximation, where h is the relative error of the latter (Chen, Epperly, Tropp &
-    Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, with the same distribution as one at a time
-    (Epperly, Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T is only rounding noise.
+    With K the kernel matrix and F F^T its Nystroem approximation on the pivots (landmarks) chosen so far, the next
+    pivot is i with probability proportional to (K - F F^T)_ii. After r / e + r log(1 / (e h)) pivots, E tr(K - F F^T)
+    is at most (1 + e) times the trace error of the best rank-r approximation, where h is the relative error of the
+    latter (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, with the same
+    distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T
+    is only rounding noise.
 
     Parameters
     ----------
@@ -150,13 +151,13 @@ def _accept_unexplained(before: Floats, R: Floats, noise: float, rng: np.random.
 
 
 def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return `n_components` landmarks chosen by approximate ridge leverage scores, without forming K.
+    """Return `n_components` landmarks chosen by ridge leverage scores, estimated from part of the kernel matrix.
 
-    The score of object i is l_i = (K (K + lambda I)^-1)_ii, with lambda = (1/k) sum_{j>k} sigma_j(K). To estimate the
-    scores, the algorithm first draws a sample from a random half of the objects, by scores estimated in the same way.
-    With S the matrix that selects and weights this sample, l_i is about
-    (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3; oversampling log s and
-    k = s / (4 log s), s = n_components, as in the authors' code).
+    With K the kernel matrix and sigma_j its eigenvalues in descending order, the score of object i is
+    l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. To estimate the scores, the algorithm first
+    draws a sample from a random half of the objects, by scores estimated in the same way. With S the matrix that
+    selects and weights this sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco,
+    2017, Algorithm 3). With s = n_components, k is s / (4 log s) and the oversampling log s, as in the authors' code.
 
     Parameters
     ----------
@@ -196,11 +197,12 @@ def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, w
 def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
     """Return `n_components` landmarks chosen in rounds, by the residual of the columns sampled so far.
 
-    Let C be the columns of K at the landmarks so far, H the rows of C at these landmarks, and Q the leading half of the
-    eigenvectors of H. An object is drawn with probability proportional to the squared norm of its row of C - C Q Q^T,
-    the part of C that a Nystroem approximation of half the rank misses. The first round is uniform (Kumar, Mohri &
-    Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any landmark so far has a
-    zero row in C and is not drawn. If the kernel has isolated groups of objects, use ``rpcholesky`` or ``kmeans++``.
+    Let C be the columns of the kernel matrix at the landmarks so far, H the rows of C at these landmarks, and Q the
+    leading half of the eigenvectors of H. An object is drawn with probability proportional to the squared norm of its
+    row of C - C Q Q^T, the part of C that a Nystroem approximation of half the rank misses. The first round is uniform
+    (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any
+    landmark so far has a zero row in C and is not drawn. If the kernel has isolated groups of objects, use
+    ``rpcholesky`` or ``kmeans++``.
 
     Parameters
     ----------
@@ -225,13 +227,13 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
-    """Return a list with the landmarks of each expert, a Nystroem approximation K_r of K on these landmarks only.
+    """Return a list with the uniformly drawn landmarks of each expert.
 
-    Landmarks are drawn uniformly. `Nystroem` fits weights mu_r and concatenates the embeddings of the experts, times
-    sqrt(mu_r), so that the Gram matrix of the result is the mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012,
-    Section 5). An ensemble is less exact than one approximation on all s = n_components landmarks, but cheaper if there
-    are many: with p experts, fitting costs O(s^3 / p^2) instead of O(s^3), and embedding n objects costs n s^2 / p
-    operations instead of n s^2.
+    Expert r is a Nystroem approximation K_r of the kernel matrix on its own landmarks only. `Nystroem` fits weights
+    mu_r and concatenates the embeddings of the experts, times sqrt(mu_r), so that the Gram matrix of the result is the
+    mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5). An ensemble is less exact than one approximation
+    on all s = n_components landmarks, but cheaper if s is large: with p experts, fitting costs O(s^3 / p^2) instead of
+    O(s^3), and embedding n objects costs n s^2 / p operations instead of n s^2.
 
     Parameters
     ----------

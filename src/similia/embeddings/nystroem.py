@@ -60,7 +60,7 @@ _BLOCK = 2**14  # objects per block, so that counts and kernel values stay in ca
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether the kernel accepts the landmarks and `_corners` go from (0, 0) to the shape of `components_`."""
+    """Return whether, in a saved `state`, the kernel accepts the landmarks and the ``_corners`` fit ``components_``."""
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -175,7 +175,8 @@ class Nystroem(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and decompose their kernel matrix; of `y`, only the length is checked.
 
-        `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) or (n, n_landmarks) matrix.
+        `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) kernel matrix; if the parameter `landmarks`
+        holds indices, the columns of these landmarks, (n, n_landmarks), are enough.
         """
         self._fit(X, y)
         return self
@@ -218,7 +219,8 @@ class Nystroem(ComparesObjects, Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the vectors of n objects, shape (n, `rank_`), float32 if the kernel values are, else float64.
 
-        For a precomputed kernel, `X` is the matrix (n, n_train) or (n, n_landmarks).
+        For a precomputed kernel, `X` holds the similarities of the n objects to all training objects, (n, n_train), or
+        to the landmarks only, (n, n_landmarks).
 
         Warns
         -----

@@ -93,7 +93,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     and rotated. A linear model ignores the signs, as if negative eigenvalues were replaced by their absolute values.
 
     The embedding is inductive: new objects are projected, and training objects get the same coordinates again. The
-    D2KE paper embeds training and test objects together in its method GDK_LED, which no deployed model can do;
+    method GDK_LED of the D2KE paper embeds training and test objects together, which no deployed model can do;
     `transductive` does the same, for comparison.
 
     The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object is the
@@ -135,7 +135,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their distances; `X` holds n objects, or is an (n, n) distance matrix."""
+        """Choose the landmarks and decompose their distances.
+
+        `X` holds n objects. If the distance is precomputed, `X` is their (n, n) distance matrix.
+        """
         self._fit(X)
         return self
 
@@ -150,7 +153,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the vectors of n objects, shape (n, `rank_`), float32 if the distances are, else float64.
 
-        For a precomputed distance, `X` is the matrix (n, n_train) or (n, n_landmarks).
+        For a precomputed distance, `X` holds the distances of the n objects to all training objects, (n, n_train), or
+        to the landmarks only, (n, n_landmarks).
         """
         check_is_fitted(self)
         s = len(self.landmark_indices_)

@@ -43,7 +43,7 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if such a parameter and `X` are both None: `X` is None in a kernel made of random objects.
+        Raises ValueError if such a parameter is None and `X` is None too, as in a kernel made of random objects.
         """
         raise NotImplementedError
 
@@ -116,7 +116,7 @@ class RandomSeries(RandomObjects):
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default that of the training
         values in each channel. This is the bandwidth sigma of the D2KE paper, by which this class multiplies normal
-        values; the program of its authors divides by sigma.
+        values; the program of the paper's authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional

@@ -21,9 +21,9 @@ _SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative di
 def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
     """Return the kept eigenvalues of `H` after `policy`, largest first, (rank,), and the matrix W, (s, rank).
 
-    Kernel values times W are coordinates. `policy` is the parameter `spectrum` of `Nystroem`, `eps` the machine
-    precision of the kernel values. A negative eigenvalue counts as rounding error if its absolute value is at most
-    max(s * eps, 1e-10) times the largest eigenvalue.
+    Kernel values times W are coordinates. Eigenvalues above `rcond` times the largest are kept. `policy` is the
+    parameter `spectrum` of `Nystroem`, `eps` the machine precision of the kernel values. A negative eigenvalue counts
+    as rounding error if its absolute value is at most max(s * eps, 1e-10) times the largest eigenvalue.
     """
     if not H.any():
         raise ValueError(
@@ -52,7 +52,10 @@ def with_signs(vectors: Floats) -> Floats:
 
 
 def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
-    """Return `values`, eigenvalues in descending order, after `policy` for negative ones; it may warn or raise."""
+    """Return `values`, eigenvalues in descending order, changed by `policy` if some are negative.
+
+    Negative means below -`tolerance` times the largest. Then "raise" raises, and "clip" warns and changes nothing.
+    """
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:
         return values

@@ -133,10 +133,11 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Notes
     -----
     The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
-    Procaccia, 1983): the slope of log C against log r between the n / 10 and the n closest pairs. Objects at distance 0
-    count once. Covering numbers have the same slope for evenly spread objects and a larger one otherwise, but n objects
-    show them only at large radii. n objects cannot show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992):
-    uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at n = 1000, within 5 %.
+    Procaccia, 1983): the slope of log C against log r between the radii that reach the n / 10 and the n closest pairs.
+    Objects at distance 0 count once. Covering numbers have the same slope for evenly spread objects and a larger one
+    otherwise, but n objects show them only at large radii. n objects cannot show a dimension much above 2 log10(n)
+    (Eckmann & Ruelle, 1992): uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at
+    n = 1000, within 5 %.
 
     The constant is the least c for which N(r) <= c r^(-dimension) holds for the drawn objects at all radii at which
     they need more than one ball. Each next ball of the cover is centred on the object farthest from earlier centres.
@@ -378,6 +379,6 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
 
 
 def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:
-    """Raise unless 0 < `value` < `most`; error messages append `why`."""
+    """Raise if `value` is not a number above 0 and below `most`; the message calls it `name` and ends with `why`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < most:
         raise ValueError(f"{name} must lie between 0 and {most}{why}, got {value!r}")

@@ -79,7 +79,7 @@ class Formula:
     def fitted(cls, terms: tuple[str, ...], runs: list[tuple[Sizes, float]]) -> Formula:
         """Fit a formula to runs (sizes, seconds) by least squares of relative errors.
 
-        The last run must have the largest sizes, nearest to those requested; it counts three times.
+        The last run must have the largest sizes, the nearest to those of later predictions; it counts three times.
         """
         weighted = [*runs, *runs[-1:] * 2]
         A = np.array([[cls._value(term, sizes) / seconds for term in terms] for sizes, seconds in weighted])
@@ -163,7 +163,7 @@ class Method:
         return f"{'D2KE' if self.is_distance else 'Nystroem'} of {name}, signs of random projections"
 
     def embedding(self, s: int) -> Any:
-        """Return the unfitted step from objects to vectors, or the whole encoder if one was given."""
+        """Return the unfitted step to vectors by `s` landmarks or random objects, or a copy of the encoder if given."""
         if self.encoder is not None:
             return clone(self.encoder)
         if not self.is_distance:
@@ -210,7 +210,7 @@ class Costs:
 
 
 class _Runs:
-    """The calls to be timed, in rounds that run each call once."""
+    """Calls to be timed in several rounds, each of which runs every call once."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Sizes, Callable[[], object]]] = []
@@ -219,7 +219,7 @@ class _Runs:
         self.calls.append((step, sizes, call))
 
     def times(self) -> dict[str, list[tuple[Sizes, float]]]:
-        """Return the sizes and the median seconds of each call, by step; the first round does not count."""
+        """Return, by step, the sizes and the median seconds of each call; the first run of each call does not count."""
         taken: list[list[float]] = []
         while len(taken) < _FEWEST or (len(taken) < _MOST and sum(map(sum, taken)) < _ENOUGH):
             taken.append([_seconds(call) for _, _, call in self.calls])
@@ -266,7 +266,7 @@ def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, 
 
 
 def _affordable(method: Method, objects: Objects, length: int, size: int) -> tuple[int, int]:
-    """Return the largest of `length`, `size` and their repeated halves at which a run is short enough."""
+    """Return (`length`, `size`), both halved as often as needed to make a run short enough."""
     if method.encoder is not None:
         return length, size
     small = [max(1, length // _SMALL).bit_length() - 1, max(1, size // _SMALL).bit_length() - 1]

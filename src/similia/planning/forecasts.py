@@ -50,7 +50,7 @@ class Plan:
         Number of landmarks or random objects; None if an encoder was given.
     bits, cores : int
     evaluations : dict of str to int
-        Kernel values or distances of ``fit``, ``encode`` and one ``search``.
+        Number of kernel values or distances computed in ``fit``, ``encode`` and one ``search``.
     flops : dict of str to float or None
         Arithmetic operations of the same steps; None where the operations per kernel value are unknown.
     bytes : dict of str to float
