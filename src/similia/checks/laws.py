@@ -18,11 +18,11 @@ from similia.objects import n_objects, take
 
 
 def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
-    """Raise unless `kernel` behaves as a positive semi-definite kernel on `X`.
+    """Check that `kernel` is a positive semi-definite kernel on `X`; raise AssertionError if a law fails.
 
-    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call returns the same matrix; it is
-    symmetric; no eigenvalue is negative; ``diag``, if the kernel has it, returns the diagonal; and ``kernel(A, B)``
-    of disjoint, reordered parts of `X` equals the corresponding block.
+    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call returns the same matrix; the
+    matrix is symmetric; no eigenvalue is negative; ``diag``, if the kernel has it, returns the diagonal; and for
+    disjoint parts A and B of `X`, in any order, ``kernel(A, B)`` equals the corresponding block of ``kernel(X)``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 
 
 def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
-    """Raise unless `distance` behaves as a distance on `X`.
+    """Check that `distance` is a distance on `X`; raise AssertionError if a law fails.
 
     Laws: those of `check_kernel` about shape, repeated calls, symmetry and blocks; no value is negative; the distance
     of each object to itself is 0. The triangle inequality is not checked, because dynamic time warping violates it.
@@ -82,7 +82,7 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 
 
 def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float = 1e-4) -> None:
-    """Raise unless `estimator` behaves as an embedding: a transformer of objects to vectors.
+    """Check that `estimator` is an embedding, a transformer of objects to vectors; raise AssertionError if a law fails.
 
     Laws: ``fit`` returns the estimator and does not change its parameters; ``transform(X)`` is a matrix of n rows of
     finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector in a part
@@ -111,7 +111,7 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
 
 
 def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
-    """Raise unless `encoder` behaves as an encoder: a transformer of objects to packed bits.
+    """Check that `encoder` is a transformer of objects to packed bits; raise AssertionError if a law fails.
 
     Laws: those of `check_embedding`, bit for bit; ``transform(X)`` is a C-contiguous uint8 array of shape
     (n, n_bits // 8), in agreement with ``encoder.n_bits`` if the encoder has it.
@@ -173,7 +173,7 @@ def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.
 
 
 def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
-    """Return a fitted clone with a fixed seed, or raise if ``fit`` breaks the contract of scikit-learn."""
+    """Return a fitted clone with a fixed seed; raise if ``fit`` does not return the clone or changes its parameters."""
     from sklearn.base import clone
 
     copy = clone(estimator)
@@ -188,7 +188,7 @@ def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def _require(holds: Any, sentence: str) -> None:
-    """Raise `AssertionError` with this sentence unless the law holds."""
+    """Raise `AssertionError` with the message `sentence` if `holds` is false."""
     if not holds:
         raise AssertionError(sentence)
 
@@ -201,7 +201,7 @@ def _n_at_least_two(X: Any) -> int:
 
 
 def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return two pairs of disjoint index arrays; the second pair is out of order.
+    """Return two pairs of disjoint arrays of positions below `n`; one array of the second pair is descending.
 
     The arrays of a pair are disjoint because the similarity of an object to itself may be set by definition, as for an
     empty string under a normalised kernel.
@@ -210,7 +210,7 @@ def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.
 
 
 def _real_array(values: Any, shape: tuple[int | None, ...], name: str) -> npt.NDArray:
-    """Return `values`; raise unless they are a finite real array of this shape, where None is any length."""
+    """Return `values`; raise if they are not an array of finite real numbers of this `shape` (None: any length)."""
     kind = f"{type(values).__name__} of dtype {getattr(values, 'dtype', None)}"
     real = isinstance(values, np.ndarray) and values.dtype.kind in "buif"
     _require(real, f"array: {name} is {kind}, expected a numpy array of real numbers")

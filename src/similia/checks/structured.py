@@ -50,10 +50,10 @@ def check_structured_estimator(
     containers: Sequence[str] | None = None,
     tolerance: float = 1e-6,
 ) -> None:
-    """Raise unless `estimator` keeps scikit-learn's contract on objects that are not vectors.
+    """Check that `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
     scikit-learn's own ``check_estimator`` does this for vectors. Here, objects are strings, graphs, series, sets, or
-    whatever `X` holds. Each error message begins with the name of the law that fails:
+    whatever `X` holds. A failure raises AssertionError, and its message begins with the name of the law:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
@@ -65,7 +65,7 @@ def check_structured_estimator(
       your own use ``pickle``;
     - *containers*: the same objects in other collections give the same results;
     - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the parameters
-      of its most nested part, such as a kernel;
+      of the estimator's most nested part, such as a kernel;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; output can be a pandas or polars
       frame, unless it is sparse; the estimator can transform one column of a data frame in a `ColumnTransformer`.
 
@@ -283,7 +283,7 @@ def check_searches(case: Case) -> None:
 
 
 def deepest_parameters(model: Any) -> dict[str, list[Any]]:
-    """Return a grid of the most nested parameters (a kernel's, say), each with its present value alone."""
+    """Return a grid of the most nested parameters (a kernel's, say), each with its present value as the only choice."""
     plain = {
         key: value
         for key, value in model.get_params().items()
@@ -427,7 +427,7 @@ class Case:
         return found
 
     def check_equal(self, law: str, found: Arrays, what: str, rows: Any = slice(None)) -> None:
-        """Raise if the outputs `found` differ from these `rows` of the expected ones; the message calls them `what`."""
+        """Raise if the outputs `found` differ from `rows` of the expected outputs; the message calls `found` `what`."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
             same = got.shape == wanted.shape
@@ -468,7 +468,7 @@ def within(law: str) -> Iterator[None]:
 def _case_of(
     estimator: Any, X: Any, y: Any, methods: Sequence[str] | None, kinds: Sequence[str] | None, tolerance: float
 ) -> Case:
-    """Return a case with defaults filled in, or raise ValueError if it cannot be checked."""
+    """Return a `Case` with defaults filled in; raise ValueError if the arguments do not suffice for the checks."""
     kinds = CONTAINERS if kinds is None else tuple(kinds)
     if unknown := set(kinds) - set(CONTAINERS):
         raise ValueError(f"containers names {sorted(unknown)}, expected some of {', '.join(CONTAINERS)}")

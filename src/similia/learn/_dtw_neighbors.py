@@ -38,10 +38,10 @@ Index = npt.NDArray[np.int64]
 
 
 def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False) -> tuple[Floats, Index]:
-    """Return for each series of `X` the distances and positions of the k nearest in `Y`, two arrays (len(X), k).
+    """Return the distances and positions of the `k` series of `Y` nearest to each series of `X`, both (len(X), k).
 
-    Each row is in ascending order of (distance, position). With `without_self`, `X` is `Y`, and series i is not a
-    neighbour of series i.
+    Each row is in ascending order of (distance, position). With `without_self`, `X` must be `Y`, and no series is
+    its own neighbour.
     """
     A, B = as_series_pair(X, Y)
     with np.errstate(over="ignore"):  # infinite distances raise below
@@ -76,7 +76,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
     """Return the smallest and largest value of each series and channel, in groups of `LANES` series.
 
-    The flat result has shape (n_groups, 2, n_channels, LANES). `columns` lists the series, one group after another.
+    The result is flattened from (n_groups, 2, n_channels, LANES). `columns` holds the series, group by group.
     """
     ends = np.stack([np.minimum.reduceat(values, offsets[:-1]), np.maximum.reduceat(values, offsets[:-1])])
     n_groups = -(-len(columns) // LANES)
@@ -85,7 +85,7 @@ def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
 
 
 def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
-    """Return work arrays: envelope (low, high), a group of series, a row of the DTW table, band widths, results."""
+    """Return the work arrays `lows` to `found` of `_search`, for series of at most `longest` points in `p` channels."""
     sizes = (p * longest, p * longest, LANES * p * longest, LANES * (longest + 1), LANES, LANES)
     return tuple(np.zeros(size, dtype) for size in sizes)
 
@@ -94,10 +94,10 @@ def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
 def _search(  # type: ignore[no-untyped-def]
     how, values, at, m, y, bounds, order, without, best, which, lows, highs, group, room, widths, found
 ):
-    """Fill `best` and `which` with distances and positions of the series nearest to the query at ``values[at]``.
+    """Fill `best` and `which` with the distances and positions of the training series nearest to the query.
 
-    `bounds` holds lower bounds on the distances, and `order` sorts the training series by them. The training series
-    at position `without` is skipped.
+    The query is the `m` points from ``values[at]`` on. `bounds` holds a lower bound on each distance, and `order` sorts
+    `bounds`. The training series at position `without` is skipped.
     """
     p, rooted, root, steps, share = how
     flat, places, packed, _, lengths, columns = y
@@ -130,7 +130,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 @njit()
 def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Insert (value, j) into the ascending lists `best` and `which` if it belongs there; smaller j wins ties."""
+    """Insert (value, j) into the pairs (`best`, `which`), sorted by value, then j, if it precedes the last pair."""
     at = len(best)
     while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
         at -= 1
@@ -144,7 +144,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Fill `bounds` with lower bounds on the distances from the query at ``values[at]`` to all series of all groups."""
+    """Fill `bounds`, in the order of groups, with lower bounds on the distances of the query to all training series."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -166,7 +166,7 @@ def _bound_all(  # type: ignore[no-untyped-def]
 
 @njit()
 def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
-    """Fill `lows` and `highs` with the extremes of the query at values[at] within `reach` steps of each time j < n."""
+    """Fill `lows` and `highs`, for each time below `n`, with the extremes of the query within `reach` steps of it."""
     for c in range(p):
         low = high = -1  # positions of the smallest and largest value in the window
         for j in range(n):
@@ -186,9 +186,9 @@ def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyp
 
 @njit()
 def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, for the series in each lane, with the summed distances of its points from `lows` and `highs`.
+    """Set ``found[k]`` to the total distance by which the series in lane k leaves the range from `lows` to `highs`.
 
-    A point between the low and the high of its time has distance 0.
+    Points inside the range count 0. The distances are squared unless `rooted`.
     """
     zero = lane.splat(packed[:0].sum())
     total = zero
@@ -213,9 +213,9 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, for the series in each lane, with the summed distances of the query's points from its range.
+    """Set ``found[k]`` to the total distance by which the query leaves the range of values of the series in lane k.
 
-    The ranges of the series in the lanes begin at ``ends[start]``. A point within the range has distance 0.
+    The ranges begin at ``ends[start]``. Points inside count 0. The distances are squared unless `rooted`.
     """
     zero = lane.splat(found[:0].sum())
     total = zero
@@ -235,10 +235,10 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 @njit()
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
-    """Compute the DTW distances of a query and LANES series; return False once all must exceed `limit`, else True.
+    """Compute the DTW distances from a query to `LANES` series, and return True.
 
-    `room` receives the last row of the DTW table. `similia.distances.dtw._warp` has the same loop without `limit`: one
-    loop for both would take 1.1 to 1.5 times as long.
+    Stop and return False once all of them must exceed `limit`. `room` receives the last row of the DTW table.
+    `similia.distances.dtw._warp` has the same loop without `limit`; one loop for both takes 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

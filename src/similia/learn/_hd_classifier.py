@@ -32,17 +32,17 @@ _SAFE_NORMS = (1e-15, 1e15)  # norms of samples that float32 can hold
 
 
 def by_bit(prototypes: Array) -> Array:
-    """Return a copy in which column 8 b + k is moved to column k n_bytes + b: ordered by bit k, then by byte b."""
+    """Return a copy with the columns reordered: those of the first bit of all bytes, then of the second, and so on."""
     return prototypes.reshape(len(prototypes), -1, 8).transpose(0, 2, 1).copy().reshape(prototypes.shape)
 
 
 def by_byte(prototypes: Array) -> Array:
-    """Return a copy with the columns in their original order: the inverse of `by_bit`."""
+    """Undo `by_bit`: return a copy with the columns ordered by byte, then by bit."""
     return prototypes.reshape(len(prototypes), 8, -1).transpose(0, 2, 1).copy().reshape(prototypes.shape)
 
 
 def _row(X: Array, i: int, scratch: Array) -> Array:
-    """Return sample `i` as numbers: its row of `X`, or its packed bits as signs, in `scratch` in the order `by_bit`."""
+    """Return row `i` of `X`; packed bits are returned as signs, written to `scratch` in the order of `by_bit`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -111,7 +111,7 @@ def _first_best(cosines: Array) -> int:
 
 @njit()
 def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether float32 products with `apart` (see `_set_apart`) prove that `right` is the class to predict."""
+    """Return whether float32 products with `apart` (see `_set_apart`) prove that `right` is predicted for `row`."""
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2

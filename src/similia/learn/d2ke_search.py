@@ -124,7 +124,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline; the n x R distances are held in memory."""
+        """Choose the parameters and fit the pipeline; the distances to the random objects are held in memory."""
         if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
             found = clone(self.regression).fit(X, as_numbers(y))
             for learnt in ("cv_results_", "best_params_", "pipeline_"):
@@ -277,7 +277,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return name, clone(d2ke)
 
     def _grid(self, name: str) -> Grid:
-        """Return `param_grid` with lists of values; raise for unknown parameters, and those of `name` except gamma."""
+        """Return `param_grid` as lists; raise for an unknown parameter, or one of the step `name` other than gamma."""
         grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
         known = self.pipeline.get_params()
         for key in grid:
@@ -313,7 +313,10 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
-    """Return the (n, n) distances if they fit and `n_folds` draws of representatives need as many; else None."""
+    """Return the distances between all objects, or None if `n_folds` draws of representatives need fewer distances.
+
+    None also if they exceed ``max_memory``, if `X` is a Dask collection, or if no representatives are drawn.
+    """
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
         return None
@@ -323,15 +326,15 @@ def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
 
 
 def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
-    """Return the distances of the objects in one part of a Dask collection to the random objects of `d2ke`."""
+    """Return the distances of the objects `X`, one part of a Dask collection, to the random objects of `d2ke`."""
     return d2ke.distances(X)
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Draw random objects from the training objects of the fold `split`; return the fold as a `Part`.
+    """Return (distances, gamma, [`split`]) for random objects drawn from the training objects of the fold `split`.
 
-    The `Part` holds the distances of all objects to the random objects, and gamma for this draw. `among` holds the
-    distances between all objects, if they were computed.
+    The distances are those of all objects to the random objects, and gamma is fitted to this draw. `among` holds the
+    distances between all objects, or is None if they were not computed.
     """
     fold = clone(d2ke)
     if among is not None:
@@ -384,7 +387,7 @@ def _check_folds(n_folds: int, y: npt.NDArray) -> None:
 
 
 def _not_held_out(d2ke: D2KE, n: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the training objects, 0 to n - 1, without those that the fitted `d2ke` holds out."""
+    """Return the positions, below `n`, of the training objects that the fitted `d2ke` does not hold out."""
     kept = np.arange(n)
     if isinstance(d2ke.sampler_, Representatives) and d2ke.sampler_.hold_out:
         kept = np.setdiff1d(kept, d2ke.representative_indices_)

@@ -35,7 +35,7 @@ Task = tuple[Rows, list[Rows]]  # training rows; lists of validation rows, each 
 
 
 class NestedScores(NamedTuple):
-    """Result of nested cross-validation: for each of k outer folds, its accuracy and the choice made without it."""
+    """Results of nested cross-validation: accuracy and chosen values per outer fold, and predicted label per row."""
 
     accuracies: Floats  # (k,): on the rows of the fold
     parameters: list[Any]  # length k: the kernel parameter chosen on the other folds
@@ -44,9 +44,9 @@ class NestedScores(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """One-vs-one support-vector machines: row p of `weights` and `intercepts` is the p-th pair of classes.
+    """One-vs-one support-vector machines: entry p of `weights` and of `intercepts` belongs to the p-th pair of classes.
 
-    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the first class of a pair.
+    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...; a positive decision favours the first class of its pair.
     """
 
     support: Rows  # rows of the training block
@@ -74,7 +74,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return what `decision_function` returns for m objects; `K` (m, n_support) holds their kernel values."""
+        """Return the confidences of m objects; `K`, (m, n_support), holds their kernel values with support vectors."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
@@ -132,7 +132,7 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
 
 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
-    """Return the confidence in each class, (m, n_classes), from kernel values `K` of m objects and the support vectors.
+    """Return the confidence in each class, (m, n_classes); `K` holds kernel values of m objects with support vectors.
 
     The confidence is the number of pairs of classes in which the class wins, plus a term in (-1/3, 1/3) that grows with
     the sum of the margins of the class.
@@ -285,7 +285,7 @@ def best_of(means: Floats) -> tuple[int, int]:
 def _scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: list[float], codes: Rows, tasks: list[Task], class_weight: Any
 ) -> Floats:
-    """Return accuracies, shape (n_parameters, n_Cs, n_tasks, number of lists of validation rows in a task)."""
+    """Return accuracies (n_parameters, n_Cs, n_tasks, n_lists); a task is (training rows, lists of validation rows)."""
     for train, _ in tasks:
         if len(train) == 0 or (codes[train] == codes[train[0]]).all():
             raise ValueError(
@@ -318,7 +318,7 @@ def _scores(
 
 
 def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
-    """Return the labels as class numbers 0, 1, ..., the sorted classes, and class weights keyed by class number."""
+    """Return (class number of each label, sorted classes, `class_weight` with class numbers in place of labels)."""
     classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
     if not isinstance(class_weight, dict):
         return codes, classes, class_weight

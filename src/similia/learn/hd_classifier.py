@@ -51,7 +51,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     ----------
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first epoch: zero (Algorithm 1 in the supplement of the NysHD paper), or the sum of the
-        samples of each class (its main text).
+        samples of each class (main text of that paper).
     max_iter : int, default=20
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
         none either. With ``init="bundle"``, 0 means no epoch: the prototypes are the sums.
@@ -93,9 +93,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     References
     ----------
     Zhao, Thomas, Brin, Yu & Rosing, "Bridging the gap between hyperdimensional computing and kernel methods via the
-    Nyström method" (NysHD), supplement, Algorithm 1; the last line of its pseudo-code has a misplaced parenthesis: the
-    update of the predicted class is learning_rate (1 - q_p) x, as here. Hernández-Cano et al., "OnlineHD: Robust,
-    efficient, and single-pass online learning using hyperdimensional system", DATE 2021.
+    Nyström method" (NysHD), supplement, Algorithm 1; the last line of its pseudo-code has a misplaced parenthesis. As
+    here, it should subtract learning_rate (1 - q) x from the prototype of the predicted class, where q is the cosine
+    between this prototype and the sample x. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass online
+    learning using hyperdimensional system", DATE 2021.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Learn prototypes from hypervectors and the labels `y` of at least two classes.
+        """Learn prototypes from the hypervectors `X`, whose labels `y` are of at least two classes.
 
         `X` is packed bits, uint8 of shape (n, n_bits // 8), or (n, d) of any other integer or float dtype.
         """
@@ -152,7 +153,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self._learnt(classes, trainer.prototypes(), n_updates)
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
-        """Fit a Dask collection: bundle packed bits part by part if there is no epoch; else fit to a copy in a file."""
+        """Fit to a Dask collection: part by part if packed bits are only summed, otherwise to a copy in a file."""
         if self.init == "zeros" or self.max_iter > 0 or X.example().dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y)
@@ -275,7 +276,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> npt.NDArray[np.float64]:
-    """Return for each class the sum of its samples as ±1 vectors; `codes` is one part of a Dask collection."""
+    """Return the sum of the samples of each class, with bits as ±1; `codes` is one part of a Dask collection."""
     codes = _as_hypervectors(codes)
     trainer = _Trainer(codes, targets, np.zeros((n_classes, _dimension(codes))))
     trainer.bundle()
@@ -335,13 +336,13 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
 
 
 def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
-    """Return the e for which division by 2**e brings very small numbers to about 1; 0 if they are not very small."""
+    """Return e with 2**e about the largest absolute value in both arrays, or 0 if that value is not very small."""
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 
 
 def _small_rows_up(X: npt.NDArray) -> npt.NDArray:
-    """Return the rows, each very small row multiplied by a power of two, which does not change its cosines."""
+    """Return `X` with very small rows multiplied by powers of two, which does not change their cosines."""
     if X.dtype.kind != "f" or (most := _largest(X)).min() >= _SMALL:
         return X
     return np.ldexp(X, -np.where((most > 0) & (most < _SMALL), np.frexp(most)[1], 0)[:, None])
@@ -376,7 +377,7 @@ def _as_hypervectors(X: Any) -> npt.NDArray:
 
 
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
-    """Return the sorted classes of the labels `y` and the position of each label among them; raise if invalid."""
+    """Return the sorted classes and each label's position in them; raise if `y` is invalid or holds one class."""
     labels = checked_labels(y, n, two=True)
     check_classification_targets(labels)
     classes, targets = np.unique(labels, return_inverse=True)

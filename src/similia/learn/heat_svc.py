@@ -156,7 +156,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Tune contrast and C if requested, and fit to rows of shape (n_rows, n_features) and their labels."""
+        """Tune contrast and C if requested, then fit to rows `X`, shape (n_rows, n_features), with labels `y`."""
         refuse_lazy(
             X, "the angles of all pairs of rows are needed; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
         )
@@ -265,7 +265,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _with_slope(slope: float, n: int) -> _Candidate:
-    """Return contrast `slope` with its time or, above n / 4, the time 1 / (2 `slope`) with its contrast."""
+    """Return the candidate with contrast `slope` or, if `slope` is above n / 4, the one with time 1 / (2 slope)."""
     if slope <= n / 4:
         return _Candidate(slope, heat_series.time_of(slope, n))
     t = 1 / (2 * slope)
@@ -273,7 +273,7 @@ def _with_slope(slope: float, n: int) -> _Candidate:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return a function from a candidate to its Gram matrix; `V` holds the versines, and all calls fill one array."""
+    """Return a function from a candidate to its Gram matrix, an array that each call overwrites; `V` are versines."""
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:
@@ -310,7 +310,7 @@ def _numbers(value: Any, name: str, words: str) -> list[float]:
 
 
 def _check_folds(n_folds: int, labels: npt.NDArray) -> None:
-    """Raise if no class has as many rows as there are folds."""
+    """Raise if every class has fewer rows than `n_folds`."""
     counts = np.unique(labels, return_counts=True)[1]
     if n_folds > counts.max():
         raise ValueError(

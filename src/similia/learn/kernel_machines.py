@@ -69,7 +69,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Return ``function(K)`` for K = k(X, kept), in blocks of rows; `function` creates `width` numbers per row."""
+        """Apply `function`, which holds `width` numbers per row, to blocks of the kernel values of `X` with `kept`."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []

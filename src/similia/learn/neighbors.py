@@ -71,7 +71,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         self.weights = weights
 
     def _fit_objects(self, X: Any) -> None:
-        """Check the parameters; store the distance, and the training objects in the layout that it uses."""
+        """Check the parameters; store the distance, and the training objects in the layout that the distance uses."""
         refuse_lazy(X, "neighbours are searched among objects in memory; take SimilaritySearch or D2KE")
         refuse_class(self.distance, "distance")
         if not callable(self.distance):
@@ -103,7 +103,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         X : sequence of m objects, optional
             By default the training objects, each of which is then excluded from its own neighbours.
         n_neighbors : int, optional
-            By default the parameter of the estimator. Raises if there are fewer training objects.
+            By default the parameter of the estimator, or all training objects if fewer. A larger number raises.
         return_distance : bool, default=True
             If False, return only the indices.
         """
@@ -143,10 +143,10 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return np.concatenate(distances), np.concatenate(indices)
 
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
-        """Return the distances to all training objects, shape (m, n), as a new array.
+        """Return the distances of the objects `X` to all training objects, shape (m, n), as a new array.
 
-        Objects are numbered from `start`. If a kernel with explicit features is 0 between an object and all training
-        objects, the number of the object is appended to `alone`.
+        The objects `X` are numbered from `start`. If a kernel with explicit features is 0 between one of them and
+        all training objects, its number is appended to `alone`.
         """
         names = "X[{}] and training object {}"
         if self._squared_norms is None:

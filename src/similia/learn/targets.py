@@ -87,7 +87,7 @@ def check_two_classes(classes: npt.NDArray, name: str) -> None:
 
 
 def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
-    """Return numbers to predict as float64, (n,) or (n, n_outputs), or raise; `who` names the regressor in messages."""
+    """Return `y` as finite float64, (n,) or (n, n_outputs); raise, naming the regressor `who`, if that fails."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     unmasked(y, "y")
@@ -105,7 +105,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return "regression" if a scikit-learn scorer accepts fractions, "classification" if only classes, else None."""
+    """Return "regression" if a scorer takes fractional targets, "classification" if only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 

@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield the faiss module, set to use `n` threads; in a forked child, where these do not exist, only one."""
+    """Yield the faiss module, set to use `n` threads, but one in a forked child, which lacks its parent's threads."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -102,11 +102,12 @@ def add(index: Any, codes: Codes) -> None:
 def search(
     index: Any, queries: Codes, k: int, ids: Ids, dead: npt.NDArray[np.bool_], n_probes: int
 ) -> tuple[Distances, Ids, Ids]:
-    """Return distances and ids (q, k) of the nearest rows, by distance, then id, and the number found per query (q,).
+    """Return distances and ids of the rows nearest to each query, both (q, k), and how many were found, (q,).
 
-    Rows marked in `dead` are skipped. Of the rows at the k-th distance, those with the smallest ids are returned: if
-    the first search may have missed some of these rows, a second search within the k-th distance finds them. HNSW
-    graphs support no such second search. Entries beyond the number found are fillers.
+    Results are ordered by distance, then id. Rows marked in `dead` are skipped. Of the rows at the k-th distance, those
+    with the smallest ids are returned: if the first search may have missed some of these rows, a second search within
+    the k-th distance finds them. HNSW graphs support no such second search. Entries beyond the number found are
+    fillers.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)

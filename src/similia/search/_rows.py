@@ -89,7 +89,7 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy to change while this object stays as it is; never change both, because they share arrays."""
+        """Return a copy that may be changed if this object never changes again, because the two share arrays."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin
@@ -143,7 +143,7 @@ class Rows:
         return rows
 
     def _learn(self) -> None:
-        """Update the lookup for new rows: add them to the dict or, if they are many, sort all ids again."""
+        """Make new rows known to `find`: add their ids to `_recent` or, if these become many, sort all ids again."""
         if self.n_rows - self._known + len(self._recent) > max(_SMALL, len(self._sorted[0]) // 8):
             ids, numbers = self.ids(), np.flatnonzero(~self.dead)
             alive = ids[numbers]

@@ -155,7 +155,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index; if it is not fitted, ``"ivf"`` learns its centres from them at the next search.
+        """Add codes to the index; if the index is not fitted, ``"ivf"`` learns its centres at the next search.
 
         Parameters
         ----------
@@ -374,8 +374,8 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds something else or the codes of a `SimilaritySearch`, another process is writing to
-            it, or it changed after this index was loaded from it.
+            If the folder holds anything other than an index, or the index of a `SimilaritySearch`; if another process
+            is writing to it; or if it changed after this index was loaded from it.
         """
         folder = as_path(path, "folder")
         with lock_of(self).writing():

@@ -25,7 +25,7 @@ class Metric(Comparison):
         return diagonal(self.function, X) if self.is_kernel else None
 
     def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
-        """Return the distances between the objects of `X` and `Y`, shape (n, m); `norms` are those of `Y`, if known."""
+        """Return the distances between the objects of `X` and `Y`, shape (n, m); `norms` is ``norms(Y)``, if known."""
         values = self.between(X, Y)
         if not self.is_kernel:
             return values
@@ -57,18 +57,18 @@ class Metric(Comparison):
 
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
-    """Return the distance in a kernel's feature space from `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
+    """Return distances in a kernel's feature space, given `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
     return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
-    """Return the kernel or distance of an encoder's first step and whether it is a kernel, or (None, False)."""
+    """Return (kernel or distance of an encoder's first step, whether it is a kernel); without one, (None, False)."""
     found = comparison_of(steps_of(encoder)[0], fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 
 
 def metric_of(encoder: Any, name: str = "rerank") -> Metric:
-    """Return the kernel or distance of an encoder's first step, or raise; `name` is the parameter that requires it."""
+    """Return the kernel or distance of an encoder's first step; if it has none, raise an error that names `name`."""
     function, is_kernel = function_of(encoder)
     if function is not None:
         return Metric(function, is_kernel)
@@ -82,7 +82,7 @@ def metric_of(encoder: Any, name: str = "rerank") -> Metric:
 
 
 def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
-    """Return `metric` as a `Metric`; "kernel" stands for the kernel or distance of the encoder."""
+    """Return `metric` as a `Metric`; "kernel" stands for the kernel or distance of the encoder's first step."""
     if isinstance(metric, str) and metric == "kernel":
         return metric_of(encoder, name)
     if isinstance(metric, Distance):

@@ -87,8 +87,8 @@ class SearchFolder:
         Raises
         ------
         ValueError
-            If the folder holds anything else than the remains of a killed `create`, or the search holds something that
-            a model file may not contain.
+            If the folder holds anything other than the remains of a killed `create`, or the search holds something that
+            a model file cannot contain.
         """
         check_is_fitted(search, "encoder_")
         folder = as_path(folder, "folder")
@@ -196,7 +196,7 @@ class SearchFolder:
         return search, names
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
-        """Return the files of additions before number `commit` (default: the next); if not `committed`, all others."""
+        """Return the object files numbered below `commit` (default: the next one); if not `committed`, the others."""
         files = sorted((self.folder / _OBJECTS).glob("*.similia"))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
@@ -222,7 +222,7 @@ def is_search(folder: Path) -> bool:
 
 
 def _left_by_create(folder: Path) -> bool:
-    """Return whether a folder holds only the remains of a killed `SearchFolder.create`."""
+    """Return whether a folder is empty or holds only the remains of a killed `SearchFolder.create`."""
     names = {path.name for path in folder.iterdir()}
     return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names)
 
@@ -236,7 +236,7 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
 
 
 def _last_rows(stored: Ids, wanted: Ids) -> Ids:
-    """Return the last position of each id of `wanted` in `stored`; raise if one is missing."""
+    """Return the last position in `stored` of each id of `wanted`; raise if an id is missing."""
     order = np.argsort(stored, kind="stable")
     place = np.searchsorted(stored, wanted, side="right", sorter=order) - 1
     rows = order[place]
@@ -258,7 +258,7 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
 
 
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
-    """Write a search to a folder next to `folder`, then swap the two; if writing fails, the old search stays."""
+    """Replace the search in `folder`, after writing the new one next to it; if writing fails, the old search stays."""
     existing = SearchFolder.open(folder)
     named = any(_read_part(path)["names"] is not None for path in existing._files(committed=True))
     recorded = bool(existing.store.progress or existing.store.meta)

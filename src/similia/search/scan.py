@@ -68,7 +68,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
 
 
 def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids]:
-    """Merge several pairs (distances, ids) for the same queries; return the `k` best by distance, then id."""
+    """Merge pairs (distances, ids) for the same queries; return the `k` best of each query by distance, then id."""
     distances = np.concatenate([pair[0] for pair in found], axis=1)
     ids = np.concatenate([pair[1] for pair in found], axis=1)
     order = np.lexsort((ids, distances))[:, :k]
@@ -114,7 +114,7 @@ def _hits(
 
 
 def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.NDArray[np.uint64], Part]]:
-    """Yield rows `start` to `stop` in pieces: codes as 64-bit words, copied only if necessary, and their `Part`."""
+    """Yield (codes as 64-bit words, `Part`) for pieces of the rows `start` to `stop`; copy codes only if necessary."""
     first = 0
     for part in parts:
         begin, end = max(0, start - first), min(len(part.ids), stop - first)

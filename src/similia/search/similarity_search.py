@@ -59,7 +59,7 @@ class _Known:
     norms: Floats | None = None  # k(y, y) of all objects
 
     def norms_at(self, objects: Any, rows: Index) -> Floats:
-        """Return k(y, y) of each object y at the positions `rows`, in the shape of `rows`."""
+        """Return k(y, y), for the kernel k, of the objects y at the positions `rows`, in the shape of `rows`."""
         if self.norms is not None:
             return self.norms[rows]
         unique, place = np.unique(rows, return_inverse=True)
@@ -95,7 +95,7 @@ class SimilaritySearch(BaseEstimator):
     n_candidates : int, default=100
         Number of nearest codes to rerank, if `rerank` is set.
     index : HammingIndex or None, default=None
-        How to search codes: an index with the `n_bits` of the codes, which is cloned. None means exact search.
+        How to search codes: an index with as many bits as the codes; a clone of it is used. None means exact search.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         Recall
-            A named tuple of the recall, its standard error, and two times.
+            A named tuple of the recall, its standard error, and the seconds per query of the search and of brute force.
         """
         check_is_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)
@@ -429,7 +429,7 @@ class SimilaritySearch(BaseEstimator):
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer` to blocks of queries to get (values, ids); return both, joined, or only ids unless `both`."""
+        """Apply `answer` to blocks of queries to get (values, ids), joined; return only the ids if `both` is false."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):
@@ -439,7 +439,7 @@ class SimilaritySearch(BaseEstimator):
         return (values, ids) if both else ids
 
     def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None) and ids of the `k` objects nearest to each query by `rerank`."""
+        """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
         metric, X = self._metric(), self._parsed(X)
         codes, vectors = self._encode(X)
         with lock_of(self).reading():
@@ -483,7 +483,7 @@ class SimilaritySearch(BaseEstimator):
         return feature_distances(values, own, known.norms_at(self.objects_, rows)), values
 
     def _rows(self, ids: Index) -> Index:
-        """Return the positions of ids in `ids_`."""
+        """Return the positions of `ids` in the attribute `ids_`."""
         if (self.ids_[1:] > self.ids_[:-1]).all():  # false only if ids were given in another order
             return np.searchsorted(self.ids_, ids)
         order = np.argsort(self.ids_, kind="stable")
