@@ -86,7 +86,7 @@ def positions(n: int, arcs: npt.NDArray[np.int64]) -> Floats:
 
 
 def _scaled(D: Floats) -> Floats:
-    """Return coordinates by classical scaling of the distances `D`; small shifts separate coinciding nodes."""
+    """Return (n, 2) coordinates by classical scaling of (n, n) distances `D`; small shifts separate equal points."""
     n = len(D)
     centre = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ D**2 @ centre)
@@ -108,7 +108,7 @@ def full(strength: float) -> str:
 
 
 def _drawn(view: View, strength: Floats, canvas: str, pixels: float) -> Any:
-    """Return RDKit's canvas with the molecule drawn on it; atoms and bonds are coloured by their strength."""
+    """Return an RDKit canvas of the class `canvas` with a molecule on it; colours show the `strength` of each atom."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = in_the_plane(view.names, bonds_of(view))

@@ -84,11 +84,11 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, the similarity or distance of `x` and `y` is explained; if `what` is an estimator (a
-        pipeline, or a search over pipelines), that of the kernel or distance inside it. Without `y`, the estimator's
-        decision for `x` is explained; its learner must be a linear model, a support-vector machine, `HDClassifier` or
-        nearest neighbours. For voting and calibrated models, one member is explained. If the targets were scaled for
-        training, the explanation is in their original units.
+        What to explain. With `y`, the similarity or distance of `x` and `y` is explained, as computed by `what` or, if
+        `what` is an estimator (a pipeline, or a search over pipelines), by the kernel or distance inside it. Without
+        `y`, the estimator's decision for `x` is explained; the learner in it must be a linear model, a support-vector
+        machine, `HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained. If the
+        targets were scaled for training, the explanation is in the original units of the targets.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -115,10 +115,10 @@ def explain(
     Notes
     -----
     The parts are exact for alignments, set distances and kernels with features; for linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE` or columns; and for nearest neighbours, whose parts are training objects. They
-    are also exact for nonlinear support-vector machines on vectors (RBF kernels), by integrated gradients from the
-    zero vector. Two amounts stay unexplained: the entropy of soft alignments and, for signs of random projections, the
-    error of a linear approximation of the signs.
+    `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are training objects. The
+    parts of nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels) are integrated gradients
+    from the zero vector, and exact, too. Two amounts stay unexplained: the entropy of soft alignments and, for signs of
+    random projections, the error of a linear approximation of the signs.
 
     References
     ----------
@@ -279,7 +279,7 @@ def _rows(X: Any) -> Any:
 
 
 def _collection(first: Any, x: Any) -> Any:
-    """Return a collection with the single object `x`, as the first step of a model takes it."""
+    """Return a collection that holds only the object `x`, in the form that `first`, a model's first step, takes."""
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     if callable(compared):
         return one_object(compared, x, "x")
@@ -309,7 +309,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Split sum_l alpha_l k(x, l) over landmarks l into parts: one for each feature or, without features, each l."""
+    """Split sum_l alpha_l k(x, l), x in `X`, into parts: one per feature or, without features, one per landmark l."""
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)

@@ -27,12 +27,12 @@ class Part:
     Attributes
     ----------
     name : str
-        Name of the part: a k-mer, a tree of labels, an edit, a step of a warping path or a column.
+        Name of the part, such as a k-mer, a tree of labels, an edit, a step of a warping path or a column.
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
         Places of the part in x and in y, ascending and counted from 0: letters of a string, nodes of a graph, time
-        points of a series or points of a set. Both are empty if the part has no place; `in_y`, too, if there is no y.
+        points of a series or points of a set. Both are empty if the part has no place; without y, `in_y` is empty.
 
     Examples
     --------
@@ -67,8 +67,8 @@ class Explanation:
     omitted : float
         Sum of the `n_omitted` parts that are known but not listed.
     unexplained : float
-        Amount that no part explains: only rounding errors if the explanation is exact. Amounts below 1e-12 of the value
-        are not shown.
+        Amount that no part explains: only rounding errors if the explanation is exact. Tables do not show amounts below
+        1e-12 of the value.
     n_omitted : int
         Number of known parts that are not listed.
     title : str
@@ -81,7 +81,7 @@ class Explanation:
 
     Notes
     -----
-    Notebooks display an explanation as `to_html`.
+    Notebooks display the output of `to_html`.
 
     Examples
     --------
@@ -123,9 +123,9 @@ class Explanation:
     def groups(self) -> list[Part]:
         """Return whole substructures of molecules, the largest contribution first; empty for other objects.
 
-        Each atom belongs to one functional group, aromatic ring system, or chain or ring of other carbons. A group
-        contributes the sum of `shares_x` (or `shares_y`) over its atoms, so the groups of a molecule add up to the sum
-        over all its atoms. Groups that add nothing are left out.
+        Each atom belongs to one group: a functional group, an aromatic ring system, or a chain or ring of other
+        carbons. A group contributes the sum of `shares_x` (or `shares_y`) over its atoms, so the groups of a molecule
+        add up to the sum over all atoms of the molecule. Groups that add nothing are left out.
         """
         found = []
         for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):
@@ -138,7 +138,7 @@ class Explanation:
         return sorted(found, key=lambda part: -abs(part.contribution))
 
     def to_text(self) -> str:
-        """Return the explanation as text: a table of parts, and strings with the numbers of the parts below them.
+        """Return the explanation as text: a table of parts, then strings with the number of a part below each letter.
 
         For molecules, a table of whole substructures comes first (`groups`). Lines have at most about 100 characters
         and no control characters.
@@ -161,13 +161,13 @@ class Explanation:
 
         Letters of strings and nodes of graphs are coloured by what they add; series are drawn aligned. RDKit draws
         molecules if it is installed. Bars show the parts; for molecules, bars of whole substructures come above them.
-        Blue makes objects similar or adds to a prediction, orange does the opposite; colour-blind readers can tell the
-        two apart.
+        In bars, letters and nodes, blue marks what makes objects similar or adds to a prediction, and orange the
+        opposite; colour-blind readers can tell the two apart.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw. By default, a new figure is made.
+            Where to draw the objects or, if they cannot be drawn, the bars. By default, a new figure shows both.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class Found:
     shares_x, shares_y : ndarray of float64 or None
         Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
-        (place in x, place in y, amount) of each match: what it adds or, in a sum over all alignments, its chance.
+        (place in x, place in y, amount) of each match: the amount it adds or, in a sum over alignments, its chance.
     """
 
     contributions: Floats
@@ -208,7 +208,7 @@ class Found:
     links: Sequence[Link] = ()
 
     def times(self, factor: float, prefix: str = "") -> Found:
-        """Return the parts multiplied by `factor`, with `prefix` before their names."""
+        """Return the parts multiplied by `factor`, with `prefix` before the name of each part."""
 
         def describe(k: int) -> Described:
             name, in_x, in_y = self.describe(k)
@@ -220,7 +220,7 @@ class Found:
 
 
 def joined(founds: Sequence[Found]) -> Found:
-    """Return the parts of the sum of several values: all parts of these values."""
+    """Return the parts of a sum of values: the parts of all summands together."""
     if len(founds) == 1:
         return founds[0]
     starts = np.cumsum([0] + [len(found.contributions) for found in founds]).tolist()
@@ -235,13 +235,13 @@ def joined(founds: Sequence[Found]) -> Found:
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:
-    """Return the sum of the arrays that are not None; None if there are no such arrays or the lengths differ."""
+    """Return the sum of the arrays that are not None; None if there are none or they differ in length."""
     known = [s for s in shares if s is not None]
     return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Convert (name, contribution, places in x, places in y) to parts; one place in x and one in y make a link."""
+    """Convert (name, contribution, places in x, in y) to parts; parts with one place in each are also links."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:

@@ -50,7 +50,7 @@ class Occurrences:
     groups : ndarray of uint64, shape (n,), optional
         Id of each occurrence's part if features, such as a path and its reverse, can share a part; None if not.
     kinds : list of str, optional
-        Kind of each occurrence, such as the label of its node; the name of a feature is followed by its kinds.
+        Kind of each occurrence, such as the label of its node; the name of a feature ends with its occurrences' kinds.
     """
 
     ids: Ids
@@ -86,7 +86,7 @@ class Occurrences:
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats:
-        """Return the sum at each place (letter or node) if occurrence o divides ``amounts[o]`` among its places."""
+        """Return the sum at each letter or node if occurrence o divides ``amounts[o]`` equally among its places."""
         lengths = np.diff(self.offsets)
         each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
         return totals(self.places, each, self.n_places)
@@ -188,7 +188,7 @@ def text_of(letters: npt.NDArray) -> str:
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return an occurrence of a k-mer, the letters at ``start + positions[gap]``, for each gap and each start."""
+    """Return one occurrence for each gap and start: the k-mer of the letters at ``start + positions[gap]``."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -301,7 +301,7 @@ class Block:
         return as_objects(self.kernel, X)
 
     def scale(self, X: Any) -> Floats:
-        """Return 1 over the product of all norms for each object, or 0 for an object without features."""
+        """Return, for each object, 1 / (product of its norms by the kernels `normed`), or 0 if it has no features."""
         factor = np.ones(len(X))
         for kernel in self.normed:
             if isinstance(kernel, FeatureKernel):
@@ -313,7 +313,7 @@ class Block:
 
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
-    """Return (block, function that finds its columns) for each kernel of a sum, or None if one has no features."""
+    """Return (block, function that finds the block's columns) for each kernel of a sum; None if any has no features."""
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -347,7 +347,7 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
 
 
 def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return the coefficient of each feature's count in a linear model on hashed features; norms are left out."""
+    """Return the coefficients of feature counts in a linear model on hashed features, before the division by norms."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
     own = np.ones(len(ids))
@@ -357,7 +357,7 @@ def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features:
 
 
 def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return, for each feature in `ids`, its weight times the sum of its counts in landmarks, weighted by `alpha`."""
+    """Return, for each feature in `ids`, its weight times the sum over landmarks of `alpha` times its count there."""
     counts, weights = counts_of(block.kernel, landmarks)
     amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
     return lookup(ids, *summed(counts.ids, amounts))

@@ -81,7 +81,7 @@ def _neighbours(graph: GraphBatch) -> list[list[int]]:
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return an occurrence for each edge, placed at its two nodes; `edge_ids` determines the order."""
+    """Return an occurrence for each edge, placed at its two nodes, in the order in which `edge_ids` lists edges."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
@@ -102,7 +102,7 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the colour of each node after r = 0, 1, ... rounds as a feature, placed at all nodes within r steps."""
+    """Return each node's colour after r = 0, 1, ... rounds as a feature, placed at the nodes within r steps of it."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
@@ -125,7 +125,7 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
 
 
 def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
-    """Return the ascending nodes within r steps of node `v`, for r = 0, ..., `rounds` - 1."""
+    """Return the numbers of all nodes within r steps of node `v`, ascending, for each r from 0 to `rounds` - 1."""
     reached = _distances(v, neighbours, rounds - 1)
     return [sorted(u for u, d in reached if d <= steps) for steps in range(rounds)]
 
@@ -154,7 +154,7 @@ def _grown(label: str, children: list[str], marks: list[int]) -> str:
 
 
 def _paths(kernel: ShortestPath, graph: GraphBatch, labels: list[str], directed: bool) -> Occurrences:
-    """Return pairs of connected nodes as features (two labels and the path length), placed at both nodes."""
+    """Return pairs of nodes joined by a path as features (two labels and the distance), placed at both nodes."""
     numbers = node_labels_of(graph) if kernel.with_labels else np.zeros(graph.n_nodes, dtype=np.uint64)
     if graph.n_nodes**2 > _MOST_PLACED:
         counts = kernel._counts(graph)
@@ -203,7 +203,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the subgraph induced by each set of `kernel.size` nodes; if sampled or too many, counts without places."""
+    """Return the subgraph on each set of `kernel.size` nodes; for sampled or too many sets, counts without places."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))
@@ -227,7 +227,7 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
 
 
 def graphlet_name(code: np.uint64, size: int) -> str:
-    """Return the usual name of a graphlet or, if it has none, its numbers of nodes and edges and its degrees."""
+    """Return the usual name of the graphlet that `code` encodes or, if it has none, its size, edges and degrees."""
     edges = [pair for bit, pair in enumerate(_pairs_of(size)) if int(code) >> bit & 1]
     degrees = sorted(sum(v in pair for pair in edges) for v in range(size))
     listed = " ".join(map(str, degrees[::-1]))
@@ -236,7 +236,7 @@ def graphlet_name(code: np.uint64, size: int) -> str:
 
 
 def _pairs_of(size: int) -> list[tuple[int, int]]:
-    """Return the pair of nodes that each bit of a graphlet's code stands for, the lowest bit first."""
+    """Return all pairs of `size` nodes; bit b of the number that encodes a graphlet is 1 if pair b is an edge."""
     return [(i, j) for j in range(1, size) for i in range(j)]
 
 

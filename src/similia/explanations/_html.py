@@ -38,7 +38,7 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table with a row for each part; if the parts explain the `whole` value, rows for `rest` follow."""
+    """Return a table with a row for each part; if the parts explain the `whole` value, what they leave over follows."""
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)
@@ -66,7 +66,7 @@ def _row(e: Explanation, name: str, value: float, *others: str) -> str:
 
 
 def _drawing(e: Explanation) -> str:
-    """Return drawings of strings, series or not too large graphs, and an empty text for other objects."""
+    """Return drawings of strings, of series, or of graphs that are not too large; for other objects, an empty text."""
     kinds = {view.kind for _, view, *_ in sides(e)}
     if kinds == {"strings"}:
         return "".join(_letters(name, view, strength) for name, view, _, strength in sides(e))
@@ -124,7 +124,7 @@ def _graph(name: str, view: View, shares: np.ndarray | None, strength: np.ndarra
 
 
 def _series(e: Explanation) -> str:
-    """Return one series, or two above each other with lines between matched time points."""
+    """Return a drawing of one series, or of two, one above the other, with lines between matched time points."""
     views = [view for _, view, *_ in sides(e)]
     width, height = 680, 110 * len(views)
     longest = max(view.n_places for view in views)

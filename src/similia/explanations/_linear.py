@@ -36,7 +36,7 @@ PREDICTED = "the predicted number"
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A decision for one object, as a linear function of the first step's output.
+    """A decision for one object, as a linear function of the output of a pipeline's first step.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Decision:
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
-    """Return the decision of a model for an object.
+    """Return the decision of a pipeline for an object.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def several_numbers(learner: Any, n: int) -> ValueError:
 
 
 def _linear(learner: Any, row: Any) -> Decision:
-    """Return the decision of a model with coefficients for one row of its input."""
+    """Return the decision for `row`, an input of a learner that has coefficients."""
     coef = np.atleast_2d(dense(learner.coef_))
     intercept = np.broadcast_to(dense(getattr(learner, "intercept_", 0.0)).ravel(), (len(coef),))
     if is_regressor(learner):
@@ -164,8 +164,9 @@ def one_vs_one(classes: Any) -> str:
 def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     r"""Return a linear approximation of a decision of `HDClassifier` on signs of random projections.
 
-    Cosines to the prototypes are linear in the signs. Each sign(p . z) is replaced by its best linear prediction for
-    Gaussian directions p (Bussgang): sqrt(2 / pi) p . z / (s ||z||), where s^2 is the mean square of the entries of p.
+    Cosines to the prototypes are linear in the signs. With z the input of the projection, each sign(p . z) is replaced
+    by its best linear prediction for Gaussian directions p (Bussgang): sqrt(2 / pi) p . z / (s ||z||), where s^2 is the
+    mean square of the entries of p.
     """
     learner, projection = steps[-1], steps[-2] if len(steps) > 1 else None
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
@@ -232,7 +233,7 @@ def _is_curved(learner: Any) -> bool:
 
 
 def _curved(learner: Any, row: Any) -> Decision:
-    """Return the decision for `row` of a support-vector machine whose kernel is not linear."""
+    """Return the decision that a support-vector machine with a nonlinear kernel makes for `row`."""
     z, support = dense(row).ravel(), dense(learner.support_vectors_)
     a, b = _machines(learner)
     predicted = learner.predict(row)[0]
@@ -249,7 +250,7 @@ def _curved(learner: Any, row: Any) -> Decision:
 
 
 def _machines(learner: Any) -> tuple[Floats, Floats]:
-    """Return (dual coefficients, intercepts) of one-vs-one machines; positive scores are for the first class of two."""
+    """Return (dual coefficients, intercepts) of one-vs-one machines; positive scores mean the first class of a pair."""
     D, b = dense(learner.dual_coef_), dense(learner.intercept_)
     if is_regressor(learner):
         return D, b

@@ -70,7 +70,7 @@ class NoParts(TypeError):
 
 
 def one_object(kernel: Any, x: Any, which: str) -> Any:
-    """Return a collection with the single object `x`, as the kernel takes it; errors call the object `which`."""
+    """Return a collection that holds only `x`, in the form that the kernel takes; `which` names `x` in errors."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
     items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
@@ -117,7 +117,7 @@ def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found
 
 
 def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of k(x, y) for the first objects, or raise `NoParts` if the kernel has none."""
+    """Return the parts of k(x, y), x and y the first of `X` and of `Y`; raise `NoParts` if the kernel has no parts."""
     X, Y = as_objects(kernel, X), as_objects(kernel, Y)
     if isinstance(kernel, FeatureKernel):
         return _counted(kernel, X, Y, naming)
@@ -177,7 +177,7 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
-    """Return one part for each random object, which gives a feature to x and one to y: their product."""
+    """Return one part for each random object: the feature it gives to x times the feature it gives to y."""
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))

@@ -30,7 +30,7 @@ _MOST_LINKS = 150
 
 
 def plot(e: Explanation, ax: Any = None) -> Any:
-    """Draw the objects and return their axes; if `ax` is None, a new figure also shows bars of the parts."""
+    """Draw the objects (if impossible, bars of the parts) and return the axes; by default, a new figure has both."""
     draw = _drawer(e)
     title = shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
     if ax is not None:
@@ -52,7 +52,7 @@ def plot(e: Explanation, ax: Any = None) -> Any:
 
 
 def _drawer(e: Explanation) -> Any:
-    """Return the function that draws objects of this kind, or None if there is nothing to draw."""
+    """Return the function that draws the objects of an explanation, or None if they cannot be drawn."""
     views = [view for _, view, *_ in sides(e)]
     if len({view.kind for view in views}) != 1 or max(view.n_places for view in views) == 0:
         return None
@@ -70,7 +70,7 @@ def _plain(text: str, most: int) -> str:
 
 
 def _bars(e: Explanation, ax: Any) -> None:
-    """Draw a bar for each substructure of molecules and each part, and grey bars for what `rest` returns."""
+    """Draw a bar for each substructure of molecules and each part, and grey bars for what the parts leave over."""
     groups = e.groups[:MOST_GROUPS]
     where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
     named = [(f"{part.name}{of}", part) for part, of in zip(groups, where, strict=True)]
@@ -174,7 +174,7 @@ def _graphs(e: Explanation, ax: Any) -> None:
 
 
 def _series(e: Explanation, ax: Any) -> None:
-    """Draw one series, or two above each other with lines between matched time points."""
+    """Draw one series, or two, one above the other, with lines between matched time points."""
     drawn = sides(e)
     values = [view.values for _, view, *_ in drawn]
     span = max(float(v.max() - v.min()) for v in values) or 1.0

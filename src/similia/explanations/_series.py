@@ -147,8 +147,8 @@ def _steps(
 def _path(costs: Sequence[Floats], row: Floats, column: Floats) -> list[tuple[int, int, int]]:
     """Return (i, j, move) of each step of the cheapest path, first to last; an index of -1 is the border.
 
-    `costs` has the costs of matches, deletions and insertions, each of shape (m, n); `row` and `column` have the total
-    costs of the cells on the borders.
+    `costs` has the costs of matches, deletions and insertions, each of shape (m, n); `row` (n + 1 values) and `column`
+    (m + 1 values) have the cost of the path to each cell of the borders.
     """
     moves = best_moves(*map(np.ascontiguousarray, costs), row, column)
     i, j = costs[0].shape
@@ -180,7 +180,7 @@ def _found(
 
 
 def matched(names: Names, i: int, j: int) -> str:
-    """Return the name of a match of time points `i` and `j`; x comes first, even if `names` begins with y."""
+    """Return the name of a match of point `i` of series ``names[0]`` and `j` of ``names[1]``; x always comes first."""
     at = {names[0]: i, names[1]: j}
     return f"x[{at['x']}] with y[{at['y']}]"
 
@@ -235,7 +235,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return each match's probability, shape (m, n), if an alignment weighs the product of e^logs over its matches."""
+    """Return the probability of each match, shape (m, n), if an alignment's weight is the product of its e^logs."""
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]

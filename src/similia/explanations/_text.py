@@ -33,7 +33,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return a table of parts as lines; if these explain the `whole` value, they get marks, and `rest` comes last."""
+    """Return a table of parts as lines; parts of the `whole` value are marked, and what they leave over comes last."""
     table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
         numbers = number(part.contribution), percent(part.contribution, e.value)
@@ -67,7 +67,7 @@ def rest(e: Explanation) -> list[tuple[str, float]]:
 
 
 def _strings(e: Explanation) -> list[str]:
-    """Return lines of strings, with the mark of the strongest listed part, or a space, below each letter."""
+    """Return lines of letters and, below each letter, the mark of the largest listed part there, or a space."""
     lines: list[str] = []
     for name, view, side in (("x", e._x, "in_x"), ("y", e._y, "in_y")):
         if view is None or view.kind != "strings" or not view.n_places:
