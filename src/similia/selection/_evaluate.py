@@ -61,7 +61,7 @@ class Evaluator:
     failed : dict
         Maps (group, learner) to the message of the error raised; learner -1 stands for the whole group.
     seconds : dict
-        Maps (group, learner, n) to the seconds of each fit: of the learner and its embedding, without shared work.
+        Maps (group, learner, n) to the seconds of each fit of learner and embedding, without the work that folds share.
     """
 
     X: Any
@@ -157,9 +157,9 @@ class Evaluator:
     ) -> None:
         """Fit one embedding and its learners to the training folds, and score them on the folds left out.
 
-        `steps` make the embedding, and `tails` has the steps of each learner. If `positions`, they take positions of
-        objects, not objects. Each fit has one thread here, and `at_once` fits run side by side; the final fit has all
-        threads. So 1 / at_once of the seconds of the embedding are recorded.
+        `steps` make the embedding, and `tails` has the steps of each learner. If `positions`, the first step takes
+        positions of objects, not objects. Each fit has one thread here, and `at_once` fits run side by side; the final
+        fit has all threads. So 1 / at_once of the seconds of the embedding are recorded.
         """
         with limited_to(1):
             fold = self.partitions[left[0]][:n]
@@ -286,7 +286,7 @@ class Cache:
         return self._names[id(group)]
 
     def _looked_up(self, step: Any, name: Hashable, n: int) -> Any:
-        """Return a step that takes positions and looks values up in the matrix with the key `name`."""
+        """Return a substitute for `step` that takes positions and looks values up in the matrix with the key `name`."""
         values = self._get(name, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
@@ -294,7 +294,7 @@ class Cache:
         return step.set_params(**{"distance" if hasattr(step, "distance") else "kernel": pairs})
 
     def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
-        """Return the matrix with the key `name` for `n` objects; a new matrix displaces the least recently used."""
+        """Return the matrix with the key `name` for `n` objects; if space is short, drop those used longest ago."""
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
             self._kept[name] = n, compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))

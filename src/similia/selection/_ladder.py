@@ -68,7 +68,7 @@ class Group:
     slow : bool
         Whether the time of a fit, not counting comparisons of objects, grows with the square of their number.
     partners : int or None
-        Maximum number of training objects with which the final fit compares each object; None for all.
+        Maximum number of training objects with which the final fit compares each object; None for no limit.
     family : str
         Kind of embedding, such as "landmarks". The cheapest group of each family is tried before all others.
     cost : int
@@ -143,7 +143,7 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return Nystroem vectors with RBF support vector machines and `HDClassifier` (for regression, ridge)."""
+        """Return Nystroem vectors with RBF support vector machines; also `HDClassifier` or, for regression, ridge."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
@@ -234,7 +234,7 @@ def _alone(learners: Mapping[str, Any]) -> Learners:
 
 
 def _ridges(Cs: tuple[float, ...]) -> Learners:
-    """Return ridge regressions with the penalties alpha = 1 / (2 C), given the C of support vector machines."""
+    """Return a ridge regression, of penalty alpha = 1 / (2 C), for each parameter C of a support vector machine."""
     return _alone({f"Ridge(alpha={1 / (2 * C):g})": Ridge(alpha=1 / (2 * C)) for C in Cs})
 
 
@@ -392,7 +392,7 @@ def _value(value: Any) -> str:
 
 
 def _sum(kernels: Sequence[Any]) -> str:
-    """Return the names of kernels; a sequence such as Spectrum 2, 3 and 4 becomes "Spectrum 2–4"."""
+    """Return one name for a sum of kernels; a sequence such as Spectrum 2, 3 and 4 becomes "Spectrum 2–4"."""
     names = [short_name(kernel) for kernel in kernels]
     heads, tails = {name.rpartition(" ")[0] for name in names}, [name.rpartition(" ")[2] for name in names]
     if len(names) > 1 and len(heads) == 1 and all(map(str.isdigit, tails)):

@@ -149,7 +149,7 @@ class Search:
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rounds; return (round, unit) for each unit left out. Unit i of round r has `left(r, i)` seconds."""
+        """Run all rounds, with `left(r, i)` seconds for unit i of round r; return each (round, unit) out of time."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -227,7 +227,7 @@ class Search:
         return self.evaluator.groups
 
     def nested(self, fold: int) -> float | None:
-        """Repeat the search without `fold`; return the score of its choice on `fold`, or None if time runs out."""
+        """Repeat the search without `fold`; return the score that its choice has on `fold`, or None if out of time."""
         view = View(fold)
         alive: dict[int, list[int]] = {}
         for g, i in self.main.tables[0]:
@@ -246,7 +246,7 @@ class Search:
         return self._score_without(view, fold)
 
     def quick(self, fold: int) -> float | None:
-        """Choose by the scores on the other folds; return the score of the choice on `fold`, or None if unknown."""
+        """Choose by the scores on the other folds; return the score that this choice has on `fold`, None if unknown."""
         view = View(fold, refits=False)
         view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
         return self._score_without(view, fold)
@@ -257,7 +257,7 @@ class Search:
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score on `fold`, which a view hides, of the choice by this view, or None if it is unknown."""
+        """Return the score on `fold` of what is chosen by a view that hides `fold`, or None if the score is unknown."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -362,7 +362,7 @@ class Search:
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Return whether a unit is likely to end within `left` seconds (the first always runs); if not, record why."""
+        """Return whether a unit likely ends within `left` seconds (True before the first score); if not, record why."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
         first, why = rung == self.steps[0], OUT_OF_TIME
@@ -420,7 +420,7 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return (candidate, r) as `best` does, but do not record which candidate was passed over as too slow."""
+        """Return (candidate, deciding round): the best with time for its final fit or, if there is none, the best."""
         best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
@@ -441,7 +441,7 @@ class Search:
         return max(sound, key=lambda c: table[c].mean())
 
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
-        """Return sentences that say why the candidate with the best score was not chosen, and how a vote scored."""
+        """Return notes, if they apply: why the candidate with the best score was not chosen, and how a vote scored."""
         best, r = choice[0], self.best(self.main)[1]
         table = self.main.tables[r]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())
@@ -489,7 +489,7 @@ def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> lis
 def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
     """Return the surviving learners as {group: learners}, the best group first.
 
-    `last` says that all objects of the search were used; otherwise candidates may be slightly further behind the best.
+    `last` says that all objects of the search were used; if not, a slightly larger gap to the best is tolerated.
     """
     slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
     ranked = [*tops]

@@ -100,8 +100,8 @@ class _Auto(BaseEstimator):
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
-            Group of each object, such as a patient. A group is never split between training and test parts; neither
-            are identical objects.
+            Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
+            objects.
         """
         clock = Budget(
             None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
@@ -235,7 +235,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Maximum number of pipelines that vote. With 1, a single pipeline is chosen, which is smaller and faster.
     nested : bool, default=True
         Whether to estimate how well the chosen pipeline scores on new objects. If you hold out a part yourself, False
-        leaves more time for the search.
+        saves the time of this estimate.
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
@@ -248,8 +248,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score on new objects: the mean over the outer folds, each scored by the choice made without it. NaN
-        without `nested`.
+        Estimated score on new objects: the mean over the outer folds, where the pipeline scored on a fold was chosen
+        without that fold. NaN if `nested` is False.
     best_score_interval_ : (float, float)
         95 % interval of `best_score_`. For accuracies it is Wilson's, with a reduced number of objects (n / 1.5, or
         n / 2.25 if `n_outer_folds_` is below the number of folds; copies count once), because folds share training
@@ -283,8 +283,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     ------
     ValueError
         In `fit`, if y has only one class, missing values or a length other than that of X; if fewer than two classes
-        have 3 objects; if there are fewer than ``2 * cv`` objects, or fewer different objects or groups than folds; if
-        no candidate can be fitted.
+        have 3 or more objects; if there are fewer than ``2 * cv`` objects, or fewer different objects or groups than
+        folds; if no candidate can be fitted.
     TypeError
         In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
         kernel nor a distance.
@@ -292,10 +292,10 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Notes
     -----
     *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
-    survivors on 1000, then on 3000 or all; fewer than 2000 objects are finally split into folds in several ways. A
-    candidate is dropped if it is behind the best by more than twice the standard error of their paired difference; of
-    the remaining embeddings, at most half survive. The mean score in the last round decides. The final fit uses all
-    objects.
+    survivors on 1000, then on 3000 (or all, if fewer); fewer than 2000 objects are finally split into folds in several
+    ways. A candidate is dropped if it is behind the best by more than twice the standard error of their paired
+    difference. At most half of the embeddings survive a round, or four if that is more. The mean score in the last
+    round decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
     a share of the budget, and the nested estimate gets what is left after the final fit. A candidate whose final fit is
@@ -303,8 +303,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates vote: the best of each embedding, unless it is behind by more than the noise; at least three, and
-    as many as there is time to fit. The vote is cross-validated like every candidate, and chosen if it scores higher.
+    several candidates vote: the best of each embedding, unless it is behind the best of all by more than the noise; at
+    least three, and as many as there is time to fit. The vote is cross-validated like every candidate, and chosen if it
+    scores higher.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
@@ -375,7 +376,8 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, as for `AutoClassifier`, or if a target is not a finite number (numbers given as text are accepted).
+        In `fit`, as for `AutoClassifier` except for what concerns classes; also if all targets are equal or one is not
+        a finite number (numbers given as text are accepted).
 
     Examples
     --------

@@ -59,7 +59,7 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    """Return the number of folds for classes with these counts; warn or raise if a class has too few objects."""
+    """Return `folds`, or fewer, with a warning, if a class has fewer objects; raise if not even two classes have 3."""
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
         raise ValueError(f"y has the one class {_shown(classes[0])}, expected at least two")
@@ -124,7 +124,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
 
 
 def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None = None) -> Index:
-    """Return the fold of each object in another random partition."""
+    """Return the fold of each object in a new random partition, drawn with `seed`."""
     order = ordered(y, task, folds, np.random.default_rng(seed), groups)
     fold = np.empty(len(y), dtype=np.int64)
     fold[order.objects] = order.fold
