@@ -240,7 +240,10 @@ def _twins(steps: Any) -> list[tuple[str, Any]]:
 
 
 def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[Any]:
-    """Yield ``whole(block)`` for each block of `step` objects; give each warning once, with positions in `X`."""
+    """Yield ``whole(block)`` for each block of at most `step` objects of `X`.
+
+    Each kind of warning is issued once. Object numbers in warnings and errors are positions in `X`, not in the block.
+    """
     said: set[tuple[Any, str]] = set()
     for start in range(0, n, step):
         with collected_warnings() as caught, part_from(start):

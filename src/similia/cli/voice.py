@@ -84,7 +84,10 @@ def _short_warnings() -> Iterator[None]:
 
 
 def console(**options: Any) -> Any:
-    """Return the console for messages: standard output, standard error if data is piped, or none with JSON."""
+    """Return the console for messages: it writes to standard error if data goes to standard output, else to the latter.
+
+    With --quiet or --json it prints nothing.
+    """
     from rich.console import Console
 
     how = voice()

@@ -411,7 +411,7 @@ class GeneralizedNystroemPCA(Transformer):
         return self._least(self.sample_fraction, _ROWS_FOR_EACH, self._least_rows)
 
     def _least(self, share: Any, for_each: float, least: int) -> int:
-        """Return the minimum sample size: `least`, but for a float `share` at least `for_each * n_components`."""
+        """Return the minimum sample size: `least`; for a float `share`, at least `for_each * n_components`, too."""
         return least if isinstance(share, Integral) else max(least, sources.ceil_share(for_each, self.n_components))
 
     def _count_rows(self, n: int) -> int:

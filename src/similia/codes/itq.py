@@ -273,7 +273,7 @@ def _matrices(X: Any) -> Any:
 
 
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
-    """Return `X` as a 2-D array, without a copy if it already is one of real numbers; raise if it is empty or not 2-D.
+    """Return `X` as a 2-D array (`X` itself if it is a 2-D array of real numbers); raise if it is empty or not 2-D.
 
     NaN and infinity are looked for later, block by block.
     """

@@ -262,10 +262,10 @@ class Histograms(NamedTuple):
     shares: npt.NDArray[np.float32]
 
     def add_to(self, out: npt.NDArray, features: npt.NDArray, start: int, stop: int) -> None:
-        """Add to each row g of `out` the rows of `features`, each times the share of its code in graph g.
+        """Add the features of the codes ``codes[start:stop]``, weighted by their shares in graph g, to row g of `out`.
 
-        `features` has one row for each code of ``codes[start:stop]``. Terms are added one by one in a fixed order, so
-        block boundaries do not change the sums.
+        Row k of `features` belongs to ``codes[start + k]``. Terms are added one by one in a fixed order, so block
+        boundaries do not change the sums.
         """
         inside = (self.places >= start) & (self.places < stop)
         offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)

@@ -444,7 +444,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Fill `queue` with the nodes that `source` reaches, nearest first, and `distances`; return the number of nodes."""
+    """Write the nodes that `source` reaches, nearest first, and their distances; return the number of these nodes."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:

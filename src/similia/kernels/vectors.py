@@ -167,7 +167,10 @@ class Optical(Kernel):
         return bias / scale, int(exponent), float(factor)
 
     def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Return (rows, exponents): each row (x, bias / scale) over a power 2**e, and 2 (e + exponent of the scale)."""
+        """Divide each row (x, bias / scale) by a power of two 2**e that brings its largest entry close to 1.
+
+        Return the divided rows, and for each row ``2 * (e + exponent of the scale)``, which restores its products.
+        """
         q, exponent, _ = self._parameters()
         A = X.astype(np.float64, order="C")
         if q > 0:

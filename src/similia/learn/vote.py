@@ -138,7 +138,7 @@ class VoteRegressor(RegressorMixin, _Vote):
     Parameters
     ----------
     estimators : list of estimators
-        Regressors or pipelines that accept the same objects, with parameters as in `VoteClassifier`.
+        Regressors or pipelines that accept the same objects.
 
     Attributes
     ----------

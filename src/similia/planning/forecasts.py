@@ -43,7 +43,7 @@ class Plan:
     kind : str
         Kind of the objects: strings, graphs, series, sets or vectors.
     length : float
-        Mean number of letters, nodes, points or numbers of an object.
+        Mean size of an object: its letters, nodes, points or components.
     method : str
         How bits are made.
     size : int or None
@@ -121,7 +121,8 @@ def plan(
     objects : int (or a float such as 1e9)
         Number of objects.
     length : float, optional
-        Mean number of letters, nodes, points or (of a vector) numbers of an object; required without a `sample`.
+        Mean size of an object: letters of a string, nodes of a graph, points of a series or set, or components of a
+        vector. Required if no `sample` is given.
     kernel, distance : callable
         Exactly one of the two, unless an `encoder` is given.
     landmarks : int, default=300

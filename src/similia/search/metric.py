@@ -18,7 +18,7 @@ Index = npt.NDArray[np.int64]
 
 
 class Metric(Comparison):
-    """A kernel or distance that compares all pairs of objects, or queries with their candidates only."""
+    """A kernel or distance, with methods that compare all pairs of objects, or each query with its own candidates."""
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""

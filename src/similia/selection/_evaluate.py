@@ -307,7 +307,7 @@ class Cache:
 
 
 def _shared(step: Any) -> Callable[[Any], Any]:
-    """Return a function of objects that computes the matrix in which all folds look up the values of a step."""
+    """Return a function that computes, once for all objects, the kernel values, distances or features of `step`."""
     if isinstance(step, KernelFeatures):
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):
