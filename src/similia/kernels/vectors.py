@@ -1,4 +1,4 @@
-"""Optical kernel of vectors: the limit of the features |W x + b|^2 with complex Gaussian W and b.
+"""Optical kernel of vectors: the limit of the features ``|W x + b|^2`` with complex Gaussian W and b.
 
 The explicit features are all products of two coordinates, and the squared norm. Cost: one matrix product per block.
 """
@@ -23,7 +23,7 @@ _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value and smallest n
 
 
 class Optical(Kernel):
-    r"""Kernel of optical random features |W x + b|^2 with complex Gaussian W and b.
+    r"""Kernel of optical random features ``|W x + b|^2`` with complex Gaussian W and b.
 
     `similia.OpticalRandomFeatures` gives unbiased estimates of it.
 
