@@ -375,12 +375,13 @@ def _first(X: Any, wrong: Callable[[npt.NDArray], npt.NDArray]) -> tuple[int, in
     """Return (row, column, value) of the first entry for which `wrong` is true, or None."""
     for rows in _blocks(X):
         block = X[rows]
-        found = np.argwhere(wrong(_values(block)))
-        if len(found) and sp.issparse(X):
-            position = int(found[0, 0])
-            row = int(np.searchsorted(block.indptr, position, side="right")) - 1
-            return rows.start + row, int(block.indices[position]), block.data[position]
-        if len(found):
-            row, column = map(int, found[0])
+        bad = wrong(_values(block))
+        if not bad.any():  # finding no place by argwhere takes 30 times as long
+            continue
+        place = int(bad.argmax())
+        if not sp.issparse(X):
+            row, column = divmod(place, block.shape[1])
             return rows.start + row, column, block[row, column]
+        row = int(np.searchsorted(block.indptr, place, side="right")) - 1
+        return rows.start + row, int(block.indices[place]), block.data[place]
     return None
