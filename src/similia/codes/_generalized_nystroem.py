@@ -22,11 +22,11 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from similia.codes._row_sources import RowSource, check_rows, check_squares
 from similia.core.config import settings
 from similia.core.errors import BadParameter, BadValue
 from similia.core.products import row_product
 from similia.core.threads import one_blas_thread, run_in_ranges
+from similia.sources.matrices import MatrixSource, check_rows, check_squares
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -368,7 +368,7 @@ def draw_weighted(weights: Floats, count: int, random: np.random.Generator) -> I
 
 
 def projected(
-    source: RowSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
+    source: MatrixSource, components: npt.NDArray, offset: Floats, out: npt.NDArray | None = None
 ) -> Iterator[npt.NDArray]:
     """Yield ``rows @ components.T - offset`` for each block of rows: new arrays, or views of `out` if it is given."""
     shift, start = offset.astype(components.dtype), 0

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import _generalized_nystroem as core
-from similia.codes import _row_sources as sources
 from similia.codes._generalized_nystroem import projected
-from similia.codes._row_sources import Indices, Reservoir, RowSource, check_rows, check_squares
+from similia.codes._sampling import Reservoir, ceil_share, check_share, sample_size, smallest
 from similia.core.config import settings
 from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once, check_columns, check_table
@@ -27,6 +26,15 @@ from similia.core.products import row_product
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
 from similia.sources.dask import from_parts, lazily
+from similia.sources.matrices import (
+    Indices,
+    MatrixSource,
+    check_chunk,
+    check_rows,
+    check_squares,
+    dense_parts,
+    open_matrix,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -173,13 +181,13 @@ class GeneralizedNystroemPCA(Transformer):
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
         check_table(self, X, reset=True)
-        source, random = sources.open_rows(X), generator(self.random_state)
+        source, random = open_matrix(X), generator(self.random_state)
         if self.sampling == "norm":
             self._fit_norm(source, random)
-        elif source.n_rows is None:
+        elif source.n is None:
             self._fit_stream(source, random)
         else:
-            self._fit_rows(source, source.n_rows, random)
+            self._fit_rows(source, source.n, random)
         return self
 
     @all_at_once
@@ -203,7 +211,7 @@ class GeneralizedNystroemPCA(Transformer):
             self._start(X)
         check_table(self, X, reset=False)
         reservoir = self._reservoir = self._reservoir.copy()
-        reservoir.add(sources.check_chunk(X, reservoir.n_chunks, self.n_features_in_, reservoir.dtype))
+        reservoir.add(check_chunk(X, reservoir.n_chunks, self.n_features_in_, reservoir.dtype))
         if reservoir.nbytes > settings().max_memory // 2:
             raise ValueError(
                 f"the {len(self.feature_indices_)}-feature sample of {reservoir.n_rows} rows takes {reservoir.nbytes} "
@@ -232,9 +240,9 @@ class GeneralizedNystroemPCA(Transformer):
         check_is_fitted(self, "components_")
         check_columns(self, X, reset=False)
         source = self._open_like_fit(X)
-        if source.n_rows is None:
+        if source.n is None:
             return np.concatenate([*projected(source, self.components_, self._offset)])
-        out = np.empty((source.n_rows, len(self.components_)), self.components_.dtype)
+        out = np.empty((source.n, len(self.components_)), self.components_.dtype)
         for _ in projected(source, self.components_, self._offset, out):
             pass
         return out
@@ -279,7 +287,7 @@ class GeneralizedNystroemPCA(Transformer):
         blocks, row = self._open_like_fit(X).blocks(), 0
         B = self.components_.astype(np.float64)
         for block in blocks:
-            for part in sources.dense_parts(block):
+            for part in dense_parts(block):
                 rows = part - self.mean_
                 norm += (squares := float(np.square(rows).sum()))
                 if not np.isfinite(squares):
@@ -288,22 +296,22 @@ class GeneralizedNystroemPCA(Transformer):
                 row += len(part)
         return float(np.sqrt(error / norm)) if norm else 0.0
 
-    def _fit_rows(self, source: RowSource, n: int, random: np.random.Generator) -> None:
+    def _fit_rows(self, source: MatrixSource, n: int, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
         c = self._count_rows(n)
         priorities = random.random(n)
-        indices = sources.smallest(priorities, c)
+        indices = smallest(priorities, c)
         if c * source.row_bytes <= settings().max_memory // 2:
-            self._learn(sources.gather(source, indices), indices, columns, n)
+            self._learn(source.take_sorted(indices), indices, columns, n)
             return
         products = self._cross_products(source, columns, c)
-        for rows in source.take(indices):
-            for part in sources.dense_parts(rows):
+        for rows in source.take_blocks(indices):
+            for part in dense_parts(rows):
                 where = indices[products.count : products.count + len(part)]
                 products.add(part, priorities[where], where)
         self._learn_products(products, n)
 
-    def _fit_stream(self, source: RowSource, random: np.random.Generator) -> None:
+    def _fit_stream(self, source: MatrixSource, random: np.random.Generator) -> None:
         columns = self._draw_columns(source.n_features, random)
         reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
         products, limit = None, settings().max_memory // 2
@@ -322,8 +330,8 @@ class GeneralizedNystroemPCA(Transformer):
             products.add(*part)
         self._learn_products(products, reservoir.n_rows)
 
-    def _fit_norm(self, source: RowSource, random: np.random.Generator) -> None:
-        n, d = source.n_rows, source.n_features
+    def _fit_norm(self, source: MatrixSource, random: np.random.Generator) -> None:
+        n, d = source.n, source.n_features
         if n is None:
             raise ValueError(
                 "sampling='norm' reads all rows more than once, but X is an iterable that is read once; "
@@ -345,7 +353,7 @@ class GeneralizedNystroemPCA(Transformer):
         rows = core.draw_weighted(norms, c, random)
         unique, copies = np.unique(rows, return_inverse=True)
         row_weights = np.sqrt(norms.sum() / (c * norms[rows]))  # C C^T and W^T W become unbiased
-        sample = core.sample_of(sources.gather(source, unique)[copies], mean, row_weights)
+        sample = core.sample_of(source.take_sorted(unique)[copies], mean, row_weights)
         energies = np.maximum(sample.column_energies(), 0.0)
         columns = core.draw_weighted(energies, r, random)
         weights = np.sqrt(energies.sum() / (r * energies[columns]))
@@ -396,7 +404,7 @@ class GeneralizedNystroemPCA(Transformer):
         if self.sampling not in _SAMPLINGS:
             raise ValueError(f"sampling must be one of {', '.join(map(repr, _SAMPLINGS))}, got {self.sampling!r}")
         for name in ("sample_fraction", "feature_fraction"):
-            sources.check_share(getattr(self, name), name)
+            check_share(getattr(self, name), name)
         if self.truncation is not None:
             check_positive(self.truncation, "truncation")
 
@@ -412,24 +420,24 @@ class GeneralizedNystroemPCA(Transformer):
 
     def _least(self, share: Any, for_each: float, least: int) -> int:
         """Return the minimum sample size: `least`; for a float `share`, at least `for_each * n_components`, too."""
-        return least if isinstance(share, Integral) else max(least, sources.ceil_share(for_each, self.n_components))
+        return least if isinstance(share, Integral) else max(least, ceil_share(for_each, self.n_components))
 
     def _count_rows(self, n: int) -> int:
         if n < self._least_rows:
             found = f"{self.n_components} needs at least {self._least_rows} rows, found {n}"
             remedy = f"use n_components={max(1, n - bool(self.center))} or give more rows (n_samples = {n})"
             raise BadParameter("n_components", "", found, remedy)
-        return sources.sample_size(self.sample_fraction, n, min(n, self._enough_rows), "sample_fraction", "rows")
+        return sample_size(self.sample_fraction, n, min(n, self._enough_rows), "sample_fraction", "rows")
 
     def _count_columns(self, d: int) -> int:
         share, k = self.feature_fraction, self.n_components
         least = max(k, min(d, self._least(share, _FEATURES_FOR_EACH, k)))
-        return sources.sample_size(share, d, least, "feature_fraction", "features")
+        return sample_size(share, d, least, "feature_fraction", "features")
 
     def _draw_columns(self, d: int, random: np.random.Generator) -> Indices:
-        return sources.smallest(random.random(d), self._count_columns(d))
+        return smallest(random.random(d), self._count_columns(d))
 
-    def _cross_products(self, source: RowSource, columns: Indices, c: int | None = None) -> core.CrossProducts:
+    def _cross_products(self, source: MatrixSource, columns: Indices, c: int | None = None) -> core.CrossProducts:
         self._check_products_fit(source, len(columns), streaming=c is None)
         if self.truncation is not None:
             raise ValueError("truncation needs the sampled rows in memory; sample fewer or raise max_memory")
@@ -440,14 +448,14 @@ class GeneralizedNystroemPCA(Transformer):
             )
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
 
-    def _check_products_fit(self, source: RowSource, r: int, streaming: bool) -> None:
+    def _check_products_fit(self, source: MatrixSource, r: int, streaming: bool) -> None:
         """Raise if an n_features x r float64 matrix exceeds half of max_memory; the error suggests values that fit."""
         d, half = source.n_features, settings().max_memory // 2
         if 8 * d * r <= half:
             return
         ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= self.n_components else []
         rows = int(half // source.row_bytes)
-        if not streaming and source.n_rows and rows >= self._least_rows:
+        if not streaming and source.n and rows >= self._least_rows:
             ways.append(f"sample_fraction={rows}")
         raise ValueError(
             f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
@@ -464,13 +472,13 @@ class GeneralizedNystroemPCA(Transformer):
             )
         random = generator(self.random_state)
         check_table(self, X, reset=True)
-        self.n_features_in_ = sources.check_chunk(X).shape[1]
+        self.n_features_in_ = check_chunk(X).shape[1]
         self.feature_indices_ = self._draw_columns(self.n_features_in_, random)
         self._reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
 
-    def _open_like_fit(self, X: Any) -> RowSource:
+    def _open_like_fit(self, X: Any) -> MatrixSource:
         check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
-        source = sources.open_rows(X)
+        source = open_matrix(X)
         if source.n_features != self.n_features_in_:
             raise wrong_width(source.n_features, self.n_features_in_, self)
         return source

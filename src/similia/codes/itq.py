@@ -27,7 +27,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes._row_sources import check_rows
 from similia.codes.sign_projection import SignEncoder
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
@@ -48,6 +47,7 @@ from similia.core.validation import (
 )
 from similia.objects import take
 from similia.sources.dask import Distributed, from_parts
+from similia.sources.matrices import check_rows
 
 _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second-level cache of one core
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task

@@ -17,7 +17,7 @@ from samples.hashing import (
     decaying,
     parquet,
 )
-from similia.codes._row_sources import Reservoir, smallest
+from similia.codes._sampling import Reservoir, smallest
 from similia.codes.generalized_nystroem import GeneralizedNystroemPCA
 
 # ---- one sample, whatever the source
