@@ -63,6 +63,14 @@ def test_report_and_explain_read_the_same_column(table, model, tmp_path):
     assert shown["title"] == sm.explain(sm.load(model), STRINGS[3]).title
 
 
+def test_report_of_objects_without_labels_says_that_no_accuracy_is_shown(model, tmp_path):
+    bare = tmp_path / "bare.csv"
+    bare.write_text("\n".join(["reads", *STRINGS]))
+    done = run("report", model, bare, "-o", tmp_path / "page.html")
+    assert "without labels" in done.stderr
+    assert "shows no accuracy" in done.stderr
+
+
 def test_columns_of_numbers_are_remembered_in_their_order(tmp_path):
     X = sample("vectors", 30)[0]
     path, model = tmp_path / "rows.csv", tmp_path / "m.similia"

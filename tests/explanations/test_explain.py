@@ -328,3 +328,5 @@ def test_functions_are_shown_by_their_names():
     title = explain(nested, "AC", "ACG").title
     assert "distance=FromFunction(function=gap)" in title
     assert "0x" not in title
+    assert "  " not in title
+    assert "\n" not in title

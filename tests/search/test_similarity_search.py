@@ -255,7 +255,7 @@ def test_objects_by_their_ids(ids):
     assert len(search.objects([])) == 0
     with pytest.raises(ValueError, match=f"there is no object with the id {gone[1]}$"):
         search.objects([twice[0], gone[1], gone[0]])
-    with pytest.raises(ValueError, match=r"1-D array of integers, got dtype int64 and shape \(5, 3\)"):
+    with pytest.raises(ValueError, match=r"1-D array of integers, got dtype int64 and shape \(5, 3\); pass ids.ravel"):
         search.objects(found)
     with pytest.raises(ValueError, match="keeps no objects, since rerank=None needs none"):
         sm.SimilaritySearch(string_encoder()).fit(X).objects([0])

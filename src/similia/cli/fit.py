@@ -31,7 +31,10 @@ def fit(
     ] = "auto",
     budget: Annotated[
         str | None,
-        typer.Option(help="Without a kernel or distance: time to try pipelines, such as 90s or 1h; 10m if not given."),
+        typer.Option(
+            help="Without a kernel or distance: time to choose a pipeline and, in the last fifth, to fit it to all "
+            "objects, such as 90s or 1h; 10m if not given."
+        ),
     ] = None,
     scoring: Annotated[
         str | None,

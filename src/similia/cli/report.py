@@ -46,6 +46,8 @@ def report(
             "note: the model may have seen these objects, so the page shows a cross-validation of copies of it; if it "
             "has not seen them, --unseen scores the model itself"
         )
+    if found.labels is None:
+        note("note: without labels (--label names their column) the page shows no accuracy")
     with bars():
         write_report(
             fitted,

@@ -288,7 +288,7 @@ def explained(
         omitted,
         unexplained=residual - omitted,
         n_omitted=max(0, len(order) - top),
-        title=title,
+        title=" ".join(title.split()),  # a kernel may be printed over several lines
         note=note,
         shares_x=found.shares_x,
         shares_y=found.shares_y,

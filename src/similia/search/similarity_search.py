@@ -203,7 +203,10 @@ class SimilaritySearch(BaseEstimator):
         check_is_fitted(self, "encoder_")
         ids = np.asarray(ids)
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
+            remedy = "; pass ids.ravel()" if ids.ndim > 1 else ""
+            raise ValueError(
+                f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}{remedy}"
+            )
         if self.objects_ is None:
             raise ValueError(
                 f"the search keeps no objects, since rerank={self.rerank!r} needs none; look the ids up in your data"
