@@ -39,11 +39,11 @@ def default_encoder(
     """Return a description of the encoder that suits `data`, and the encoder, unfitted.
 
     - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; if the strings are too few or too
-      simple for so many bits, `Nystroem` and signs (of random projections);
-    - vectors: `recipes.pca_itq`; if there are too few rows or features, signs of the centred vectors;
+      simple for so many bits, `Nystroem` and the signs of random projections, below called signs;
+    - vectors: `recipes.pca_itq`; if there are too few rows or features, centring and signs;
     - graphs, and objects with a given kernel: `Nystroem` and signs;
-    - series and point sets, and objects with another given distance: `D2KE` with centred distances to objects of the
-      data, and signs.
+    - series and point sets, and objects with another given distance: `D2KE` (with distances to objects of the data),
+      centring and signs.
     """
     check_options(kernel, distance, bits)
     if data.kind == "vectors" and not (kernel or distance):
@@ -111,7 +111,7 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits, since `instead_of` could make at most `most`; nothing if `most` <= 8."""
+    """Print that `made_by` makes the bits, since `instead_of` makes at most `most`; print nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
@@ -158,7 +158,7 @@ def load_model(path: Path) -> Any:
 
 
 def encoder_of(model: Any) -> Any:
-    """Return the steps of a pipeline before its learner; return any other model unchanged."""
+    """Return a pipeline without its last step if this is a learner; return any other model unchanged."""
     return model[:-1] if hasattr(model, "steps") and not hasattr(model[-1], "transform") else model
 
 
@@ -184,7 +184,7 @@ def check_bits(encoder: Any, path: Path, stream: Source) -> None:
 def of_interrupted_run(
     journal: Journal, stream: Source, path: Path, options: dict[str, Any]
 ) -> tuple[int | None, Any] | None:
-    """Return the number of objects and the encoder of an interrupted run with the same data and options, or None."""
+    """Return number of objects and encoder of the run in `journal`, or None if it had other data or options."""
     header = journal.header or {}
     if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
         return None

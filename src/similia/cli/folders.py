@@ -34,7 +34,7 @@ _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "seri
 def create(
     folder: Path, stream: Source, data: str, table: dict[str, Any], asked: dict[str, Any], made_by: dict[str, Any]
 ) -> int:
-    """Fit an encoder to a sample and create the folder of a search; return the number of objects in the stream.
+    """Fit an encoder to a sample and create the folder of an index; return the number of objects in the stream.
 
     `asked` holds all options of the index and is stored in the folder; `made_by` holds only the encoder's options.
     """
@@ -89,7 +89,7 @@ def note_unfinished(opened: SearchFolder, but: str = "") -> None:
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print the search's recall of true neighbours among the objects of the sample; warn if it is low."""
+    """Print the share of true neighbours in `sample` that a search finds; warn if it is low; `sort` is --rerank."""
     n = len(search)
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:
@@ -153,7 +153,7 @@ def add(
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:
-    """Return the distances and ids of the k neighbours of each query, and the seconds of the search alone."""
+    """Return distances and ids of the k neighbours of each object in `read`, and the seconds, without compilation."""
     with places_named(Held(read)):
         search.kneighbors(sm.objects.take(read.objects, [0]), k)  # compile first
         start = time.perf_counter()

@@ -41,7 +41,7 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
 
 
 def read_labelled(data: str, **table: Any) -> Objects:
-    """Read objects and labels; raise if there are no labels, or if rows seem to be time points without ``--time``."""
+    """Read labelled objects; raise if there are no labels, or if rows look like time points but --time is not given."""
     found = read_objects(data, **table)
     if found.kind in ("vectors", "series") and has_columns(data, **table) and not table.get("time"):
         names = [name for name in found.names or [] if name]

@@ -30,7 +30,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name a table's columns; {} for other files and for tables with times or no header."""
+    """Return the options that name a table's columns; {} if `data` is no table or has no header, or --time is given."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -74,7 +74,7 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
 
 
 def _check_other_columns(data: str, table: dict[str, Any], names: set[str], known: dict[str, Any]) -> None:
-    """Raise if a table, which lacks the `known` columns of a model, has no others that can be chosen as objects."""
+    """Raise if no columns of a table (`names`) can be chosen as objects, in place of those `known` to the model."""
     option, column = next(iter(known.items()))
     try:
         columns_of(data, table)
@@ -107,7 +107,7 @@ def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]
 
 
 def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted: bool = False) -> None:
-    """Raise if a kernel or distance does not compare objects of this kind, or if one of the objects is invalid."""
+    """Raise if a kernel or distance cannot compare `objects`; for a `fitted` model, the error names columns."""
     if compared is None:
         return
     try:

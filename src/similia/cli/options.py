@@ -152,7 +152,7 @@ WORKING: dict[str, tuple[Any, Any]] = {
 
 @contextmanager
 def working(arguments: dict[str, Any]) -> Iterator[Any]:
-    """Remove the options of `WORKING` from a command's arguments; in the block, limit the memory; yield the workers."""
+    """Remove the options of `WORKING` from `arguments`; return a context that limits memory and yields the workers."""
     from similia.core.config import config
 
     max_memory, cluster, scheduler = (arguments.pop(name) for name in WORKING)

@@ -15,7 +15,7 @@ from similia.core.text import did_you_mean, short
 
 @dataclass(frozen=True)
 class _Room:
-    """A package whose classes a text may name, except those in `bases`; messages show `noun` and `example`."""
+    """A package with classes that an option can name (all but `bases`); error messages use `noun` and `example`."""
 
     noun: str
     package: ModuleType
@@ -79,7 +79,7 @@ class _Parser:
         return ValueError(f"{short(self.text, 60)} is not a {nouns}; write e.g. '{examples}'")
 
     def _build(self, node: ast.expr, rooms: tuple[_Room, ...]) -> Any:
-        """Return an instance of the class that a syntax node names, made with the node's arguments."""
+        """Return an instance of the class in `rooms` that a syntax node names, with the arguments of the node."""
         name = node if isinstance(node, ast.Name) else getattr(node, "func", None)
         if not isinstance(name, ast.Name):
             raise self._malformed()

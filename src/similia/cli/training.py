@@ -198,7 +198,7 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return the fitted model; show progress on a terminal, and run the folds of a search in threads."""
+    """Fit and return a model; show progress on a terminal; run the folds of a parameter search in threads."""
     from joblib import parallel_config
 
     with sm.config(progress=sys.stderr.isatty()), parallel_config("threading", n_jobs=n_threads()):
@@ -215,7 +215,7 @@ def parse_duration(text: str | float) -> float:
 
 
 def option_of(model: Any) -> str:
-    """Return ``--kernel "..."`` or ``--distance "..."`` for the similarity of a model; "" if no text describes it."""
+    """Return the option for a model's kernel or distance, such as ``--kernel "..."``, or "" if no text describes it."""
     parts = parts_of(model)
     found = parts.comparison(fitted=False)
     if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel compares scaled attributes
@@ -229,7 +229,7 @@ def option_of(model: Any) -> str:
 def check_options(
     choosing: dict[str, Any], chooses: bool, kernel: str | None, distance: str | None, test: float, scoring: str | None
 ) -> None:
-    """Raise if options of `similia fit` contradict each other, or the scorer is unknown."""
+    """Raise if options are invalid or contradict each other; those in `choosing` must be None unless `chooses`."""
     for option, value in choosing.items():
         if value is not None and not chooses:
             raise ValueError(
@@ -333,7 +333,7 @@ def _failure(name: str, y: npt.NDArray, model: Any) -> str:
 def scores_of(
     model: Any, objects: Any, y: npt.NDArray, task: str, scoring: str | None, y_train: npt.NDArray
 ) -> dict[str, Any]:
-    """Score a model on objects that it has not seen, print the scores and return them."""
+    """Print and return the scores of a model on unseen objects; the most frequent class of `y_train` is a baseline."""
     asked = {}
     if scoring not in (None, "accuracy", "r2"):
         asked[str(scoring)] = float(get_scorer(scoring)(model, objects, y))

@@ -84,9 +84,9 @@ def _short_warnings() -> Iterator[None]:
 
 
 def console(**options: Any) -> Any:
-    """Return the console for messages: it writes to standard error if data goes to standard output, else to the latter.
+    """Return the console for messages; with --quiet or --json it prints nothing.
 
-    With --quiet or --json it prints nothing.
+    It writes to standard output or, if the data of the command goes there, to standard error.
     """
     from rich.console import Console
 
@@ -127,7 +127,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
     """Register a function as a command with ``--json``, ``--quiet`` and ``--verbose``, and ``-`` for standard streams.
 
     The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
-    ending of the file that ``-o -`` writes to standard output; if `pipe` is None, ``-o -`` passes None as the output.
+    ending of the file that ``-o -`` writes to standard output; if `pipe` is None, ``-o -`` means ``output=None``.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -174,7 +174,7 @@ def own_process() -> None:
 
 
 def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
-    """Print the only line that a command prints after Ctrl-C; a second Ctrl-C meanwhile has no effect."""
+    """Print the only line after Ctrl-C, "similia: stopped" and `how`; meanwhile, a second Ctrl-C has no effect."""
     if _alone.get():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(f"similia: stopped{how}", file=sys.stderr)
@@ -182,7 +182,7 @@ def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """Print that a command was stopped, unless that is printed already; add that nothing was written, if so."""
+    """If not yet printed, print that a command was stopped and, if `target` is as `before`, that it wrote nothing."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
     while link is not None and _TOLD not in getattr(link, "__notes__", ()):
         link = link.__context__

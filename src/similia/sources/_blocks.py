@@ -44,10 +44,10 @@ class Records:
     Attributes
     ----------
     columns : tuple of StringBatch, arrays or other batches
-        For FASTA, the sequences; for FASTQ, the sequences and the qualities; for a table, the columns that are read, as
-        text; or, after conversion, the objects made from them, then labels and names.
+        As read: the sequences (FASTA), the sequences and qualities (FASTQ), or the columns of a table. After
+        conversion by `Converter`: the objects, then labels and names, if any.
     ends : ndarray of int64, shape (n,)
-        Position just behind each record in the unpacked file; for Parquet and iterables, approximate bytes so far.
+        Position just behind each record in the unpacked file; for Parquet and iterables, approximate bytes up to there.
     begins : ndarray of int64, shape (n,), optional
         Number of the line in which each record begins, counted from 1.
     rows : ndarray of int64, shape (n,), optional
@@ -66,7 +66,7 @@ class Records:
     position: int | None = None
 
     def take(self, rows: Any, columns: tuple[Any, ...] | None = None) -> Records:
-        """Return the records at `rows`, a slice or indices; `columns`, if given, are their columns, taken as is."""
+        """Return the records at `rows`, a slice or indices; `columns`, if given, become their columns."""
         columns = tuple(part_of(column, rows) for column in self.columns) if columns is None else columns
         begins, numbers = (None if a is None else a[rows] for a in (self.begins, self.rows))
         headers = self.headers
@@ -76,7 +76,7 @@ class Records:
 
 
 def part_of(batch: Any, rows: Any) -> Any:
-    """Return ``batch[rows]``; for a slice of a `StringBatch`, letters are shared, since copying is ten times slower."""
+    """Return ``batch[rows]``; slice a `StringBatch` without copying its letters, which takes ten times as long."""
     if not isinstance(batch, StringBatch) or not isinstance(rows, slice):
         return batch[rows]
     start, stop, _ = rows.indices(len(batch))
@@ -209,7 +209,7 @@ def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
 
 
 class _Recoded:
-    """Wrapper of an open file that is not UTF-8: `read` returns the rest of its text as UTF-8."""
+    """Wrapper of an open text file that is not UTF-8; `read` converts the text to UTF-8."""
 
     def __init__(self, file: Any, encoding: str) -> None:
         self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
@@ -225,7 +225,7 @@ class _Recoded:
 
 
 class Lines(NamedTuple):
-    """Lines of a block: line i is ``text[starts[i]:ends[i]]``; line i + 1 begins at byte ``behind[i]`` of the file."""
+    """Lines of a block: line i is ``text[starts[i]:ends[i]]``; the next begins at byte ``behind[i]`` of the file."""
 
     buffer: Bytes
     starts: Int
@@ -235,7 +235,7 @@ class Lines(NamedTuple):
 
 
 def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
-    r"""Split a block into lines at \n, \r\n or \r; if `strip`, remove the white space around each line."""
+    """Split the block that `at` yielded last into lines without line breaks and, if `strip`, outer white space."""
     if b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"):
         buffer = np.frombuffer(block, np.uint8)
         behind = np.flatnonzero(buffer == ord("\n")) + 1
@@ -294,7 +294,7 @@ _BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield the records of a file; raise if it unpacks to more than both max_memory and 100 times its size."""
+    """Yield the records of a file; raise if its unpacked size exceeds both max_memory and 100 times its packed size."""
     most = settings().max_memory
     for part in records:
         if part.position and part.ends[-1] > max(most, _BOMB * part.position):

@@ -159,7 +159,7 @@ def check_ending(path: Path, reading: Reading) -> None:
 
 
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Drop objects without a label, or raise if bad rows must not be skipped; turn labels into numbers if possible."""
+    """Drop objects without a label (if ``found.skips`` is None, raise); turn labels into numbers if possible."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
@@ -194,7 +194,7 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """If all labels are texts of numbers, return them with "." as decimal mark, missing ones as ""; else return `y`."""
+    """If all labels are texts of numbers, return them with "." as decimal mark and "" if missing; else return `y`."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y

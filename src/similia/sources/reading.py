@@ -138,7 +138,7 @@ class Reading:
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return the list that bad rows are added to, or None if bad rows raise; with `begin`, clear an older list."""
+        """Return an empty list for bad rows, or None if these raise; with `begin`, delete an earlier CSV file."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -190,8 +190,8 @@ class Objects:
 class Choice:
     """Positions of the columns to read from a table.
 
-    `objects` holds the position of one column of strings or SMILES, or those of columns of numbers. `told` tells the
-    user in a sentence which columns these are, if no option named them.
+    `objects` holds one position if the objects are strings or SMILES, one for each column if they are rows of numbers.
+    `told` is a sentence for the user that names these columns, if no option did.
     """
 
     kind: str
@@ -211,7 +211,7 @@ def choose(
 ) -> Choice:
     """Choose the columns to read from a table.
 
-    `header` holds a text for each column: its name, unless columns have no names. ``holds(j)`` says what column j
+    `header` holds the name of each column or, if columns have no names, any text. ``holds(j)`` says what column j
     holds: "numbers", "text" or None for anything else. `kind` is the kind of the objects unless `reading` implies one.
     """
     kind = reading.kind or kind
@@ -314,7 +314,7 @@ def ending_of(path: Path) -> str:
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return a column's position; raise if there is no such column; `names` are the cells of the first row."""
+    """Return a column's position, or raise if there is none; `names` is the first row, with names if `header`."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
@@ -342,7 +342,7 @@ _HEAD = ["line", "reason"]
 
 
 class Skips:
-    """List of the rows skipped while a file is read, in constant memory.
+    """List of the skipped rows of a file; only their number and the first one are kept in memory.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ class Skips:
         self.path.unlink()
 
     def sort(self) -> None:
-        """Sort the CSV file by line."""
+        """Sort the rows of the CSV file by line, since those without a label were added last."""
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:

@@ -155,8 +155,8 @@ def long_table(path: Path, reading: Reading) -> Objects:
 def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
     """Return cells, lines, header and positions of a long table.
 
-    Cells are lists: times, ids of series, labels (None if there are none), then a list for each column of values. Lines
-    are the numbers of the lines in which rows begin (None for Parquet). Positions are those of the columns of values.
+    Cells are a list for each column: times, ids of series, labels (None if there is no such column), then the values.
+    Lines are the numbers of the lines in which rows begin (None for Parquet). Positions are those of the value columns.
     """
     if ending_of(path) == ".parquet":
         from similia.sources.rows import ParquetTable
@@ -213,7 +213,7 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 def _labels_of(
     path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each id in `found` from the rows `good`, or "" if it has none; raise if its rows disagree."""
+    """Return the label of each id in `found` ("" for none), from the rows `good`; raise if an id has two labels."""
     label: dict[Any, Any] = {}
     for i in good:
         if _is_missing(labels[i]):
@@ -290,7 +290,7 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
 
 
 class _Lines:
-    """Iterate over the lines that are neither empty nor comments; `number` is that of the current line, from 1."""
+    """Iterate over a file's lines except empty ones and comments; `number` counts all lines up to the current one."""
 
     def __init__(self, file: TextIO) -> None:
         self.file = file
@@ -350,7 +350,7 @@ def _read_label(text: str, label_type: type[str] | type[float], known: list[str]
 def _read_series(
     dimensions: list[str], header: dict[str, str], before: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
-    """Return one series, shape (length, n_dimensions); raise if it contradicts the header or ``before[0]``."""
+    """Return a series, shape (length, n_dimensions); raise if the header or the series `before` it demand another."""
     expected = int(header.get("@dimensions", before[0].shape[1] if before else len(dimensions)))
     expected = 1 if header.get("@univariate") == "true" else expected
     if len(dimensions) != expected or not dimensions:

@@ -57,7 +57,7 @@ _MEANINGLESS = {  # for each ending, the options that do not apply to such files
 class ObjectStream(Source):
     """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
 
-    If `at_end` is set, a table read to its end sets ``empty`` to (number of empty strings, place of the first one).
+    If `at_end` is set, ``empty`` becomes (number of empty strings, place of the first one) at the end of a table.
     """
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
@@ -290,7 +290,7 @@ def unknown_ending(path: Path, others: Iterable[str] = ()) -> BadFile:
 
 
 def meaningless(source: Any, option: str, ending: str) -> BadFile:
-    """Return the error for an option that does not apply to a source."""
+    """Return the error for an option that does not apply to a source; `ending` is its file ending, if any."""
     if option == "names" and ending in FASTA | FASTQ | {".smi"}:
         return BadFile(source, "names its records itself; drop names (--id), which is for tables")
     if option == "smiles":
@@ -331,7 +331,7 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Raise if all column names are numbers, as in a file without header, unless they are increasing integers."""
+    """Raise if a header seems to be missing: all names are numbers. Two or more increasing integers are accepted."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
     numbers = [float(name.strip()) for name in names]
@@ -393,10 +393,10 @@ def open_stream(
     Raises
     ------
     ValueError
-        If the file has an unknown ending or content of another format, a column is missing or ambiguous, or an option
-        does not apply to the source.
+        If the file has an unknown ending or content of another format, a column is missing, ambiguous or of the wrong
+        type, or an option does not apply to the source.
     TypeError
-        If the column does not hold strings, or `source` is neither a path nor an ordered iterable.
+        If `source` is neither a path nor an ordered iterable, or the first item of an iterable is no object.
 
     Examples
     --------

@@ -197,7 +197,7 @@ class _Rows:
         return fields, np.array(places, np.int64).reshape(-1, 3).T
 
     def _accepts(self, row: list[str], line: int) -> bool:
-        """Handle a row of a wrong width: pad it and return True, list it as skipped and return False, or raise."""
+        """Pad a row of a wrong width and return True, or skip it and return False; raise if neither is allowed."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -233,7 +233,7 @@ class _Rows:
 
 
 class _Readers:
-    """Number of csv readers at work in all threads, and the csv module's global cell limit, to be restored."""
+    """Shared by all threads: `n` csv readers at work; the csv module's cell `limit`, to restore when none is left."""
 
     lock = Lock()
     n = limit = 0
@@ -414,9 +414,9 @@ def read_columns(
     Raises
     ------
     ValueError
-        If a column does not exist, a line has more or fewer cells than the first one, or the file is damaged.
+        If a column does not exist, the file is damaged, or a row of more or fewer cells than the first is not skipped.
     TypeError
-        If a column is neither a name nor a position, such as a list of names.
+        If one of `columns` is neither str nor int, such as a list of names.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def smi_has_names(path: Any, encoding: str) -> bool:
 
 
 def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
-    """Yield three columns of an SDF as text: molecules, labels (a field) and names (a field or the titles)."""
+    """Yield three columns of an SDF as text: molecules, labels (a data field), names (a data field or title lines)."""
 
     def parse(block: bytes, at: Blocks, row: int) -> Records:
         molecules, ends, begins = _molecules(block, at)
@@ -322,7 +322,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
 
 
 def _as_lists(path: Any, records: Iterator[Records]) -> list[list[str]]:
-    """Return a list of the headers of all records, followed by one list for each column."""
+    """Return lists: the headers of all records, then the values of each column."""
     parts = list(refuse_bombs(path, records))
     columns = ([x for part in parts for x in part.columns[j].tolist()] for j in range(len(parts[0].columns)))
     return [[name for part in parts for name in part.headers or []], *columns]
