@@ -19,12 +19,12 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the library's loops ahead, so that a service answers its first request as fast as later ones.
 
     Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if it is set, else beside the package. One call
-    when a machine or an image is set up serves all later processes. If all loops are compiled, a call takes seconds.
+    when a machine or an image is set up serves all later processes. A call that finds all loops compiled takes seconds.
 
     Parameters
     ----------
     kinds : str or iterable of str, optional
-        "strings", "graphs", "series", "sets", "vectors" or "codes" (classifiers and indexes of bits). All if not given.
+        What the loops are for: "strings", "graphs", "series", "sets", "vectors", "codes" (packed bits). Default: all.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
 
 
 def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> None:
-    """Evaluate kernels and distances on `X`, between two collections, and on single pairs."""
+    """Evaluate kernels and distances within `X`, between a part of `X` and `X`, and on a list of pairs."""
     from similia.objects import take
 
     few = take(X, np.arange(5))
@@ -66,7 +66,7 @@ def _similarities(X: Any, kernels: Iterable[Any], distances: Iterable[Any]) -> N
 
 
 def _systems(X: Any, kernel: Any, distance: Any) -> None:
-    """Fit and use the classifiers and the search that take objects of any kind."""
+    """Fit classifiers and a `SimilaritySearch` to `X`, then predict and search."""
     y, one = np.arange(_N) % 3, sm.objects.take(X, [0])  # one object has loops of its own
     model = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0).fit(X, y)
     for objects in (X, one):

@@ -48,7 +48,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
-    """Return `function` or, if it belongs to `package`, its name (which can be saved) without any of `suffixes`."""
+    """Return `function` or, if it is from `package`, its name (which can be saved), without an ending in `suffixes`."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__

@@ -45,9 +45,8 @@ class GraKeLKernel(Kernel):
 
     Notes
     -----
-    If graphs have no node labels, all nodes get the label 0; likewise for edges. A graph without nodes is not passed to
-    GraKeL; its kernel with all graphs, before normalisation, is 0. If the GraKeL kernel draws at random, give it a
-    ``random_state``.
+    Missing labels of nodes or edges are replaced by 0. A graph without nodes is not passed to GraKeL; its kernel with
+    all graphs, before normalisation, is 0. If the GraKeL kernel draws at random, give it a ``random_state``.
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
@@ -90,7 +89,7 @@ class GraKeLKernel(Kernel):
         return diagonal
 
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X), k(x, x) of each row and k(x, x) of each column; the last two are the same array."""
+        """Return (K, d, d): K(X), not yet normalised, and its diagonal d, for the rows and again for the columns."""
         graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
@@ -100,7 +99,7 @@ class GraKeLKernel(Kernel):
         return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return K(X, Y), k(x, x) of each row and k(y, y) of each column; without normalisation, the last two are 0."""
+        """Return (K, kxx, kyy): K(X, Y), not yet normalised, and the diagonals of X and Y, 0 if not needed."""
         (rows, left), (columns, right) = self._as_lists(X), self._as_lists(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
@@ -111,7 +110,7 @@ class GraKeLKernel(Kernel):
         return K, kxx, kyy
 
     def _unfitted(self) -> Any:
-        """Return an unfitted copy of the GraKeL kernel that does not normalise."""
+        """Return an unfitted copy of GraKeL's kernel, with the kernel's own normalisation switched off."""
         refuse_class(self.kernel, "the kernel")
         if not hasattr(self.kernel, "fit_transform") or not hasattr(self.kernel, "get_params"):
             raise TypeError(f"from_grakel takes a kernel of GraKeL, such as WeisfeilerLehman(), got {self.kernel!r}")
@@ -184,7 +183,7 @@ def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = No
 
 
 def _as_grakel(X: GraphBatch, g: int, use: str) -> list[Any]:
-    """Return graph number `g` as [dict of neighbours and weights of each node, labels of nodes, labels of edges]."""
+    """Return graph number `g` as GraKeL's [{node: {neighbour: weight}}, {node: label}, {(node, node): label}]."""
     first, stop = X.node_offsets[g], X.node_offsets[g + 1]
     neighbours: dict[int, dict[int, float]] = {}
     edges: dict[tuple[int, int], int] = {}

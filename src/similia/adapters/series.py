@@ -53,7 +53,7 @@ class _SeriesDistance(_OfSeries, Distance):
         return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) on batches of series, and whether d is symmetric, which halves the time of d(X)."""
+        """Return d(X, Y=None) on batches of series, and whether d is symmetric; if so, d(X) takes half the time."""
         raise NotImplementedError
 
 
@@ -108,7 +108,7 @@ class TslearnDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        Name of a function of ``tslearn.metrics``, with or without ``cdist_``, or a function of two
+        Name of a function of ``tslearn.metrics``, with or without the prefix ``cdist_``, or a function of two
         (length, n_channels) arrays.
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
@@ -136,7 +136,7 @@ class TslearnKernel(_OfSeries, Kernel):
 
     Notes
     -----
-    `similia.kernels.GlobalAlignment` is a similar kernel, positive definite and faster.
+    `similia.kernels.GlobalAlignment` is a similar kernel that is positive definite and faster than this one.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Return f(X, Y=None) on batches; `name`: a function of two series or a tslearn distance (kernel if `kernels`)."""
+    """Return f(X, Y=None) on batches, from a function of two series or the name of a distance (kernel if `kernels`)."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
@@ -276,7 +276,7 @@ def _in_blocks(
 ) -> Floats:
     """Return ``function(A, B)``, computed in blocks of rows of `A`.
 
-    If `B` is None, then ``function(A, None)`` is called once if `symmetric`; otherwise `A` takes the place of `B`.
+    Without `B`, return ``function(A, None)``, in a single call, if `symmetric`, and ``function(A, A)`` otherwise.
     """
     if B is None and symmetric:
         return function(A, None)

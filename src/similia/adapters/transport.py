@@ -141,7 +141,7 @@ class POTDistance(Forwarded, Distance):
 def _value(
     function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
 ) -> float:
-    """Call a function of POT on two objects; `kind`, a value of `_KINDS`, decides which arguments are computed."""
+    """Call a function of POT on two objects, turned into the arguments that its `kind` takes (see `_KINDS`)."""
     if kind == "plan" and cost is not None:
         arguments: tuple[Any, ...] = (x, y, cost)
     elif kind == "plan":
@@ -181,7 +181,7 @@ def from_pot(
         "gromov_wasserstein2", are passed the distances within each set. Functions of two arrays of numbers, such as
         "wasserstein_1d", are passed sets of one-dimensional points.
     metric : str, default="euclidean"
-        Distance between points, by its name in ``scipy.spatial.distance.cdist``; sliced functions ignore it.
+        Distance between points, by its name in ``scipy.spatial.distance.cdist``; functions of (X_s, X_t) ignore it.
     cost : ndarray of shape (n_bins, n_bins), optional
         Cost of moving mass between bins. If given, the objects are histograms (the rows of a matrix) instead of sets.
     root : bool, default=False
@@ -200,7 +200,7 @@ def from_pot(
     Notes
     -----
     The Sinkhorn distance of a set to itself is not 0, and the Gromov-Wasserstein solver may find different local minima
-    for (x, y) and (y, x). `similia.checks.check_distance` tests both properties on your objects.
+    for (x, y) and (y, x). `similia.checks.check_distance` tests d(x, x) = 0 and symmetry on your objects.
 
     Examples
     --------

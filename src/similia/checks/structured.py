@@ -74,10 +74,10 @@ def check_structured_estimator(
     estimator : scikit-learn estimator
         Clones of it are fitted; random states that are None become 0 in the clones.
     X : list, tuple or batch of n objects
-        At least six; use few, because about twenty fits are made. For tables, the laws *containers* and
-        *ColumnTransformer* are skipped.
+        At least six; use few, because about twenty fits are made. If `X` is a table instead, the laws *containers*
+        and *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
-        Labels (at least three of each class) or numbers. A learner needs them.
+        Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional
         Methods that return an array with one row for each object, or a tuple of such arrays. By default, those of
         ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
@@ -161,7 +161,7 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """Require a ValueError that names the cause if there are no objects; a table may also give an empty result."""
+    """Require that an empty collection raises a ValueError naming the cause or, if a table, gives an empty result."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         said = ("empty", "at least", "0 sample", "minimum of")
@@ -180,7 +180,7 @@ def check_labels(case: Case) -> None:
 
 @contextmanager
 def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequence[str] = ("",)) -> Iterator[None]:
-    """Require that the block raises an exception of type `kind` whose message contains one of the words `said`."""
+    """Require the ``with`` block to raise an error of class `kind` whose message contains one of the words `said`."""
     try:
         yield
     except kind as error:
@@ -383,7 +383,7 @@ class Case:
 
     @cached_property
     def targets(self) -> Any:
-        """Return `y` or, if it is None, labels for the learner that follows a transformer in a pipeline."""
+        """Return `y` or, if it is None, labels for the classifier that follows a transformer in a pipeline."""
         return np.arange(self.n) % 2 if self.y is None else self.y
 
     @cached_property
@@ -427,7 +427,7 @@ class Case:
         return found
 
     def check_equal(self, law: str, found: Arrays, what: str, rows: Any = slice(None)) -> None:
-        """Raise if the outputs `found` differ from `rows` of the expected outputs; the message calls `found` `what`."""
+        """Raise if the outputs `found` (`what`, in the message) differ from the rows `rows` of the expected outputs."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
             same = got.shape == wanted.shape
@@ -455,7 +455,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def within(law: str) -> Iterator[None]:
-    """Turn errors in the block into an `AssertionError` that names the law."""
+    """Turn errors in the ``with`` block into an `AssertionError` that names the law."""
     try:
         yield
     except AssertionError:

@@ -69,7 +69,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the majority bits of m vectors, from their counts of ones in `planes`; `ties` breaks ties."""
+    """Set each bit of `out` to 1 if `planes` counts more than m / 2 ones there, to the bit of `ties` if just m / 2."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL
@@ -85,7 +85,7 @@ def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def multiply(table, factors, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the XOR (the product of ±1) of the rows of `table` that `factors` lists; -1 ends the list."""
+    """Fill `out` with the XOR of the rows of `table` that `factors` lists, up to a -1: the sign bits of a product."""
     out[:] = table[factors[0]]
     for j in range(1, len(factors)):
         if factors[j] < 0:
@@ -111,9 +111,9 @@ def add(table, factors, planes, carry, ties, out):  # type: ignore[no-untyped-de
 
 @njit()
 def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the sum of m vectors of ±1: m - 2 c, where `planes` holds c, the count of -1 at each position.
+    """Fill `out` with the sum of m vectors of ±1: m - 2 c, where c is the count of -1 at each position.
 
-    Position i is bit 63 - i % 64 of word i // 64 in each row of `planes`.
+    Row p of `planes` holds bit p of each count: for position i, this is bit 63 - i % 64 of word i // 64.
     """
     sums = np.empty(64, dtype=np.int32)
     for w in range(planes.shape[1]):
@@ -129,7 +129,7 @@ def count_ones(planes, n_planes, n_bits, m, out):  # type: ignore[no-untyped-def
 
 @njit()
 def finish(rows, planes, m, n_bits, ties, i, words, sums):  # type: ignore[no-untyped-def]
-    """Add the last m % 8 of m vectors, held in `rows`, to `planes`.
+    """Complete the counts in `planes` with the last m % 8 of m vectors, which are the first rows of `rows`.
 
     Then set ``words[i]`` to the majority of all m vectors, and ``sums[i]`` to their sum; an empty `words` or `sums` is
     skipped.

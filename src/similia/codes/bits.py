@@ -143,9 +143,9 @@ def kernel_from_codes(
     kernel : float64 array of shape (n, m)
         Estimates of rho, between -1 and 1; equal codes give 1.
     std : float64 array of shape (n, m)
-        The standard error ``cos(S) sqrt(V)`` (delta method), valid for independent directions; for codes of
-        ``SignRandomProjection(method="structured")``, the true error is smaller. `std` is 0 for equal and opposite
-        codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
+        Only if `return_std`: the standard error ``cos(S) sqrt(V)`` (delta method). It holds for codes of
+        ``SignRandomProjection(method="gaussian")``; with ``"structured"``, the true error is smaller. `std` is 0 for
+        equal and opposite codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
 
     References
     ----------

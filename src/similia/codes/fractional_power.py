@@ -69,8 +69,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
     Parameters
     ----------
     bandwidth : float, default=1.0
-        The distance at which the similarity of codes is about 0.49 (0.61 for floats). Scale features to a common unit
-        first, for example with StandardScaler; distances then grow like the square root of the number of features.
+        The distance at which the similarity is about 0.49 (0.61 for ``output="floats"``). Scale features to a common
+        unit first, for example with StandardScaler; distances then grow like the square root of the number of features.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8. Two positions share one random frequency.
     output : {"bits", "floats"}, default="bits"
@@ -90,7 +90,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     Notes
     -----
     Positions 2 j and 2 j + 1 belong to frequency j. The bits of a row depend only on that row and the fitted
-    frequencies: not on other rows, block size or number of threads. Fourier features may differ in the last place.
+    frequencies, not on other rows, blocks or threads. These may change the last digit of Fourier features.
 
     Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
     `transform` refuses rows that are 2**40 bandwidths or more from 0, as their phases would lose all precision.
@@ -174,8 +174,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the similarity that hypervectors have on average over random draws of `fit`; works without `fit`.
 
-        For bits this is the mean of ``similia.codes.similarity``. For floats it is the mean of the inner product, which
-        is the Gaussian kernel.
+        For bits this is the mean of ``similia.codes.similarity``. For floats it is the mean of the inner product:
+        the Gaussian kernel.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode graphs as bundles (sums or majorities) of the vectors of edges between ranked nodes (GraphHD).
+    """Encode graphs as bundles (sums or majorities) of edge vectors, which depend on the ranks of both nodes (GraphHD).
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class GraphHDEncoder(SeededEncoder):
 
 
 def _edges(batch: GraphBatch) -> tuple[Indices, Indices]:
-    """Return the undirected edges without loops, each once, as node pairs, and the offsets of each graph's edges."""
+    """Return (edges, offsets): undirected edges (u, v), u < v; those of graph i are ``offsets[i]:offsets[i + 1]``."""
     source = np.repeat(np.arange(batch.n_nodes, dtype=np.int64), batch.degrees)
     low, high = np.minimum(source, batch.indices), np.maximum(source, batch.indices)
     keys = np.sort((low * batch.n_nodes + high)[low < high])
@@ -153,7 +153,7 @@ def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> Indices:
 
 @njit()
 def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
-    """Return the PageRank of each node as a float with an integer value; the scale differs between graphs."""
+    """Return the PageRank of each node, scaled by a factor of its graph and rounded down to a whole number (float)."""
     n_nodes = len(indptr) - 1
     rank = np.empty(n_nodes)
     gathered = np.empty(n_nodes)

@@ -240,7 +240,8 @@ def bundle_members(
 ) -> None:
     """Fill row i of `out` with the majority (if `out` is uint8) or sum (if it is int32) of the members of object i.
 
-    Members are given by `table`, `members`, `offsets` and `additive` as in `_hypervectors.bundle_members`.
+    These are rows ``offsets[i]:offsets[i + 1]`` of `members`. Each lists rows of `table`, up to a -1, and stands for
+    their product, or for their majority if `additive`.
     """
     from similia.codes import _hypervectors
 
@@ -316,7 +317,7 @@ class HypervectorEncoder(Transformer):
 
 @state(seed_=count())
 class SeededEncoder(HypervectorEncoder):
-    """Base class of encoders that compute the vector of a letter or rank from its number and a stored seed."""
+    """Base class of encoders that store no vectors: `seed_` and the number of a letter or rank determine its vector."""
 
     random_state: Any
 
@@ -370,5 +371,5 @@ def basis(seed: int, indices: Iterable[int], n_bits: int) -> Codes:
 
 
 def tie_code(seed: int, n_bits: int) -> Codes:
-    """Return the code that breaks ties in bundles of codes drawn from `seed`, shape (1, n_bits // 8)."""
+    """Return the code, determined by `seed`, that breaks ties in bundles, shape (1, n_bits // 8)."""
     return basis(seed, [_TIES], n_bits)

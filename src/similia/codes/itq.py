@@ -113,10 +113,10 @@ class ITQ(_CentredSigns):
     max_iter : int, default=50
         Maximum number of iterations; 0 keeps the random initial rotation.
     tol : float, default=1e-6
-        Stop when tr(Y^T Z Q), the part of the loss that depends on the rotation, grows by at most this fraction
-        (see `losses_`).
+        Stop when an iteration increases tr(Y^T Z Q) by at most this fraction. The trace is the part of the loss that
+        depends on the rotation; `losses_` defines Y, Z and Q.
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the initial rotation and the sample.
+        Seed or generator from which `fit` draws the initial rotation and the sample of `max_samples`.
     max_samples : int, optional
         If `X` has more vectors, `fit` uses a random sample of this size, drawn without replacement.
 
@@ -223,7 +223,7 @@ class ITQ(_CentredSigns):
 class SignCodes(_CentredSigns):
     """Pack the signs of vectors into bits: one bit per feature, 1 where the feature is at least its mean.
 
-    After sklearn's PCA, these are the plain PCA codes that ITQ improves on.
+    Applied after sklearn's PCA, it gives the plain PCA codes that `ITQ` improves on.
 
     Parameters
     ----------
@@ -288,10 +288,10 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
 def learn_rotation(
     Z: Any, gaussian: Floats, mean: Floats, spread: float, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Alternate Y = sgn(C Q) and Q = argmin ||Y - C Q||_F for C = Z - mean; return Q and the loss of each iteration.
+    """Return Q, a rotation that brings C = Z - mean close to its signs, and the loss after each iteration.
 
-    The first Q is ``random_rotation(gaussian)``. `spread` is the largest magnitude in C: C is multiplied by a power of
-    two that brings `spread` close to 1, which changes neither the signs nor Q.
+    Start from Q = ``random_rotation(gaussian)``; alternate Y = sgn(C Q) and Q = argmin ||Y - C Q||_F. A power
+    of two first scales C, whose largest magnitude is `spread`, to about 1, which changes neither the signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))
@@ -320,7 +320,7 @@ def random_rotation(gaussian: Floats) -> Floats:
 
 
 def nearest_rotation(product: Floats) -> tuple[Floats, float]:
-    """Return the orthogonal Q that minimises ||Y - Z Q||_F for ``product = Y.T @ Z``, and tr(Y^T Z Q)."""
+    """Return (Q, tr(Y^T Z Q)): Q minimises ||Y - Z Q||_F among orthogonal matrices; `product` is ``Y.T @ Z``."""
     M, omega, M_tilde_T = np.linalg.svd(product)
     return M_tilde_T.T @ M.T, float(omega.sum())
 
@@ -339,7 +339,7 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
-    """Return ``rows - mean``, each row times a power of two (which keeps signs) that depends on row and mean only."""
+    """Return ``rows - mean``, each row times its own power of two, which avoids overflow and changes no sign."""
     centred = np.empty(rows.shape)
     _centre(rows, mean, _DOWN, centred)
     if np.abs(mean).max() < _SMALL and (small := np.abs(rows).max(axis=1).astype(np.float64) < _SMALL).any():

@@ -61,7 +61,7 @@ _GRAIN = 256  # minimum number of rows per call to compiled code
     levels_=array("u1", None, "b"), ties_=array("u1", 1, "b"), roles_=array("u1", "d", "b"),
 )  # fmt: skip
 class RangeEncoder(HypervectorEncoder):
-    """Base class of encoders of numeric columns: a vector for each level of values, a random role for each column."""
+    """Base class of encoders of numeric columns: a vector for each level, a random factor (role) for each column."""
 
     n_levels: int
     low: Any
@@ -69,7 +69,7 @@ class RangeEncoder(HypervectorEncoder):
     random_state: Any
 
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
-        """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
+        """Learn the range of each column of ``read(X)``; draw levels and roles. `columns` is their name in errors."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
         check_n_bits(self.n_bits)
         check_output(self.output)
@@ -89,12 +89,12 @@ class RangeEncoder(HypervectorEncoder):
 
 @state(n_features_in_=count("d", least=1))
 class LevelEncoder(RangeEncoder):
-    """Encode a column of numbers, or rows of several numbers, with level vectors.
+    """Encode numbers, or rows of several numbers, so that close numbers have similar vectors.
 
     Parameters
     ----------
     n_levels : int, default=100
-        Number of levels per feature, at least 2; each number is encoded as the nearest level.
+        Number of equidistant levels per feature, at least 2; each number is encoded as the nearest level.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     low, high : float or array of shape (n_features,), optional
@@ -103,7 +103,7 @@ class LevelEncoder(RangeEncoder):
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the vectors of a row's features as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws levels, roles and the tie-breaking vector.
+        Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class LevelEncoder(RangeEncoder):
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Shared by all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
-        Unused for a single feature.
+        Random vectors, which tell features apart by multiplication; unused for a single feature.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
 
     Notes
@@ -187,7 +187,7 @@ class LevelEncoder(RangeEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
-        """Fill ``out[i]`` with the bundle of row i's features; feature j binds rows ``factors[i, j]`` of `table`."""
+        """Fill ``out[i]`` with the bundle of row i: the products of rows ``factors[i, j]`` of `table`, for each j."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])

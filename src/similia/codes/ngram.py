@@ -49,8 +49,8 @@ class NGramEncoder(SeededEncoder):
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the shifted letter vectors of an n-gram: by product, or by majority. For even `n`, a majority
-        may have ties; the vector that breaks ties in the output breaks these too.
+        How to combine the letter vectors of an n-gram, each shifted by its position: by product, or by majority. For
+        even `n`, a majority may have ties; the vector that breaks ties in the output breaks these too.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None
@@ -123,7 +123,7 @@ class NGramEncoder(SeededEncoder):
 
 
 def _letters_in(values: npt.NDArray) -> npt.NDArray:
-    """Return the sorted distinct letters; they are found block by block, because a single sort would copy all."""
+    """Return the sorted distinct letters, found block by block, because sorting `values` at once would copy it."""
     step = rows_per_block(4 * values.itemsize)
     parts = [np.unique(values[start : start + step]) for start in range(0, max(1, len(values)), step)]
     return np.unique(np.concatenate(parts))

@@ -43,7 +43,7 @@ def _are_pairs(value: Any, sizes: Sizes) -> bool:
     encoders=_are_pairs, encoders_=each("transform", "m"), roles_=array("u1", "m", "b"), ties_=array("u1", 1, "b")
 )  # fmt: skip
 class RecordEncoder(HypervectorEncoder):
-    """Encode records with several kinds of data as one hypervector each.
+    """Encode each record of a table, whose columns may be of different kinds, as one hypervector.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ class RecordEncoder(HypervectorEncoder):
         it is a list of names, the encoder receives those columns as a 2-D array of numbers. `encoder` is a transformer
         to packed bits (uint8) or hypervectors of numbers; all encoders must return the same number of positions.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the bound codes as packed bits, or their sum.
+        What to return: the bitwise majority of the columns' codes, each times its role, as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws the roles and the tie-breaking vector. The encoders have their own.
+        Seed or generator from which `fit` draws the roles (a random vector for each encoder) and the vector that
+        breaks ties. Each encoder has a `random_state` of its own.
 
     Attributes
     ----------
@@ -64,10 +65,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, as codes of ±1
-    have a root mean square of 1; a zero vector stays zero. The output ``"counts"`` is int32 if all encoders return
-    bits, and float64 otherwise. With an even number of encoders, many positions are ties, and ties make unrelated
-    records slightly similar (0.25 for two encoders); ``output="counts"`` avoids ties.
+    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, which is 1 for
+    codes of ±1; a zero vector stays zero. The output ``"counts"`` is int32 if all encoders return bits, and float64
+    otherwise. With an even number of encoders, many positions are ties, and ties make unrelated records slightly
+    similar (0.25 for two encoders); ``output="counts"`` avoids ties.
 
     Examples
     --------

@@ -49,24 +49,24 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 
 @state(n=optional(count(least=1)))
 class SequenceEncoder(RangeEncoder):
-    """Encode time series as bundles (sums or majorities) of shifted level vectors.
+    """Encode time series as bundles (sums or majorities) of the vectors of their n-grams or single values.
 
     Parameters
     ----------
     n_levels : int, default=100
-        Number of levels per channel, at least 2; each value is encoded as the nearest level.
+        Number of equidistant levels per channel, at least 2; each value is encoded as the nearest level.
     n : int or None, default=None
-        Values per n-gram. None means no n-grams: each value is bound to its position in time. A series shorter than `n`
-        is one n-gram of all its values.
+        Values per n-gram. None means no n-grams: each value's vector is shifted by its position in time. A series
+        shorter than `n` is one n-gram of all its values.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8. Times that differ by a multiple of `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
         Values that the first and the last level stand for; by default the smallest and largest value of each channel
         in `fit`. Values outside the range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the bound vectors as packed bits, or their sum.
+        What to return: the bitwise majority of the vectors of n-grams or values as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws levels, roles and the tie-breaking vector.
+        Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class SequenceEncoder(RangeEncoder):
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Shared by all channels.
     roles_ : ndarray of uint8, shape (n_channels, n_bits // 8)
-        Unused for a single channel.
+        Random vectors, which tell channels apart by multiplication; unused for a single channel.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
 
     Notes
@@ -193,7 +193,7 @@ def _bundle_in_threads(
 
 @njit()
 def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
-    """XOR `vector`, shifted cyclically by `shift` bits, into `out`; `vector` holds its n_bits bits twice in a row."""
+    """XOR `vector`, shifted cyclically by `shift` bits, into `out`; `vector` holds n_bits bits twice, end to end."""
     first = (n_bits - shift % n_bits) % n_bits
     word, left = first >> 6, np.uint64(first & 63)
     right = np.uint64(63) - left
@@ -205,7 +205,7 @@ def _bind_shifted(vector, shift, n_bits, out):  # type: ignore[no-untyped-def]
 
 @njit()
 def _bundle(levels, offsets, table, roles, n, n_bits, ties, words, sums):  # type: ignore[no-untyped-def]
-    """Compute the majority and sum of each series' n-grams (n > 0) or values bound to their positions (n = 0).
+    """Compute the majority and sum of the n-grams of each series or, if n is 0, of its values shifted by position.
 
     Shapes: levels (total, n_channels), offsets (n_series + 1,), table (n_levels, more than twice n_words: see
     `_bind_shifted`), roles (n_channels, n_words). The outputs are `words` (n_series, n_words), the sign bits of

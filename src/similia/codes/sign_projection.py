@@ -102,9 +102,9 @@ class SignRandomProjection(SignEncoder):
     ============ ================================== =======================================================
     gaussian     arcsin rho (within 0.002 for rows  ((pi/2)^2 - arcsin^2 rho) / d =: V
                  of two non-zeros among 2048)
-    structured   up to 128 features: arcsin rho;    0.4 V to 0.9 V for abs(rho) <= 0.7, approaching V as
-                 above: within 0.012 of it for two  abs(rho) -> 1
-                 non-zeros, 0.001 for dense rows
+    structured   arcsin rho; over 128 features, off 0.4 V to 0.9 V for abs(rho) <= 0.7, approaching V as
+                 by up to 0.012 (two non-zeros) or  abs(rho) -> 1
+                 0.001 (dense rows)
     ============ ================================== =======================================================
 
     The bits of a row depend only on that row and the fitted projection: not on other rows, block size, number of
@@ -119,7 +119,7 @@ class SignRandomProjection(SignEncoder):
         ``"structured"``: directions that are orthogonal within blocks. Up to 128 features, the blocks are random
         orthogonal (Haar) matrices of n_features rows. For more features, vectors are padded to length
         p = 2^ceil(log2 n_features) and multiplied three times by random signs and a Hadamard matrix:
-        3 n n_bits log2 p additions and no projection matrix.
+        this takes 3 n n_bits log2 p additions and no projection matrix.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -130,7 +130,7 @@ class SignRandomProjection(SignEncoder):
     projection_ : int16 array of shape (n_bits, n_features) or None
         Dense directions, scaled and rounded to odd integers; None if `signs_` replaces them.
     row_length_ : float or None
-        Euclidean length to which rows are scaled before rounding, so that sums are exact in float32; None likewise.
+        Euclidean length to which rows are scaled before rounding, for exact sums in float32; None if `signs_` is used.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
         Random signs that precede the Hadamard products; None unless directions are structured, with over 128 features.
 
@@ -384,7 +384,7 @@ def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
 
 @njit()
 def _flip(work, signs):  # type: ignore[no-untyped-def]
-    """Multiply coordinate i of all rows in `work` by ``signs[i]``."""
+    """Multiply coordinate i of each of the `_LANES` rows that `work` holds by ``signs[i]``."""
     for i in range(len(signs)):
         sign = signs[i]
         for lane in range(i * _LANES, (i + 1) * _LANES):

@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Archive:
-    """A data set that cannot be downloaded, only read from the folder ``SIMILIA_DATA``: its expected contents."""
+    """A data set that is only read from the folder ``SIMILIA_DATA``: its description and expected contents."""
 
     kind: str  # "series", "sets" or "vectors"; also the name of its folder below SIMILIA_DATA
     description: str

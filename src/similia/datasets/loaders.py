@@ -137,7 +137,7 @@ def fetch(
     Notes
     -----
     ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
-    ``sets/`` and ``vectors/``). Checksums of these files are not compared, as they may be the user's own.
+    ``sets/`` and ``vectors/``). Their checksums are not compared, as these files may be your own.
 
     Examples
     --------
