@@ -53,7 +53,7 @@ def sign_of(e: Explanation) -> float:
 
 
 def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
-    """Return the links (place in x, place in y, amount), and the largest absolute amount (1 if all are 0)."""
+    """Return matched places as (place in x, place in y, amount), and the largest absolute amount (1 if all are 0)."""
     links = [] if e._x is None or e._y is None else list(e._x.links)
     return links, max((abs(value) for *_, value in links), default=0.0) or 1.0
 
@@ -108,7 +108,7 @@ def full(strength: float) -> str:
 
 
 def _drawn(view: View, strength: Floats, canvas: str, pixels: float) -> Any:
-    """Return an RDKit canvas of the class `canvas` with a molecule on it; colours show the `strength` of each atom."""
+    """Draw a molecule, coloured by the `strength` of atoms, on an RDKit canvas of class `canvas`; return the canvas."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = in_the_plane(view.names, bonds_of(view))

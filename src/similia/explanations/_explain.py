@@ -102,8 +102,8 @@ def explain(
     Returns
     -------
     Explanation
-        The largest parts, each with its places in x and y, and the residual. A decision compares the predicted class
-        with the second best and is above 0.
+        The largest parts, each with its places in x and y, and the residual. The value of a decision is positive:
+        it says how far the predicted class is ahead of the second best.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def _collection(first: Any, x: Any) -> Any:
 
 
 def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
-    """Return (parts, intercept) of a decision; the intercept does not depend on the object."""
+    """Return the parts of a decision, and its intercept, the amount that is the same for every object."""
     if isinstance(first, KernelFeatures) and (blocks := blocks_of(first.kernel)) is not None:
         parts = []
         for block, column in blocks:
@@ -309,7 +309,10 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
 def _of_landmarks(
     kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
 ) -> Found:
-    """Split sum_l alpha_l k(x, l), x in `X`, into parts: one per feature or, without features, one per landmark l."""
+    """Split sum_l alpha_l k(x, l), x in `X`, into parts: one per feature or, without features, one per landmark l.
+
+    Names of parts call landmark l a `what`, with the number ``numbers[l]``.
+    """
     blocks = blocks_of(kernel)
     if len(numbers) == 0:
         return listed([], 0, 0)

@@ -198,7 +198,7 @@ class Found:
     shares_x, shares_y : ndarray of float64 or None
         Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
-        (place in x, place in y, amount) of each match: the amount it adds or, in a sum over alignments, its chance.
+        (place in x, place in y, amount) of matched places: what they add; in a sum over alignments, their probability.
     """
 
     contributions: Floats
@@ -241,7 +241,7 @@ def _added(shares: list[Floats | None]) -> Floats | None:
 
 
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
-    """Convert (name, contribution, places in x, in y) to parts; parts with one place in each are also links."""
+    """Convert (name, contribution, places in x, in y) to parts; those with one place in x and one in y give `links`."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
     links = []
     for _, contribution, *places in parts:

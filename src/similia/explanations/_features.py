@@ -50,7 +50,7 @@ class Occurrences:
     groups : ndarray of uint64, shape (n,), optional
         Id of each occurrence's part if features, such as a path and its reverse, can share a part; None if not.
     kinds : list of str, optional
-        Kind of each occurrence, such as the label of its node; the name of a feature ends with its occurrences' kinds.
+        Kind of each occurrence, such as the label of its node; the name of a part ends with all kinds in the part.
     """
 
     ids: Ids
@@ -147,7 +147,7 @@ def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats])
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
-    """Return the feature counts of objects, and the weight that the kernel gives to each count."""
+    """Return the feature counts of objects, and for each count the weight of its feature in the kernel."""
     counts = kernel._counts(objects)
     return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
 
@@ -181,14 +181,14 @@ def _word(kernel: Spectrum | Mismatch, letters: npt.NDArray) -> str:
 
 
 def text_of(letters: npt.NDArray) -> str:
-    """Return letters, given as code points, as text."""
+    """Return code points as text."""
     return "".join(map(chr, letters.tolist()))
 
 
 def _at_starts(
     kernel: StringKernel, values: Letters, offsets: Table, positions: Table, name: Callable[[Letters, int], str]
 ) -> Occurrences:
-    """Return one occurrence for each gap and start: the k-mer of the letters at ``start + positions[gap]``."""
+    """Return the k-mers at letters ``start + positions[gap]`` for each start and each `gap`, a row of `positions`."""
     ids, _ = kernel._ids(values, offsets)
     n = len(values)
     starts = [np.arange(max(0, n - int(last))) for last in positions[:, -1]]
@@ -287,8 +287,8 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
 class Block:
     """One kernel with explicit features inside a (nested) sum of kernels.
 
-    `weight` is the weight of the kernel in the sum, `normed` the kernels whose norms divide its features, and `prefix`
-    the text before the names of its features.
+    `weight` is the weight of the kernel in the sum. The features are divided by the norms of the kernels `normed`, and
+    `prefix` precedes the features' names.
     """
 
     kernel: FeatureKernel
@@ -332,9 +332,9 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
-    """Return a function that finds the columns of a block among those of a sum of `n_parts` kernels.
+    """Return a function that finds the columns of a block among all columns of a sum of `n_parts` kernels.
 
-    The block lies in kernel `i` of the sum, and `columns` finds its columns among those of that kernel. Both functions
+    The block lies in kernel `i` of the sum, and `columns` finds it among the columns of that kernel. Both functions
     map a total number of columns to (first column, number of columns) of the block.
     """
 
@@ -347,7 +347,7 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
 
 
 def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return the coefficients of feature counts in a linear model on hashed features, before the division by norms."""
+    """Return the coefficient of each feature's count in a linear model on hashed features, not yet divided by norms."""
     first, width = columns(n_features)
     places = first + (ids % np.uint64(width)).astype(np.int64)
     own = np.ones(len(ids))

@@ -81,7 +81,7 @@ def _neighbours(graph: GraphBatch) -> list[list[int]]:
 
 
 def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return an occurrence for each edge, placed at its two nodes, in the order in which `edge_ids` lists edges."""
+    """Return an occurrence for each edge, placed at its two nodes, in the order of ids that `edge_ids` uses."""
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     ids, offsets = np.empty(len(indices), dtype=np.uint64), np.zeros(2, dtype=np.int64)
@@ -131,7 +131,7 @@ def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:
 
 
 def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int]], marks: list[list[int]]) -> str:
-    """Return the tree of labels around node `v` as text, with as many levels as there is room for."""
+    """Return the tree of labels around node `v` as text, cut if too long; ``marks[u]`` are the labels of u's edges."""
     name, text = labels[v], labels
     for _ in range(rounds):
         # Trees of all nodes grow together: a tree consists of the trees of the neighbours with one level less.
@@ -143,7 +143,7 @@ def _tree_name(v: int, rounds: int, labels: list[str], neighbours: list[list[int
 
 
 def _grown(label: str, children: list[str], marks: list[int]) -> str:
-    """Return a tree as text: the label of its root and, in parentheses, the subtrees in alphabetical order."""
+    """Return a tree as text: label(children), the children sorted; `marks` are the labels of the edges to them."""
     if not children or len(label) > _LONGEST_NAME:
         return label
     if marks:
@@ -203,7 +203,7 @@ def is_directed(graph: GraphBatch) -> bool:
 
 
 def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return the subgraph on each set of `kernel.size` nodes; for sampled or too many sets, counts without places."""
+    """Return the subgraph on each set of `kernel.size` nodes as a feature; unplaced if sets are sampled or too many."""
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))

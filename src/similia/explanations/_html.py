@@ -24,7 +24,7 @@ _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 
 
 def as_html(e: Explanation) -> str:
-    """Return the explanation as a fragment of HTML, as described in `Explanation.to_html`."""
+    """Return the HTML of `Explanation.to_html`."""
     pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
     pieces += [_table(e, "substructure", e.groups[:MOST_GROUPS], whole=False), _table(e, "part", e.parts)]
     if e.note:
@@ -38,7 +38,7 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table with a row for each part; if the parts explain the `whole` value, what they leave over follows."""
+    """Return a table with a row for each part; if `whole`, the last rows show what is left of the explained value."""
     if not parts and not whole:
         return ""
     largest = max((abs(part.contribution) for part in parts), default=0.0)

@@ -130,7 +130,7 @@ def _linear(learner: Any, row: Any) -> Decision:
 
 
 def best_two(scores: Floats) -> tuple[int, int]:
-    """Return the indices of the classes with the largest and the second largest score."""
+    """Return the indices of the largest and the second largest score."""
     first, second = np.argsort(-scores, kind="stable")[:2].tolist()
     return first, second
 
@@ -196,7 +196,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
-    """Convert the weights `w` on the output of an affine step to (weights, constant) on its input, here `row`."""
+    """Convert weights `w` on the output of an affine step to (weights, constant) on the step's input, `row`."""
     if isinstance(step, FeatureScaler):
         step = step.scaler_
     kind = type(step).__name__
@@ -267,7 +267,7 @@ def _machines(learner: Any) -> tuple[Floats, Floats]:
 
 
 def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -> tuple[Floats, float, float]:
-    """Return (weights, f(0), f(z)) with f(z) = weights . z + f(0), where f(z) = b + sum_i a[i] k(support[i], z)."""
+    """Return (mean gradient of f from 0 to z, f(0), f(z)) for f(z) = b + sum_i a[i] k(support[i], z)."""
     ends = a @ _kernel(learner, support, z, np.array([0.0, 1.0]))[0] + b
     size = _EXACT * max(1.0, *np.abs(ends).tolist())
     for n in _NODES:

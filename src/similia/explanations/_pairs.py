@@ -83,7 +83,7 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the single object in `objects`; those of a user's kernel get no places in the object."""
+    """Return the features of the single object in `objects`; those of a user's kernel get no places."""
     found = None
     if isinstance(kernel, StringKernel):
         found = of_strings(kernel, objects)
@@ -184,7 +184,7 @@ def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
 
 
 def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
-    """Return (value, kind, parts, note) for log k = -gamma d^2 (`DistanceRBF`) or k = -d^p (`NegativeDistance`)."""
+    """Return (value, kind, parts, note) for k = -d^p or, for `DistanceRBF`, log k = -gamma d^2; d is a distance."""
     value = value_of(kernel, X, Y)
     d, scale, found, note = distance_pair(kernel.distance, X, Y)
     rbf = isinstance(kernel, DistanceRBF)
@@ -203,7 +203,7 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
-    """Return (d, scale, parts, note) for the distance d of the first objects; the parts add up to d**scale."""
+    """Return (d, power, parts, note), where d is the distance of the first objects; the parts add up to d**power."""
     X, Y = as_objects(distance, X), as_objects(distance, Y)
     read, scale, note = _reader(distance)
     d = float(distance(X, Y)[0, 0])

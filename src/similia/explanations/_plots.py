@@ -30,7 +30,10 @@ _MOST_LINKS = 150
 
 
 def plot(e: Explanation, ax: Any = None) -> Any:
-    """Draw the objects (if impossible, bars of the parts) and return the axes; by default, a new figure has both."""
+    """Draw the objects or, if they cannot be drawn, bars of the parts, and return the axes.
+
+    Without `ax`, draw both in a new figure.
+    """
     draw = _drawer(e)
     title = shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
     if ax is not None:
@@ -117,7 +120,7 @@ def _strings(e: Explanation, ax: Any) -> None:
 
 
 def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
-    """Draw letters, each at all its `places`; a collection per letter is ten times as fast as a text per place."""
+    """Draw each letter at all its `places`, as one collection: ten times as fast as one matplotlib text per place."""
     from matplotlib.collections import PathCollection
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
@@ -133,7 +136,7 @@ def _letters(ax: Any, places: dict[str, list[tuple[float, float]]]) -> None:
 
 
 def _molecules(e: Explanation, ax: Any) -> bool:
-    """Draw molecules side by side with RDKit and return True, or return False if RDKit is not installed."""
+    """Draw molecules side by side; return False if RDKit is not installed, otherwise True."""
     left, space, starts = 0.0, 60.0, []
     for name, view, _, strength in sides(e):
         shown = picture(view, strength)

@@ -89,7 +89,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
-        """Return the cost of splitting each value `new` from its predecessor `old`, opposite each value `other`."""
+        """Return costs: a row splits a value `new` from its predecessor `old`; a column is for one value `other`."""
         low, high = np.minimum.outer(old, other), np.maximum.outer(old, other)
         result: Floats = c + np.abs(new[:, None] - np.clip(new[:, None], low, high))
         return result
@@ -102,7 +102,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
-    """Return the unmatched time points of the shorter series as parts; each costs 1 / (length of this series)."""
+    """Return unmatched points of the shorter series as parts of 1 / its length; `alike` (m, n) says what may match."""
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
@@ -126,9 +126,9 @@ def _steps(
     border_delete: Floats | None = None,
     border_insert: Floats | None = None,
 ) -> list[tuple[int, int, int, float]]:
-    """Return (i, j, move, cost) of each step of the cheapest path; cells in `outside` are forbidden.
+    """Return (i, j, move, cost) of each step of the cheapest path: `move` (DIAGONAL, UP or LEFT) leads to cell (i, j).
 
-    Without `borders`, every path begins with a match of the first time points.
+    Cells in `outside` are forbidden. Without `borders`, every path begins with a match of the first time points.
     """
     m, n = match.shape
     costs = [np.where(outside, np.inf, cost) for cost in (match, delete, insert)]
@@ -145,10 +145,10 @@ def _steps(
 
 
 def _path(costs: Sequence[Floats], row: Floats, column: Floats) -> list[tuple[int, int, int]]:
-    """Return (i, j, move) of each step of the cheapest path, first to last; an index of -1 is the border.
+    """Return (i, j, move) of each step of the cheapest path, first to last; -1 means before the first point.
 
     `costs` has the costs of matches, deletions and insertions, each of shape (m, n); `row` (n + 1 values) and `column`
-    (m + 1 values) have the cost of the path to each cell of the borders.
+    (m + 1 values) the costs of the paths to the cells with i = -1 and with j = -1.
     """
     moves = best_moves(*map(np.ascontiguousarray, costs), row, column)
     i, j = costs[0].shape
@@ -167,7 +167,7 @@ def _found(
     both: bool = False,
     gone: str = "deleted",
 ) -> Found:
-    """Return steps as parts; if `both` (time warping), every step is a match, otherwise only diagonal ones."""
+    """Return steps (i, j, move, cost) as parts: matches if diagonal or if `both`, otherwise points called `gone`."""
     parts: list[_Step] = []
     for i, j, move, cost in steps:
         if both or move == DIAGONAL:
@@ -203,7 +203,7 @@ def _outside(m: int, n: int, window: Any) -> Any:
 
 
 def soft_warping(distance: SoftDTW, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
-    """Return the expected cost of each match under soft-DTW as a part; entropy and self terms are not parts."""
+    """Return the expected cost of each match under soft-DTW as a part; entropy, d(x, x), d(y, y) are not parts."""
     A, B = _as_floats(X, Y)
     costs = cdist(A.values, B.values) ** 2
     allowed = np.where(_outside(len(costs), costs.shape[1], distance.window), -np.inf, -costs / distance.gamma)
@@ -235,7 +235,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
 
 
 def _posterior(logs: Floats) -> Floats:
-    """Return the probability of each match, shape (m, n), if an alignment's weight is the product of its e^logs."""
+    """Return the probability of each match, shape (m, n); an alignment weighs e^(sum of `logs` of its matches)."""
     logs = np.ascontiguousarray(logs)
     forward = log_sums_to(logs)
     backward = log_sums_to(np.ascontiguousarray(logs[::-1, ::-1]))[::-1, ::-1]
@@ -259,7 +259,7 @@ def _expected(chances: Floats, costs: Floats, names: Names) -> Found:
 
 @njit()
 def best_moves(match, delete, insert, first_row, first_column):  # type: ignore[no-untyped-def]
-    """Return the cheapest move into each cell, shape (m + 1, n + 1); ties prefer the diagonal.
+    """Return the cheapest move (DIAGONAL, UP or LEFT) into each cell, shape (m + 1, n + 1); ties prefer DIAGONAL.
 
     The cost of the cheapest path to a cell is D(i, j) = min(D(i-1, j-1) + match, D(i-1, j) + delete, D(i, j-1) +
     insert). The first row (n + 1 values) and the first column (m + 1 values) of D are given.

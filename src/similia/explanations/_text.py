@@ -22,7 +22,7 @@ _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding er
 
 
 def as_text(e: Explanation) -> str:
-    """Return the explanation as text, as described in `Explanation.to_text`."""
+    """Return the text of `Explanation.to_text`."""
     lines = [f"{visible(e.title)}: {number(e.value)}", ""]
     if groups := e.groups[:MOST_GROUPS]:
         lines += [*_rows(e, "substructure", groups, whole=False), ""]
@@ -33,7 +33,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return a table of parts as lines; parts of the `whole` value are marked, and what they leave over comes last."""
+    """Return a table of parts as lines; if `whole`, parts have marks, and the rest of the value comes last."""
     table = [["", head, "adds", "%", "in x", "in y"]]
     for k, part in enumerate(parts):
         numbers = number(part.contribution), percent(part.contribution, e.value)
@@ -67,7 +67,7 @@ def rest(e: Explanation) -> list[tuple[str, float]]:
 
 
 def _strings(e: Explanation) -> list[str]:
-    """Return lines of letters and, below each letter, the mark of the largest listed part there, or a space."""
+    """Return the strings in lines; below each letter stands the mark (as in the table) of the largest part there."""
     lines: list[str] = []
     for name, view, side in (("x", e._x, "in_x"), ("y", e._y, "in_y")):
         if view is None or view.kind != "strings" or not view.n_places:

@@ -70,7 +70,7 @@ def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View
 
 
 def dense(values: Any) -> npt.NDArray[np.float64]:
-    """Return an array, dense or sparse, as a dense array of float64."""
+    """Return a dense or sparse array as a dense array of float64."""
     return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
 
 
@@ -105,7 +105,7 @@ def described(batch: object, number: int) -> str:
 
 
 def names_of_labels(x: Any) -> dict[int, str]:
-    """Return {number: text} for the text labels of a graph's nodes; `as_graphs` replaces each text by this number."""
+    """Return {number: text} for the text labels of a graph's nodes, which `as_graphs` replaces by these numbers."""
     labels: Iterable[Any] = ()
     if hasattr(x, "nodes") and hasattr(x, "adjacency"):  # networkx
         labels = [data.get("label") for _, data in x.nodes(data=True)]

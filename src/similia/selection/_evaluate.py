@@ -158,8 +158,8 @@ class Evaluator:
         """Fit one embedding and its learners to the training folds, and score them on the folds left out.
 
         `steps` make the embedding, and `tails` has the steps of each learner. If `positions`, the first step takes
-        positions of objects, not objects. Each fit has one thread here, and `at_once` fits run side by side; the final
-        fit has all threads. So 1 / at_once of the seconds of the embedding are recorded.
+        positions of objects, not objects. Each fit has one thread here, and `at_once` fits run side by side. With all
+        threads, as in the final fit, the embedding would be `at_once` times as fast, so its time is divided by that.
         """
         with limited_to(1):
             fold = self.partitions[left[0]][:n]
@@ -237,7 +237,7 @@ def fit_to_size(steps: Sequence[Any], n: int) -> None:
 
 
 class Rows(TransformerMixin, BaseEstimator):
-    """A transformer that maps positions to the rows of a matrix at these positions."""
+    """A transformer that maps positions to rows of a matrix."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -251,7 +251,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Caches a matrix of the first n objects for each kernel, distance or feature map; n is the largest requested."""
+    """Caches a matrix for each kernel, distance or feature map: of the first n objects, for the largest n asked for."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -335,7 +335,7 @@ def _is_shared(step: Any) -> bool:
 
 
 def _compact(features: sp.csr_array) -> sp.csr_array:
-    """Return the features without all-zero columns, to which linear models give no weight."""
+    """Drop columns that are all 0: linear models give them no weight."""
     met, columns = np.unique(features.indices, return_inverse=True)
     shape = (features.shape[0], max(1, len(met)))
     return sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)

@@ -134,7 +134,7 @@ class _Parts:
     seed: int
 
     def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return explicit features with linear models; for regression, return `landmarks`, on which ridge is faster."""
+        """Return explicit features with linear models, but for regression `landmarks`: ridge is faster on these."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
@@ -143,7 +143,7 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return Nystroem vectors with RBF support vector machines; also `HDClassifier` or, for regression, ridge."""
+        """Return Nystroem vectors with RBF support vector machines and `HDClassifier` or, for regression, ridge."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
         learners = (*self.rbf(), *(self.hypervectors() if self.classify else self.linear()))
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
@@ -205,7 +205,7 @@ class _Parts:
         return _alone({f"LinearSVC(C={C:g})": LinearSVC(C=C, **options) for C in _SCALED_CS})
 
     def ridge(self) -> Learners:
-        """Return ridge models; in classification, too, as they take a fraction of the time of a `LinearSVC`."""
+        """Return ridge models, also for classification: they take a fraction of the time of a `LinearSVC`."""
         machine = RidgeClassifier if self.classify else Ridge
         return _alone({f"{machine.__name__}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
 
@@ -234,7 +234,7 @@ def _alone(learners: Mapping[str, Any]) -> Learners:
 
 
 def _ridges(Cs: tuple[float, ...]) -> Learners:
-    """Return a ridge regression, of penalty alpha = 1 / (2 C), for each parameter C of a support vector machine."""
+    """Return a ridge regression for each C, with the penalty of a support vector machine: alpha = 1 / (2 C)."""
     return _alone({f"Ridge(alpha={1 / (2 * C):g})": Ridge(alpha=1 / (2 * C)) for C in Cs})
 
 

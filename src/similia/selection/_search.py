@@ -51,7 +51,7 @@ Table = dict[Candidate, npt.NDArray]  # scores of each candidate, one for each h
 
 
 class Rung(NamedTuple):
-    """One round of halving: cross-validation on the first `n` objects, in `partitions` partitions into folds."""
+    """One round of halving: cross-validation on the first `n` objects, split into folds in `partitions` ways."""
 
     n: int
     partitions: int
@@ -149,7 +149,7 @@ class Search:
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rounds, with `left(r, i)` seconds for unit i of round r; return each (round, unit) out of time."""
+        """Run all rounds, unit i of round r if `left(r, i)` seconds suffice; return (round, unit) of those not run."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -257,7 +257,7 @@ class Search:
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
     def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score on `fold` of what is chosen by a view that hides `fold`, or None if the score is unknown."""
+        """Return the score on `fold` of the choice made from a view that hides `fold`; None if it is unknown."""
         choice = self.choice(view)
         n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
         for g, learner in choice:
@@ -345,7 +345,7 @@ class Search:
                 self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
 
     def _work(self, unit: Unit) -> tuple[int, int]:
-        """Return the key under which the cost of one fit of a unit is recorded."""
+        """Return the key (group, learner) of the cost of a fit; for learners fitted at once, learner is a constant."""
         return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
 
     def _power(self, g: int) -> float:
@@ -362,7 +362,7 @@ class Search:
         return seconds
 
     def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Return whether a unit likely ends within `left` seconds (True before the first score); if not, record why."""
+        """Return whether a unit likely ends in `left` seconds (True before any score); if not, note why in `out`."""
         if self.budget.seconds is None or not any(self.main.tables):
             return True
         first, why = rung == self.steps[0], OUT_OF_TIME
@@ -409,7 +409,7 @@ class Search:
         return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
 
     def best(self, view: View) -> tuple[Candidate, int]:
-        """Return (candidate, r): the best candidate of a view, and the number of the round that decides.
+        """Return the best candidate of a view, and the number of the round whose scores decide.
 
         Candidates whose final fit would take too long are chosen only if there are no others.
         """
@@ -420,12 +420,12 @@ class Search:
         return found
 
     def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return (candidate, deciding round): the best with time for its final fit or, if there is none, the best."""
+        """Return (candidate, round that decides): the best with time for its final fit or, if none has, the best."""
         best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
         return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
 
     def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
-        """Return (candidate, r): the best candidate of the tables, and the number of the round that decides."""
+        """Return the best candidate of the tables, and the number of the round whose scores decide."""
         known = [r for r, table in enumerate(tables) if table]
         if not known:
             raise ValueError("no candidate could be fitted")
@@ -502,7 +502,7 @@ def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> 
 
 
 def near(table: Table, candidate: Candidate, best: Candidate, folds: int, slack: float = 0.0) -> bool:
-    """Return whether a candidate is behind `best` by at most twice the noise of their difference, plus `slack`."""
+    """Return whether a candidate is behind `best` by at most two standard errors of their difference, plus `slack`."""
     gap = table[best] - table[candidate]
     return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
 

@@ -42,12 +42,12 @@ _logger = logger_of(__name__)
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
-    """Return a function of an estimator that tells whether the estimator's chosen pipeline has `method`."""
+    """Return a function that tells whether an estimator's chosen pipeline has `method`."""
     return lambda auto: hasattr(auto._winner, method)
 
 
 def _embeds(auto: Any) -> bool:
-    """Return whether the chosen pipeline makes vectors; True before `fit`, so that a `Pipeline` can hold `auto`."""
+    """Return whether the chosen pipeline makes vectors; True before `fit`, when a `Pipeline` looks for `transform`."""
     best = getattr(auto, "best_estimator_", None)
     return best is None or (isinstance(best, Pipeline) and len(best) > 1)
 
@@ -134,7 +134,7 @@ class _Auto(BaseEstimator):
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to other objects, such as all objects once a held-out part has been scored.
+        """Fit the chosen pipeline to other objects, such as all objects after scoring a test part.
 
         The scores and results of `fit` are kept.
 
@@ -234,8 +234,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     max_voters : int, default=5
         Maximum number of pipelines that vote. With 1, a single pipeline is chosen, which is smaller and faster.
     nested : bool, default=True
-        Whether to estimate how well the chosen pipeline scores on new objects. If you hold out a part yourself, False
-        saves the time of this estimate.
+        Whether to estimate how well the chosen pipeline scores on new objects. If you hold out test objects yourself,
+        False saves the time of this estimate.
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
@@ -261,8 +261,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
         ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
-        ``n_objects`` (number of objects in its last comparison), ``state``, and ``estimator`` (unfitted). Candidates
-        compared on more objects, or more often, rank higher.
+        ``n_objects`` (number of objects in its last comparison), ``state`` (such as "chosen" or "finalist"), and
+        ``estimator`` (unfitted). Candidates compared on more objects, or more often, rank higher.
     classes_ : ndarray, shape (n_classes,)
     n_features_in_ : int
         Only for vectors.
@@ -298,12 +298,12 @@ class AutoClassifier(ClassifierMixin, _Auto):
     round decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
-    a share of the budget, and the nested estimate gets what is left after the final fit. A candidate whose final fit is
+    a share of the budget, and the estimate of the score gets what the final fit leaves. A candidate whose final fit is
     expected to take more than half of the budget is chosen only if there is no other. Times are extrapolated from fewer
     objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates vote: the best of each embedding, unless it is behind the best of all by more than the noise; at
+    several candidates vote: the best of each embedding, unless it is so far behind that it would be dropped; at
     least three, and as many as there is time to fit. The vote is cross-validated like every candidate, and chosen if it
     scores higher.
 

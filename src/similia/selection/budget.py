@@ -28,7 +28,7 @@ class Budget:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock during the block."""
+        """Stop the clock inside the ``with`` block."""
         begin = clock()
         yield
         self.start += clock() - begin
@@ -40,7 +40,7 @@ class Budget:
 
 @dataclass
 class Costs:
-    """Records the seconds of work on some numbers of objects, and predicts the seconds on others."""
+    """Records the seconds that work on n objects takes, for some n, and predicts them for other n."""
 
     taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
 
@@ -49,7 +49,7 @@ class Costs:
         self.taken.setdefault(work, {})[n] = seconds
 
     def expected(self, work: Hashable, n: int, power: float) -> float:
-        """Return the expected seconds of work on n objects, of the form a + b n^power; 0 if nothing was recorded."""
+        """Return the expected seconds of work on n objects, assumed to be a + b n^power; 0 if nothing was recorded."""
         known = sorted(self.taken.get(work, {}).items())
         if not known:
             return 0.0

@@ -59,7 +59,7 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    """Return `folds`, or fewer, with a warning, if a class has fewer objects; raise if not even two classes have 3."""
+    """Return `folds` or, with a warning, fewer if a class has fewer objects; raise unless 2 classes have 3 objects."""
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
         raise ValueError(f"y has the one class {_shown(classes[0])}, expected at least two")
@@ -96,7 +96,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
     """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
     With `groups` (the number of each object's group, from 0), the first objects of all groups are ordered in this way;
-    the fold of each is the fold of its whole group. The second objects of all groups follow, and so on.
+    the other objects of a group get the fold of its first. The second objects of all groups follow, and so on.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
@@ -177,7 +177,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
 
 
 def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
-    """Raise if a kernel of the user behaves as a distance on the first eight objects."""
+    """Raise if a user's kernel seems to be a distance: it is 0 for each of the first eight objects with itself."""
     some = take(X, np.arange(min(_LOOKED_AT, n_objects(X))))
     for i, compare in enumerate(own):
         if isinstance(compare, Kernel):
@@ -231,7 +231,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
 
 
 def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
-    """Return (kind, objects) for objects that are lists or arrays of numbers with `ndim` axes; raise if `ndim` > 1."""
+    """Return (kind, objects) if each object is a list or array of numbers with `ndim` axes; raise if `ndim` > 1."""
     if ndim == 1:
         rows = [np.asarray(row) for row in X]
         if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in rows}) == 1:

@@ -43,7 +43,7 @@ _compiled: set[str] = set()  # kinds of objects compiled in this process
 
 
 def compile_loops(kind: str, shown: bool) -> None:
-    """Compile the loops for a kind of objects, so that compilation does not count as time of the first candidate."""
+    """Compile the loops for a kind of objects before any candidate is timed."""
     if kind in _compiled or kind not in compilation.KINDS:
         return
     what = f"compile loops for {kind} (not counted in the budget)"
@@ -172,7 +172,7 @@ class Run:
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
-        """Return a dict for each candidate: the chosen one, those of the deciding round by score, then the rest."""
+        """Return a dict for each candidate: the chosen one, the others of the deciding round by score, the rest."""
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         decided = self.search.best(self.search.main)[1] if any(tables) else 0
