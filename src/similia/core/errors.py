@@ -25,7 +25,7 @@ class DataError(Exception):
     Attributes
     ----------
     path : str
-        The file with the bad object, or a name for it; empty if the object is not from a file.
+        Path or name of the file with the bad object; empty if the object is not from a file.
     at : str
         Place in the file, such as "line 3" or "row 2 (from 0)"; empty for the whole file.
     """
@@ -39,7 +39,7 @@ class DataError(Exception):
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return the error, raised on a part of X that begins at object `start`, with object numbers of the whole X."""
+        """Return the error with `start` added to its object numbers; it was raised on a part of X that begins there."""
         return self
 
     def _file(self) -> str:
@@ -150,7 +150,7 @@ class BadPair(DataError):
     def renamed(self, rows: Any, columns: Any, names: str) -> Self:
         """Return the error with `names` and with its pair (i, j) renumbered to (``rows[i]``, ``columns[j]``).
 
-        If the error has names of its own, these stay, and only i is renumbered.
+        If the error has names other than the defaults, these stay, and only i is renumbered.
         """
         i, j = self.index
         if self.names not in _NAMELESS:
@@ -203,7 +203,7 @@ class BadFile(DataError, ValueError):
     path, at : str
         The file and the place in it; see `DataError`.
     found : str
-        What is wrong and what to do. Without a place it begins with a verb: "holds no rows".
+        What is wrong and what to do. If `at` is empty, this begins with a verb: "holds no rows".
     """
 
     def __init__(self, path: Any, found: str, *, at: str = "") -> None:
@@ -240,7 +240,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return the warning, about a part of X that begins at object `start`, with object numbers of the whole X."""
+        """Return the warning with `start` added to its object numbers; it is about a part of X that begins there."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 
@@ -248,13 +248,13 @@ WarningData = tuple[type[Warning], "ObjectsWarning | str"]
 
 
 def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
-    """Return (category, message), both picklable, of a warning about a part of X; add `start` to its object numbers."""
+    """Return a warning about a part of X as (category, message), picklable; add `start` to its object numbers."""
     message = caught.message
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
 
 def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
-    """Emit the warning `said`, and add its kind to `known`; do nothing if `known` already has this kind."""
+    """Emit the warning `said` unless `known` has its kind (category, text without numbers); add the kind to `known`."""
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message
     if kind not in known:
@@ -264,7 +264,7 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """If the block raises a `BadPair`, apply `BadPair.renamed` to it, unless `names` is None."""
+    """Correct the names and numbers of objects in a `BadPair` that the block raises; do nothing if `names` is None."""
     try:
         yield
     except BadPair as error:

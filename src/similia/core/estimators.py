@@ -64,7 +64,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_columns(self, example_of(X), reset=True)
 
     def _check_columns(self, X: Any) -> None:
-        """Raise if the transformer is not fitted, or was fitted to other columns."""
+        """Raise if the transformer is not fitted, or was fitted to columns other than those of `X`."""
         check_is_fitted(self)
         check_columns(self, X, reset=False)
 
@@ -91,7 +91,7 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return a single name, that of the input or ``"objects"``; later steps name the columns."""
+        """Return `input_features`, or ``["objects"]`` if not given: the output has no columns."""
         return np.array(["objects"] if input_features is None else input_features, dtype=object)
 
 
@@ -126,7 +126,7 @@ class ListParams(BaseEstimator):
         return self
 
     def _listed(self) -> Any:
-        """Return the list; () if the parameter is not a list, which other code reports."""
+        """Return the list, or () if the parameter is not a list; other code then raises the error."""
         parts = getattr(self, self._list)
         return parts if isinstance(parts, list | tuple) else ()
 
@@ -137,7 +137,7 @@ def example_of(X: Any) -> Any:
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Store the width and column names of `X` if `reset` (in `fit`); otherwise raise if a data frame has other names.
+    """Store the width and column names of `X` if `reset`; otherwise raise if a data frame differs from the stored ones.
 
     Arrays have no names, so they are not checked.
     """
@@ -148,8 +148,8 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
     """Store (if `reset`) or check the width and column names of a table of numbers.
 
-    For any other `X`, delete the stored ones if `reset`, and otherwise do nothing. For estimators whose kernel
-    determines the kind of objects: `X` is the kernel's input, made from `given`.
+    If `X` is no table, delete what is stored if `reset`, and otherwise do nothing. If a kernel converts the input of an
+    estimator, `given` is that input, which may have column names, and `X` is the result.
     """
     X = example_of(X)
     if not is_table(X):

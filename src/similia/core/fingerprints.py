@@ -110,7 +110,7 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether a function or class is found in the module it names; code from `exec` names builtins, wrongly."""
+    """Return whether the module that a function or class names contains it; `exec` wrongly names builtins."""
     return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
 
 

@@ -21,7 +21,7 @@ def padded(n_features: int) -> int:
 
 @njit()
 def transform(work, lanes):  # type: ignore[no-untyped-def]
-    """Apply the Walsh-Hadamard transform (natural order, not normalised) to the `lanes` rows interleaved in `work`."""
+    """Apply the Walsh-Hadamard transform (natural order, not normalised) to each row ``work[r::lanes]``, in place."""
     span = len(work)
     while span > _IN_CACHE and span >= 4 * lanes:  # full passes until pieces fit into the cache
         span //= 4

@@ -36,7 +36,7 @@ def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
 
 
 class _Compiled(event.Listener):
-    """Logs functions that numba compiles for similia, but not those loaded from the cache."""
+    """Listener that logs the functions of similia that numba compiles, but not those that it loads from the cache."""
 
     def __init__(self) -> None:
         self.starts: dict[int, float] = {}

@@ -157,7 +157,7 @@ def _bits(number: int) -> ir.Constant:
 
 
 def _shift(a: Any) -> ir.Constant:
-    """Return 2^52 + 1023 in each lane: added to an integer exponent, it leaves exponent + 1023 in the low bits."""
+    """Return c = 2^52 + 1023 in each lane; for a whole k, the low bits of c + k are the exponent field of 2^k."""
     return ir.Constant(a.type, [2.0**_FRACTION + _BIAS] * LANES)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 
 def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``(__getattr__, __dir__)`` for `package`, from its public names and the submodules that define them.
+    """Return ``(__getattr__, __dir__)`` for `package`, so that its public `names` are imported when first used.
 
-    A submodule is relative to `package` unless it begins with ``similia.``; "" means that the name is a submodule.
+    `names` maps each name to the submodule that defines it, relative to `package` unless it begins with ``similia.``;
+    "" means that the name is itself a submodule.
     """
 
     def __getattr__(name: str) -> Any:

@@ -33,8 +33,9 @@ _WORTH_A_THREAD = 2**21  # minimum number of multiplications per thread
 class Panels(NamedTuple):
     """A matrix W of shape (K, m), read in panels of `LANES` columns.
 
-    If W is `copied`, row k of panel j begins at ``values[j * K * LANES + k * row]``, and the last panel is padded with
-    zeros. Otherwise it begins at ``values[j * LANES + k * row]``, except that the last panel ends with column m - 1.
+    The next row of a panel is `row` numbers further on in `values`. If W is `copied`, panel j begins at
+    ``values[j * K * LANES]``, and the last panel is padded with zeros. Otherwise panel j begins at
+    ``values[j * LANES]``, but the last panel ends with column m - 1, so it may overlap the one before.
     """
 
     values: Floats
@@ -43,12 +44,12 @@ class Panels(NamedTuple):
     copied: bool
 
     def first(self, columns: int) -> Panels:
-        """Return the panels of the first `columns` columns of W, which must have been copied."""
+        """Return the panels of the first `columns` columns of W, which must be `copied`."""
         return self._replace(shape=(self.shape[0], columns))
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W, float32 or float64, in the layout of `row_product`; not copied if it will multiply few rows (`n`)."""
+    """Return W, float32 or float64, in the layout of `row_product`; for few rows to multiply, `n`, without a copy."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -65,8 +66,8 @@ def row_product(
 ) -> npt.NDArray:
     """Return X @ W, shape (n, m), in the dtype of W; each entry depends only on its row of X and its column of W.
 
-    `X`, shape (n, K), may have any type and layout; `W` is float32 or float64, shape (K, m); convert a matrix that is
-    used many times with `panels`. `out` is a C-contiguous array for the product. Pass ``threads=False`` inside threads.
+    `X`, shape (n, K), may have any type and layout; `W` is float32 or float64, shape (K, m); apply `panels` to a W
+    that is used many times. `out` is a C-contiguous array for the product. Pass ``threads=False`` inside threads.
     """
     if X.ndim != 2 or len(W.shape) != 2 or X.shape[1] != W.shape[0]:  # the loop does not look at bounds
         raise ValueError(f"rows of shape {X.shape} do not fit a matrix of shape {W.shape}; fit again")
@@ -103,9 +104,9 @@ def row_product(
 
 
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
-    """Return the inner products of each query i with the vectors at ``rows[i]``: shape (q, c), type of `vectors`.
+    """Return the inner products of query i and the vectors at ``rows[i]``, for each i: shape and order of `rows`.
 
-    Each product depends, bit for bit, only on its two vectors.
+    The dtype is that of `vectors`. Each product depends, bit for bit, only on its two vectors.
     """
     if rows.size and not 0 <= rows.min() <= rows.max() < len(vectors):  # the loop does not look at bounds
         raise ValueError(f"rows must be positions of {len(vectors)} vectors, got {rows.min()} to {rows.max()}")
@@ -123,7 +124,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
 
 @njit()
 def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the product of X and the panels ``start:stop`` in `values` (see `Panels`) to their columns of `out`."""
+    """Fill the columns of `out` that panels ``start:stop`` cover with X @ W; `values` to `copied` are from `Panels`."""
     n, K = X.shape
     m = out.shape[1]
     flat, room = out.reshape(-1), np.empty(6 * LANES, out.dtype)

@@ -53,7 +53,7 @@ def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterat
 def meter(
     description: str, done: int = 0, total: int | None = None, size: int | None = None
 ) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the number of objects done (of `total`) and of bytes read (of `size`).
+    """Yield a function to call with two numbers: objects done (of `total`) and bytes read (of `size`).
 
     If ``config(progress=True)`` is set, the function shows these with the rate and the time left: as a bar on a
     terminal, elsewhere as a line every ten seconds. A resumed run begins with `done` objects.

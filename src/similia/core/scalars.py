@@ -110,7 +110,7 @@ def log(x):  # type: ignore[no-untyped-def]
 
 @njit()
 def cos_sin(turns):  # type: ignore[no-untyped-def]
-    """Return the cosine and the sine of an angle given in quarter turns, which is reduced without rounding."""
+    """Return the cosine and the sine of an angle in quarter turns; whole quarters are subtracted without rounding."""
     nearest = (turns + _ROUND) - _ROUND  # exact below 2^51; larger numbers are whole
     nearest = turns if abs(turns) >= 2.0**51 else nearest
     x = (turns - nearest) * _HALF_PI

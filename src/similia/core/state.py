@@ -37,10 +37,11 @@ class State:
 def state(
     fits: Callable[[dict[str, Any], Sizes], bool] | None = None, may_lack: Collection[str] = (), **attributes: Any
 ) -> Callable[[Class], Class]:
-    """Return a decorator that declares attributes of a class; each has a check, or the name of a check in `NAMED`.
+    """Return a class decorator that declares which attributes a loaded object may have, each with a check or its name.
 
-    Fitted attributes (with an underscore at either end) must be all present or all missing, except those in `may_lack`.
-    ``fits(attributes, sizes)`` returns whether attributes fit together. Subclasses inherit the declaration.
+    The names are in `NAMED`. Fitted attributes (that begin or end with an underscore), except those in `may_lack`, must
+    be all present or all missing. ``fits(attributes, sizes)`` returns whether attributes fit together; `sizes` holds
+    the sizes that shapes name, such as "s". Subclasses inherit the declaration.
     """
     checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
     declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))
@@ -65,7 +66,7 @@ def declared(cls: type) -> State | None:
 
 
 def array(types: str, *shape: Any, most: float | None = None) -> Check:
-    """Return a check for an array of one of the `types` ("f4 f8"), of this shape, with absolute values below `most`."""
+    """Return a check for an array: a type in `types` ("f4 f8"), `shape` as in `_same`, absolute values below `most`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():
@@ -79,7 +80,7 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
 
 
 def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
-    """Return whether `found` is `wanted`: a number, the name of a size (the first found sets it), or None (any)."""
+    """Return whether the size `found` is `wanted`: a number, None (any), or a name, that of the first size found."""
     if isinstance(wanted, str):
         return sizes.setdefault(wanted, found) == found
     return wanted is None or wanted == found
@@ -113,7 +114,7 @@ def made(*classes: str) -> Check:
 
 
 def each(method: str, name: str | None = None, least: int = 0) -> Check:
-    """Return a check for a list of objects that have `method`: `least` or more, as many as the size called `name`."""
+    """Return a check for a list of `least` or more objects that have `method`; its length is the size called `name`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         listed = isinstance(value, list | tuple) and all(hasattr(one, method) for one in value)
@@ -178,7 +179,7 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:
 
 
 def _are_vectors(value: Any, sizes: Sizes) -> bool:
-    """Return whether a value is a finite dense or sparse matrix; its shape must be the sizes called "s" and "d"."""
+    """Return whether a value is a finite dense or sparse matrix of shape ("s", "d"), names as in `_same`."""
     sparse = is_sparse(value)
     fits = array("f4 f8", *([None] if sparse else ["s", "d"]))(value.data if sparse else value, sizes)
     return fits and _same("s", value.shape[0], sizes) and _same("d", value.shape[1], sizes)

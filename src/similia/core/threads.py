@@ -31,7 +31,7 @@ _WORTH_THREADS = 2**28  # minimum multiplications (a few milliseconds) that just
 
 
 class _Shared:
-    """The one-thread limit on BLAS that all threads share; if each set its own, a limit could be left behind."""
+    """The limit of BLAS to one thread, one for all threads: if each set a limit, they could end in the wrong order."""
 
     lock = Lock()
     users = 0
@@ -174,7 +174,7 @@ def _blas() -> ThreadpoolController:
 def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` on each argument, in threads if `work`, the total number of multiplications, justifies them.
 
-    This suits tasks that fill a small tile and use it at once: the use, too, runs in parallel, with the tile in cache.
+    A task should compute a small tile of a result and also use it: then both run in parallel, with the tile in cache.
     """
     workers = n_threads() if work >= _WORTH_THREADS else 1
     if workers > 1:
@@ -187,7 +187,7 @@ def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) 
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` like `run_tasks`, in as many threads as BLAS may use, while BLAS itself is limited to one thread.
 
-    Threads then do not wait for one another after each tile. If BLAS is limited already, no threads start.
+    Unlike BLAS's threads, these do not wait for one another after a product. If BLAS is limited already, none start.
     """
     if work >= _WORTH_THREADS and not _Shared.users:
         with one_blas_thread() as workers:
@@ -202,7 +202,7 @@ _collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("simil
 
 
 class _Collecting:
-    """What the first open block of `collected_warnings` changes and the last restores; threads' blocks may overlap."""
+    """State of `collected_warnings`: of overlapping blocks, the first changes the settings, the last restores them."""
 
     lock = Lock()
     users = 0

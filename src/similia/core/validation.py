@@ -55,7 +55,7 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def at_most(value: int, n: int, name: str) -> int:
-    """Return `value`; if it exceeds the `n` training objects, warn and return `n`, as scikit-learn's Nystroem does."""
+    """Return `value`, but at most `n`, the number of training objects; warn if `value` is larger."""
     if value > n:
         warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
     return min(value, n)
@@ -154,7 +154,7 @@ def _is_number(value: Any) -> bool:
 def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
     """Yield ``(start, read(block))`` per block of `step` rows of an array or frame; errors give row numbers of `X`.
 
-    Any other input is read at once.
+    Any other input is read as one block.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if not 1 <= len(shape) <= 2 or shape[0] <= step or hasattr(X, "toarray"):
@@ -168,7 +168,7 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray:
-    """Return labels as a 1-D array, with a warning if they are a column; raise if they are not `n` single labels."""
+    """Return the labels `y` as a 1-D array; warn if the shape is (n, 1), and raise if `y` is not `n` single labels."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
     unmasked(y, "y")

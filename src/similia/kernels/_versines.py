@@ -92,9 +92,9 @@ def of_sparse(X: Any, Y: Any) -> Floats:
 def _run_tiles(
     product: Product, refine: Refine, scale_a: Floats, scale_b: Floats, V: Floats, same: bool, width: int, work: int
 ) -> None:
-    """Fill V with versines, tile by tile; if `same`, compute the tiles on and below the diagonal and mirror them.
+    """Fill V with versines, tile by tile; if V is symmetric (`same`), mirror the tiles on and below the diagonal.
 
-    `width` is the number of columns of a tile, `work` the number of operations for each entry of V.
+    `width` is the number of columns of a tile; `work`, the multiplications per entry, decides if threads start.
     """
     n, m = V.shape
     tiles = [
@@ -114,7 +114,7 @@ def _run_tiles(
 
 
 def _reciprocal_norms(X: Any) -> Floats:
-    """Return 1 / norm of each row in float64; the norms of float32 unit rows differ slightly from 1."""
+    """Return 1 / norm of each row in float64, since unit rows rounded to float32 have norms slightly off 1."""
     if sp.issparse(X):
         return 1 / np.sqrt(row_sums(X, np.square(X.data, dtype=np.float64)))
     return 1 / np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
@@ -122,7 +122,7 @@ def _reciprocal_norms(X: Any) -> Floats:
 
 @njit()
 def _from_products(P, start, first, scale_a, scale_b, V):  # type: ignore[no-untyped-def]
-    """Fill the tile of V at (`start`, `first`) with versines from inner products P; return how many are below SMALL."""
+    """Write versines of inner products P to V from (`start`, `first`) on; count the imprecise ones (below SMALL)."""
     n_small = 0
     for i in range(P.shape[0]):
         row, out, scale = P[i], V[start + i], scale_a[start + i]
@@ -148,8 +148,8 @@ def _mirror(start, stop, first, last, V):  # type: ignore[no-untyped-def]
 def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # type: ignore[no-untyped-def]
     """Return |scale_x a - scale_y b|^2 / 2 for the vectors a = ``x[at : at + n]`` and b = ``y[to : to + n]``.
 
-    The result is 0 for equal vectors and precise for similar ones, whose difference a - b is exact. The order of the
-    additions is fixed, in `LANES` partial sums. `room`, `x_rest` and `y_rest` are work space.
+    The result is 0 for equal vectors and precise for similar ones, as a - b then has no rounding error. The order
+    of the additions depends on n only. `room`, `x_rest` and `y_rest` are work space.
     """
     scale, slack, total = lane.splat(scale_x), lane.splat(scale_x - scale_y), lane.splat(0.0)
     whole = n - n % LANES
@@ -174,7 +174,7 @@ def _half_square(x, at, scale_x, y, to, scale_y, n, room, x_rest, y_rest):  # ty
 
 @njit()
 def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  # type: ignore[no-untyped-def]
-    """Recompute a tile's entries below SMALL from differences of rows; if `same`, skip those above the diagonal."""
+    """Recompute imprecise versines (below SMALL) of a tile from row differences; if `same`, not above the diagonal."""
     n, x, y = A.shape[1], A.reshape(-1), B.reshape(-1)
     room, x_rest, y_rest = np.empty(LANES), np.zeros(LANES), np.zeros(LANES)
     for j0 in range(first, last, 16):  # a few rows of B at a time, to stay in cache
@@ -186,7 +186,7 @@ def _refine_dense(A, scale_a, B, scale_b, start, stop, first, last, same, V):  #
 
 @njit()
 def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the part of the inner products from the sparse columns; `rows` ascend within each column."""
+    """Add the terms of sparse columns (`dense` < 0) to the inner products `out`; `rows` must ascend within a column."""
     for i in range(len(out)):
         row, end = out[i], out.shape[1]
         for k in range(offsets[start + i], offsets[start + i + 1]):
@@ -202,9 +202,9 @@ def _add_rare(offsets, columns, values, dense, start, starts, rows, data, out): 
 def _refine_sparse(  # type: ignore[no-untyped-def]
     starts_a, columns_a, a, scale_a, starts_b, columns_b, b, scale_b, start, stop, last, same, V
 ):
-    """Recompute entries below SMALL in rows `start` to `stop` - 1 of V; if `same`, skip those above the diagonal.
+    """Recompute the imprecise versines (below SMALL) in rows `start` to `stop` - 1 of V from differences of rows.
 
-    The difference of two sparse rows is found by merging their sorted columns.
+    If `same`, entries above the diagonal are skipped. Two sparse rows are subtracted by merging their sorted columns.
     """
     for i in range(start, stop):
         for j in range(min(i + 1, last) if same else last):

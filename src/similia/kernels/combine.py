@@ -26,7 +26,7 @@ from similia.similarity import Kernel, as_objects, check_kernel, compared, decid
 
 
 class _Composite(ListParams, Kernel):
-    """Base class of combinations of a list of kernels (parts); parameters of part i, from 0, are ``k{i}__name``."""
+    """Base class of kernels that combine a list of kernels, the parts; the parameters of part i are ``k{i}__name``."""
 
     kernels: list[Any]
     _list, _letter = "kernels", "k"
@@ -37,7 +37,7 @@ class _Composite(ListParams, Kernel):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as a batch of the type that all parts take, or `X` itself if they take different types."""
+        """Convert `X` to the one batch type that all parts read; return `X` itself if they read different types."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         # A kernel that compares only structure reads no labels; take the batch with the most attributes.

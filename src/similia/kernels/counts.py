@@ -169,7 +169,7 @@ def few_products(A: Counts, B: Counts) -> Floats:
     """Return all inner products of objects of `A` and `B`; fast if `A` is small and `B` is used in many calls.
 
     Each feature of `A` is looked up in an index of `B`, so terms are added in another order than in `inner_products`.
-    If this could change a result, because sums may not be exact integers, `inner_products` is called instead.
+    The order does not change sums that are exact integers; for any others, `inner_products` is called instead.
     """
     if _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
@@ -194,7 +194,7 @@ def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
 
 
 def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pairs: int) -> Indices:
-    """Return the position of each column in the matrix of dense columns, or -1 if a sparse product is faster for it."""
+    """Return each column's position in the dense matrix; -1 if it has few entries, so a sparse product is faster."""
     in_a = np.bincount(columns_a + 1, minlength=n_columns + 1)[1:]
     in_b = np.bincount(columns_b, minlength=n_columns)
     dense = in_a * in_b * _SPARSE_TO_DENSE_COST > n_pairs
@@ -209,7 +209,7 @@ def _largest_sum(A: Counts, B: Counts) -> float:
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
-    """Return (starts, rows, values); column c has the entries ``starts[c]:starts[c + 1]``, or none if it is dense."""
+    """Sort entries by column: (starts, rows, values), with column c at ``starts[c]:starts[c + 1]``, empty if dense."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
     starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
@@ -219,7 +219,7 @@ def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices
 
 @njit()
 def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
-    """Return the slot of the id `x` in `table`: the slot with the position of `x` in `ids`, or else a free one."""
+    """Find the slot of `table` that holds the position of the id `x` in `ids`; if there is none, return a free slot."""
     slot = np.int64((x * _GOLDEN) >> shift)
     while table[slot] >= 0 and ids[table[slot]] != x:
         slot = (slot + 1) & np.int64(_ALL_ONES >> shift)
@@ -238,7 +238,7 @@ def _shift_for(n_slots):  # type: ignore[no-untyped-def]
 
 @njit()
 def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
-    """Empty as many first slots of `table` as `n_ids` ids need; return `_shift_for` of the number of slots."""
+    """Empty the first slots of `table`, enough for `n_ids` ids; return `_shift_for` the number of these slots."""
     n_slots = 2
     while n_slots < 2 * n_ids:
         n_slots *= 2
@@ -297,7 +297,7 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
 
 @njit()
 def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the inner products of objects (`offsets`, `ids`, `values`) with all objects in a `Counts._index`."""
+    """Add to `out` the inner products of objects (`offsets`, `ids`, `values`) and an index (`distinct` to `data`)."""
     shift = _shift_for(len(table))
     for i in range(len(out)):
         for k in range(offsets[i], offsets[i + 1]):
@@ -309,7 +309,7 @@ def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # typ
 
 @njit()
 def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs]`` with inner products; ``rows[pairs]`` ascends, `table` is work space for the ids of a row."""
+    """Fill ``out[pairs]`` with inner products; fastest if `pairs` are sorted by row, as `table` holds one row."""
     filled, shift = -1, np.uint64(63)
     for pair in pairs:
         i, j = rows[pair], columns[pair]
@@ -328,7 +328,7 @@ def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, column
 
 @njit()
 def _scatter_dense(offsets, columns, values, dense, start, out):  # type: ignore[no-untyped-def]
-    """Fill row i of `out`, initially zero, with the values of object ``start + i`` in the dense columns."""
+    """Copy the values that object ``start + i`` has in dense columns to row i of `out`, whose entries are 0 before."""
     for i in range(len(out)):
         for k in range(offsets[start + i], offsets[start + i + 1]):
             if columns[k] >= 0 and dense[columns[k]] >= 0:

@@ -109,9 +109,9 @@ class FeatureKernel(Kernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. A feature goes to the column with index (64-bit id) modulo n_features, in any process, so
-            two features share a column with probability 1 / n_features. Among v distinct features, there are about
-            v**2 / (2 n_features) pairs that share a column; each pair adds an error to the kernel.
+            Number of columns. A feature goes to column ``id % n_features``; its 64-bit id is the same in any process.
+            Two features share a column with probability 1 / n_features. Among v distinct features, about
+            v**2 / (2 n_features) pairs share a column; each such pair adds an error to the kernel.
 
         Returns
         -------

@@ -37,7 +37,7 @@ _MOST_ROWS = 4096  # maximum number of rows of distances computed at a time
 
 
 class FromDistance(Kernel):
-    r"""Kernel of D2KE: objects are similar if their distances to random objects are similar.
+    r"""Kernel made from any distance (D2KE): objects are similar if their distances to random objects are similar.
 
     .. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
               \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
@@ -165,7 +165,7 @@ def is_sampler(objects: Any) -> bool:
 
 
 def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any]:
-    """Yield blocks of random objects: those numbered start, ..., stop - 1 in the sequence determined by `seed`."""
+    """Yield, in blocks, objects `start` to `stop` - 1 of the sequence that `sampler` draws for `X` and `seed`."""
     for first in range(start // BLOCK * BLOCK, stop, BLOCK):
         rng = random_stream(seed, 0, first // BLOCK)
         drawn = sampler.sample(X, BLOCK, rng) if hasattr(sampler, "sample") else sampler(X, BLOCK, rng)
@@ -178,12 +178,12 @@ def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator for a key: (0, block) for random objects, (1,) for the rows that determine gamma."""
+    """Return a generator; the key is (0, i) for block i of random objects, (1,) for the rows that determine gamma."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> Any:
-    """Concatenate collections into one, in the layout in which `distance` takes the objects of `X`.
+    """Concatenate collections of objects like those of `X` into one, in the memory layout of `distance`.
 
     If `single` and `X` holds vectors, the result has the dtype of `X`.
     """
@@ -208,7 +208,7 @@ def _unpacked(batch: Batch, like: Any) -> list[Any]:
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
-    """Return the distances of `X` to `objects`, computed in blocks of rows; an error message names the pair."""
+    """Return the distances of `X` to `objects`, in blocks of rows; if one is invalid, the error names the pair."""
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)
     D: npt.NDArray[np.floating] = np.empty((0, R))
@@ -239,7 +239,7 @@ class _Substitution(Kernel):
         return as_objects(self.distance, X)
 
     def _self_distances(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return d(x, x) for each object: 0 if ``distance.facts`` guarantees it, otherwise computed."""
+        """Return d(x, x) for each object: 0 if the distance declares so (``facts.identity``), otherwise computed."""
         check_distance(self.distance)
         facts = getattr(self.distance, "facts", None)
         if facts is not None and facts.identity:
@@ -262,8 +262,9 @@ class DistanceRBF(_Substitution):
     -----
     The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
     Hausdorff distances it is generally not. ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the
-    objects as vectors. The inner products of the training vectors are exactly the matrix K with its negative
-    eigenvalues set to 0 ("clip") or made positive ("flip"); with "shift" they are K (K + a I)^(-1) K for a number a.
+    objects as vectors. The inner products of the training vectors are the kernel matrix K with its negative
+    eigenvalues set to 0 ("clip") or made positive ("flip"). With "shift" they are K (K + a I)^(-1) K, where a is 1.5
+    times the absolute value of the smallest eigenvalue.
 
     References
     ----------
@@ -317,8 +318,8 @@ class NegativeDistance(_Substitution):
     -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally so: c^T K c >= 0 for
     coefficients c that sum to 0, such as those of a support vector machine with an intercept. The kernel with an origin
     is positive semi-definite exactly if -d^p is conditionally so (Schölkopf, "The kernel trick for distances", 2001).
-    Prefer an origin for `Nystroem`, which otherwise spends its largest eigenvalue on repairing the diagonal. The values
-    are float32 if the distances are.
+    For `Nystroem`, prefer an origin: without one, the eigenvalue of largest absolute value is negative, and is dropped
+    or changed. The values are float32 if the distances are.
 
     References
     ----------
@@ -361,7 +362,7 @@ class NegativeDistance(_Substitution):
         return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
-        """Return D**power; raise if a power over- or underflows, and name the first such pair in the format `pair`."""
+        """Return D**power; if one over- or underflows, raise and name it by `pair`, such as "X[{}] and Y[{}]"."""
         power = check_positive(self.power, "power")
         with np.errstate(over="ignore", under="ignore"):
             powers: npt.NDArray = D**power
@@ -378,7 +379,7 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median of the distances between objects (if 0, the median of those above 0).
+    gamma = 1 / (p m^p), where m is the median distance of two objects, or if that is 0, the median positive distance.
     `DistanceRBF` (p = 2) needs 1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p =
     1) need 1 / m.
 

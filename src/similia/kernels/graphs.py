@@ -66,12 +66,12 @@ def node_labels_of(graphs: GraphBatch) -> npt.NDArray[np.uint64]:
 
 
 def arcs_of(graphs: GraphBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (position of each node's first arc, target of each arc), as in a CSR matrix."""
+    """Return the arcs as in a CSR matrix: (position of each node's first arc, target of each arc)."""
     return np.ascontiguousarray(graphs.indptr, np.int64), np.ascontiguousarray(graphs.indices, np.int64)
 
 
 def edge_labels_of(graphs: GraphBatch, wanted: bool) -> npt.NDArray[np.int64]:
-    """Return the label of each arc, or an empty array if the graphs have no edge labels or they are not `wanted`."""
+    """Return the label of each arc; an empty array if not `wanted`, or if the graphs have no edge labels."""
     if not wanted or graphs.edge_labels is None:
         return _NO_LABELS
     return np.ascontiguousarray(graphs.edge_labels, dtype=np.int64)
@@ -225,7 +225,7 @@ class ShortestPath(GraphKernel):
     Parameters
     ----------
     with_labels : bool, default=True
-        Whether to compare node labels (or degrees) and distances; if False, only distances.
+        Whether to compare node labels (degrees, if there are none) in addition to distances.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
 
@@ -444,7 +444,7 @@ def count_shortest_paths(labels, node_offsets, indptr, indices):  # type: ignore
 
 @njit()
 def _search(source, indptr, indices, seen_from, queue, distances):  # type: ignore[no-untyped-def]
-    """Write the nodes that `source` reaches, nearest first, and their distances; return the number of these nodes."""
+    """Fill `queue` and `distances` with the nodes that `source` reaches, nearest first; return their number."""
     queue[0], distances[0], seen_from[source] = source, 0, source
     first, last = 0, 1
     while first < last:
@@ -461,7 +461,7 @@ def _search(source, indptr, indices, seen_from, queue, distances):  # type: igno
 
 @njit()
 def _tally(labels, source, queue, distances, table, ids, values, end):  # type: ignore[no-untyped-def]
-    """Count the triples (label, label, distance) from one source node; return the number of `ids` in use."""
+    """Add the triples (label, label, distance) from node `source` to the counts `values`; return the end of `ids`."""
     shift = _shift_for(len(table))
     distance, key = 0, np.uint64(0)
     for q in range(1, len(queue)):

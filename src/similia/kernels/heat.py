@@ -53,8 +53,8 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Warns
     -----
     UserWarning
-        Once for each n and t, if the kernel is 1 everywhere (contrast below 1e-8), or so steep at 0 that rounding a
-        cosine changes it by more than 1e-11.
+        Once for each n and t, if the kernel is 1 everywhere (n exp(-(n - 1) t) below 1e-8), or so steep at 0 that
+        the rounding error of a cosine changes the kernel by more than 1e-11.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class HypersphericalHeat(SphereKernel):
 
 
 def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
-    """Warn if the kernel matrix K is the identity."""
+    """Warn that t is too small if K, the kernel of vectors with themselves, is 0 between any two of them."""
     if len(K) < 2 or K.shape[0] != K.shape[1] or not (K.diagonal() == 1).all():
         return
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
@@ -200,9 +200,9 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
 def suggest_contrast(
     X: Any, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise", max_objects: int = 1000, random_state: Any = 0
 ) -> float:
-    r"""Return the contrast at which a pair of vectors with the median cosine has kernel 1 / e.
+    r"""Suggest a contrast for `HypersphericalHeat`: two rows with the median cosine then have a kernel of about 1 / e.
 
-    At this contrast, the kernel of such a pair changes fastest with log(contrast). Search around it by factors of 2.
+    At this contrast, their kernel changes fastest with log(contrast). Search around it by factors of 2.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class Series(NamedTuple):
 
 
 def _ratios(l: Floats, n: int, t: float) -> Floats:
-    """Return, for each degree in `l`, the weight of the next degree divided by its own; the ratios decrease with l."""
+    """Return the weight of degree l + 1 divided by that of degree l, for each degree in `l`; it decreases with l."""
     with np.errstate(under="ignore"):  # far beyond what is kept
         decay = functions.exp(-(2 * l + (n - 1)) * t)
         if n == 2:
@@ -117,7 +117,7 @@ def _too_small(n: int, t: float) -> str:
 def _outwards(n: int, t: float, peak: int, step: int) -> Floats:
     """Return the weights of the degrees above `peak` (`step` 1) or below it (`step` -1), nearest first.
 
-    They are divided by the weight of degree `peak`; a tiny tail is left out.
+    Each weight is divided by that of degree `peak`; a tiny tail is left out.
     """
     size = 256
     while peak + size <= 2 * MOST_DEGREES:
@@ -200,7 +200,7 @@ def gradient_table(n: int, t: float) -> Table:
 
 
 def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.0) -> tuple[Floats, float]:
-    """Return the coefficients and the `per_unit` of a `Table` of the series `values`.
+    """Tabulate the series `values`: return (coefficients, cells per unit of the versine), fields of a `Table`.
 
     Errors are relative to `scale`; `at_zero` is the exact value at versine 0. The table ends where the values become
     negligible, but not before versine `reach`.
@@ -228,7 +228,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
 
 
 def _monomials(f: Floats) -> Floats:
-    """Return the coefficients of a polynomial per row of `f`; column j holds values at (1 - cos(pi j / DEGREE)) / 2."""
+    """Return polynomial coefficients, lowest first, for each row of `f`: values at (1 - cos(pi j / DEGREE)) / 2."""
     j = np.arange(DEGREE + 1)
     halves = np.where((j == 0) | (j == DEGREE), 0.5, 1.0)
     cosines = functions.cos(np.pi * (np.outer(j, DEGREE - j) % (2 * DEGREE)) / DEGREE)
@@ -275,7 +275,7 @@ def _evaluate(coefficients, per_unit, least, most, values):  # type: ignore[no-u
 def _sum_series(u, n, first, weights, out):  # type: ignore[no-untyped-def]
     """Fill `out` with the sums of the series at the versines `u`, LANES points at a time.
 
-    Versines above 1 use P_l(-x) = (-1)^l P_l(x).
+    A versine u above 1 is replaced by 2 - u, where the terms of odd degree change sign.
     """
     near, p, step = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     high, low = np.empty(LANES), np.empty(LANES)  # p in two parts: near u = 0 its increments are below its last bit

@@ -64,7 +64,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
 
     Notes
     -----
-    Sums are computed in float64 for any dtype. Very large entries do not overflow, very small ones do not vanish.
+    Sums are computed in float64 for any dtype. Large entries do not overflow, small ones do not become 0.
 
     References
     ----------
@@ -84,7 +84,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
-    """Return `X` as a float32 or float64 array or csr_array; raise if it is too small or not real, 2-D and finite."""
+    """Return `X` as a float32 or float64 array or csr_array; raise unless it is real, finite and at least (1, 2)."""
     sparse = sp.issparse(X)
     if not sparse:
         X = _as_array(X, name)
@@ -223,7 +223,7 @@ class SphereKernel(Kernel):
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row of `part` with its smallest entry, shape (1, n); "auto" depends on the sign of this entry."""
+    """Return the row that contains the smallest entry of `part`, shape (1, n); "auto" depends on the entry's sign."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0

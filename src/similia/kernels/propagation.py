@@ -47,7 +47,7 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps. GraKeL and NysHD give the number of terms instead, which is n_iter + 1.
+        Number of propagation steps. GraKeL and NysHD (see `similia.recipes.nyshd`) count n_iter + 1 terms instead.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
         `similia.objects.AttributeScaler` before the kernel.
@@ -221,7 +221,7 @@ def root_projections(graphs: GraphBatch, rows: npt.NDArray[np.int64], u: Array) 
 
 
 def _projected_roots(graphs: GraphBatch, n_terms: int, seed: np.uint64) -> Array:
-    """Return `root_projections` of all graphs, computed in blocks of graphs with only the labels that a block holds."""
+    """Return `root_projections` of all graphs, in blocks of graphs; a block takes memory for its own labels only."""
     parts = [np.empty((0, n_terms))]
     for run in runs(graphs.node_offsets, _NODES_PER_BLOCK):
         block = graphs[run]
@@ -338,7 +338,7 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
 
     Terms are added in ascending order, so the order of neighbours does not matter. A node of total weight 0 keeps its
     values. `weights` is empty if all are 1; `room` is work space of shape (largest degree, number of columns of Z).
-    Sorting takes most of the time, so up to three neighbours without weights are handled without it.
+    Sorting takes most of the time; without weights, nodes with up to three neighbours need no sort.
     """
     n_columns = Z.shape[1]
     for v in range(len(indptr) - 1):
@@ -372,10 +372,7 @@ def neighbour_means(Z, first, indptr, indices, weights, totals, room, out):  # t
 
 @njit()
 def _sort_columns(room, n, first):  # type: ignore[no-untyped-def]
-    """Sort, in place, the first n values of each column with index `first` or above.
-
-    Up to `_FEW` values are sorted by exchanges without branches, in a third of the time of an insertion sort.
-    """
+    """Sort ``room[:n, c]`` in place for each column c >= `first`; few values by fast exchanges without branches."""
     if n > _FEW:
         for c in range(first, room.shape[1]):
             room[:n, c] = np.sort(room[:n, c])

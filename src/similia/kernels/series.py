@@ -117,7 +117,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
-        """Return (options of `log_sums` for series divided by 2**e, e); e is the binary exponent of the bandwidth."""
+        """Return (options of `log_sums`, e): it must get the series divided by 2**e, a power close to the bandwidth."""
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)
@@ -169,7 +169,7 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
 
 
 def _check_exponents(logs: Array, which: str) -> None:
-    """Raise if exp(logs) exceeds the range of float64, and name the largest value in the format `which`."""
+    """Raise if exp(logs) exceeds float64; the error names the largest value by `which`, such as "k(X[{}], Y[{}])"."""
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
         raise ValueError(

@@ -21,7 +21,7 @@ _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 
 @njit()
 def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
-    """Return the number, modulo 2**64, whose digits are the letters ``values[start + positions]`` of a k-mer."""
+    """Read the letters ``values[start + positions]`` of a k-mer as the digits of a number; return it modulo 2**64."""
     number = np.uint64(0)
     narrow = len(positions) <= 8
     for position in positions:
@@ -38,16 +38,16 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the smaller of the numbers (see `_kmer`) of a k-mer and of its reverse complement."""
+    """Return the smaller of two numbers: those that `_kmer` gives a k-mer and its reverse complement."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 
 @njit()
 def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Fill `ids` with the ids of all k-mers with gaps: one for each string, row of `positions` and start.
+    """Fill `ids` with the ids of all k-mers with gaps, by string, then by row of `positions`, then by start.
 
     A row of `positions`, ascending, holds the distances of the k letters from the start. If `distinct_gaps`, the same
-    letters get another id for each row. If `complements` (of all `values`) is not empty, a k-mer and its reverse
+    letters get a different id for each row. If `complements` (of all `values`) is not empty, a k-mer and its reverse
     complement get the same id. The ids of string i begin at ``id_offsets[i]``.
     """
     both_strands = len(complements) > 0
@@ -96,10 +96,10 @@ def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-un
 def neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of all neighbours (k-mers with few substitutions) of each k-mer; return their number.
 
-    In neighbour p of a k-mer, the letter at ``positions[p, s]`` moves by ``shifts[p, s]`` steps in the alphabet
-    `letters`, for each s; a shift of 0 keeps the letter. `codes` are the positions of the strings' letters in the
-    alphabet, or -1 for any other letter; k-mers with such a letter have no ids. If `complements` (of the alphabet) is
-    not empty, a neighbour and its reverse complement get the same id.
+    Neighbour p of a k-mer differs at ``positions[p, s]``, for each s: the letter there is replaced by the one
+    ``shifts[p, s]`` places later in the alphabet `letters`; 0 keeps it. `codes` are the positions of the strings'
+    letters in the alphabet, or -1 for any other letter; k-mers with such a letter have no ids. If `complements` (of the
+    alphabet) is not empty, a neighbour and its reverse complement get the same id.
     """
     k, both_strands = len(powers), len(complements) > 0
     end = 0

@@ -141,10 +141,10 @@ class GappyKmers(StringKernel):
         Maximum number of letters to skip.
     kind : {"pair", "window"}, default="pair"
         Definition of a gappy k-mer. ``"pair"``: two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters
-        after the end of u. This is the kernel of the NysHD experiments; with ``gaps=0`` it is the spectrum kernel.
-        ``"window"``: a k-letter subsequence of a window of k + gaps letters, counted once for each window that contains
-        it (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features. A window may have at
-        most 5000 subsequences.
+        after the end of u. This is the kernel of the NysHD paper (see `similia.recipes.nyshd`); with ``gaps=0`` it is
+        the spectrum kernel. ``"window"``: a k-letter subsequence of a window of k + gaps letters, counted once for each
+        window that contains it (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features. A
+        window may have at most 5000 subsequences.
     merge : bool, default=True
         Whether k-mers that differ only in the size of the gap are one feature; always the case for ``kind="window"``.
     normalize : bool, default=False
@@ -236,7 +236,7 @@ class Mismatch(StringKernel):
 
     Notes
     -----
-    Cost: each letter yields the sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t features.
+    Cost: each k-mer of a string counts for sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t similar k-mers.
 
     References
     ----------
@@ -327,7 +327,7 @@ class WeightedDegree(StringKernel):
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
-    with D = `degree`. The values are D (D + 1) / 2 times those of Rätsch & Sonnenburg, and so exact integers.
+    with D = `degree`. Rätsch & Sonnenburg divide this by D (D + 1) / 2; undivided values are exact integers.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int6
 
 
 def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return (code points, offsets) of the strings `rows`; one dtype for all, so that loops are compiled only once."""
+    """Return (code points, offsets) of the strings `rows`; always uint32 and int64, so that loops are compiled once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
 
@@ -412,7 +412,7 @@ def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
 
 
 def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (positions, shifts), each (n_ways, mismatches): all ways to change at most `mismatches` of k letters."""
+    """Return all ways to change at most `mismatches` of k letters: (positions, shifts), each (n_ways, mismatches)."""
     rows = [
         (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))
         for t in range(mismatches + 1)

@@ -159,7 +159,7 @@ class Optical(Kernel):
         return features
 
     def _parameters(self) -> tuple[float, int, float]:
-        """Check the parameters; return (bias / scale, exponent, factor), where scale = factor 2**exponent."""
+        """Check the parameters; return (bias / scale, exponent, factor), where scale = factor * 2**exponent."""
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         if bias > 0 and not 0 < bias / scale < np.inf:
             raise ValueError(f"bias={bias!r} and scale={scale!r} have no float64 as their ratio; scale the vectors")
@@ -169,7 +169,7 @@ class Optical(Kernel):
     def _in_units(self, X: npt.NDArray[np.floating]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Divide each row (x, bias / scale) by a power of two 2**e that brings its largest entry close to 1.
 
-        Return the divided rows, and for each row ``2 * (e + exponent of the scale)``, which restores its products.
+        Return (divided rows, a): the kernel of divided rows i and j must be multiplied by ``2**(a[i] + a[j])``.
         """
         q, exponent, _ = self._parameters()
         A = X.astype(np.float64, order="C")
@@ -184,7 +184,7 @@ class Optical(Kernel):
 def _scaled_back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents; raise if one is out of range, and name the first (in the format `what`).
+    """Return values times 2**exponents; if one is out of range, raise and name it by `what`, such as "k(X[{}], X[{}])".
 
     Row 0 of `values` belongs to the object with index `first`.
     """
