@@ -45,7 +45,7 @@ def nyshd(
     kernel : callable
         k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` makes one from a function of two objects.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks. "auto" is the paper's rule, min(n, max(300, 0.02 n)) for n training objects.
+        Number of landmarks. "auto": min(n, max(300, 0.02 n)) for n training objects, as in Zhao et al.
     n_bits : int, default=10_000
         Bits of a code; a multiple of 8.
     random_state : int, numpy Generator or RandomState, optional
@@ -191,7 +191,7 @@ def graphlet_optical(
     n_components : int or None, default=2000
         Number of optical features. None: the exact feature map of the optical kernel, which is smaller and not random.
     classifier : {"linear", "rbf"}, default="linear"
-        The paper's linear SVM, or an SVM with a Gaussian kernel on the averages, which is often better.
+        A linear SVM, as in Ghanem et al., or one with a Gaussian kernel on the averages, which is often better.
     random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
@@ -318,7 +318,8 @@ def heat_svm(
     """Return a support-vector machine with the exact heat kernel of a hypersphere.
 
     Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere. The kernel is the
-    heat that reaches one point from the other. Contrast and C are chosen on one Gram matrix of cosines.
+    heat that reaches one point from the other. The contrast (the larger, the more local the kernel) and C are chosen on
+    one Gram matrix of cosines.
 
     Parameters
     ----------

@@ -35,11 +35,11 @@ UNLIMITED = 2**40  # steps: a window that excludes nothing
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
     """Return the values of all pairs of a series of X and a series of Y, shape (n, m).
 
-    A task is one series, the row, against a group of series, each in a SIMD lane. The groups are made of Y and the rows
-    of X, or vice versa if fewer lanes are then idle. ``loop(x, y, symmetric, out, strides, first, last)`` does tasks
-    `first` to `last` - 1, with x = (values, offsets, rows, turns) for the rows and y = (packed, starts, lengths,
-    columns, turns) for the groups. `rows` and `columns` are indices of series in ascending order of length; `turns` is
-    the order in which rows or groups are processed. The value of series i of x and series j of y goes to
+    A task compares one series, its row, with a group of series, each in a SIMD lane. Rows are series of X and groups
+    are made of Y, or vice versa if fewer lanes are then idle. ``loop(x, y, symmetric, out, strides, first, last)``
+    computes tasks `first` to `last` - 1, with x = (values, offsets, rows, turns) for the rows and y = (packed, starts,
+    lengths, columns, turns) for the groups. `rows` and `columns` are indices of series in ascending order of length;
+    `turns` is the order in which rows or groups are processed. The value of series i of x and series j of y goes to
     ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop computes each pair
     once, with the longer series as the row, and writes the value for (i, j) and (j, i).
     """
@@ -64,7 +64,7 @@ def fill_chosen(
 ) -> npt.NDArray[Any]:
     """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is as in `fill_pairs`.
 
-    All pairs of a group have the same series of X; lanes stay idle where too few pairs have it.
+    All pairs of a group have the same series of X; if they are fewer than the lanes, the last pair is repeated.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))
@@ -94,7 +94,7 @@ def task_of(number, x, y, symmetric):  # type: ignore[no-untyped-def]
     """Return task `number` as (series of the row, group, begin, end); the group has the series ``columns[begin:end]``.
 
     `fill_pairs` explains `x`, `y` and `symmetric`. If the turns of `x` are empty (in `fill_chosen`), each group is one
-    task, ``rows[group]`` is the series of its row, and `columns` holds pairs instead of series.
+    task, ``rows[group]`` is the series of its row, and `columns` holds indices of pairs instead of series.
     """
     _, _, rows, row_turns = x
     _, starts, _, columns, group_turns = y

@@ -68,8 +68,8 @@ def log_sums(
     similarities of its cells. If `centre`, subtract the mean of log_sum(x, x) and log_sum(y, y). `how` is (rate,
     divisible, triangular, steps, share). With e = exp(-rate ||x_i - y_j||^2), the local similarity is e (soft-DTW), or
     w e / (2 - w e) if `divisible`, where w = 1 - |i - j| / triangular, or 1 if `triangular` is 0. Only cells in a band
-    count: if `divisible`, |i - j| <= steps, which may exclude all paths; otherwise |i - j| <= `half_width` of the pair,
-    also in the terms (x, x) and (y, y). `same` is True if Y is X. `pairs` gives the positions in X and in Y of the
+    count: if `divisible`, |i - j| <= steps, which may exclude all paths; otherwise |i - j| <= `half_width` (of x and y,
+    also in the terms (x, x) and (y, y)). `same` is True if Y is X. `pairs` gives the positions in X and in Y of the
     wanted pairs; by default, all pairs are computed. Exchanging x and y does not change a bit of the result.
     """
     own_band = centre and not how[1] and (how[3] < max(X.lengths.max(), Y.lengths.max()) or how[4] > 0)

@@ -40,7 +40,7 @@ def paired_distances(
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
     """Fill ``out[k]``, k in `pairs`, with the distance of string ``rows[k]`` of `a` to string ``columns[k]`` of `b`.
 
-    `pairs` is sorted by row.
+    Numbers k with the same ``rows[k]`` are adjacent in `pairs`.
     """
     at, n = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     begin = 0
@@ -68,9 +68,9 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
 
 @njit()
 def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs[k]]`` with the distance of one string, of m <= 64 letters, to ``b[at[k] : at[k] + n[k]]``.
+    """Fill ``out[pairs[k]]`` with the distance of a string x of m <= 64 letters to ``b[at[k] : at[k] + n[k]]``.
 
-    Bit i of ``places[c]`` is set if letter i of the one string is c.
+    x is given by `places`: bit i of ``places[c]`` is set if letter i of x is c.
     """
     plus, minus, same = np.empty(LANES, np.uint64), np.zeros(LANES, np.uint64), np.empty(LANES, np.uint64)
     found, last = np.full(LANES, m), np.uint64(max(m - 1, 0))

@@ -100,7 +100,7 @@ def distances_of(
 
 
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
-    """Return each pair's exponent e, for division by 2**e, shape (n, m) or (n_pairs,); [0] if no pair needs scaling."""
+    """Return for each pair the e of its divisor 2**e, shape (n, m) or (n_pairs,), or [0] if no pair needs scaling."""
     least, most = _RANGES[B.values.dtype]
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)

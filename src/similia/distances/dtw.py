@@ -125,10 +125,10 @@ def _fill(x, y, p, rooted, window, symmetric, out, strides, first, last):  # typ
 
 @njit()
 def _warp(values, at, m, packed, start, n, p, rooted, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the DTW table of a series and LANES others; leave the last row in `room`, column j at LANES * (j + 1).
+    """Compute the DTW tables of one series with LANES others; leave their last rows in `room`, side by side.
 
-    `widths` are half widths of the bands of LANES pairs. The widest band determines which columns are computed; cells
-    outside a narrower band become infinite.
+    Column j is at LANES * (j + 1). The one series has m points, the longest other n. `widths` are half widths of the
+    bands; the widest determines which columns are computed, and cells outside a narrower band become infinite.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

@@ -188,7 +188,7 @@ class MSM(EditDistance):
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: matches also cost distance in time; deletions cost the step to the previous point.
+    r"""Time warp edit distance: a match costs distance in value and time; a deletion, the step from the previous point.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;

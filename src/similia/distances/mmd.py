@@ -85,9 +85,9 @@ class MMD(Distance):
     negative values become 0.
 
     Without `unbiased`, the triangle inequality holds, since d is a Euclidean distance of means. d is not a metric,
-    since different graphs may have equal histograms.
+    since different graphs may have the same graphlets equally often.
 
-    Equal graphlets of a graph are counted, not summed one by one. d^2 is accurate to about 1e-15, hence d to 3e-8.
+    Each distinct graphlet enters the sums once, with its count. d^2 is accurate to about 1e-15, hence d to 3e-8.
 
     References
     ----------
@@ -161,7 +161,7 @@ class MMD(Distance):
             canonical_forms(self.size)  # raises for sizes without isomorphism classes
 
     def _samples(self, graphs: GraphBatch) -> Any:
-        """Sample each graph: return counts of the graphlet codes or, for "optical", sums of products of two bits."""
+        """Sample each graph; return how often each code occurs or, for "optical", how often two bits are both 1."""
         parts: list[Any] = []
         step = rows_per_block(32 * int(self.n_samples))
         for start in range(0, len(graphs), step):
@@ -185,7 +185,7 @@ class MMD(Distance):
         return np.full(len(A.offsets) - 1, float(self.n_samples))
 
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
-        """Return three arrays of kernel sums over pairs of samples, for the same pairs of graphs as `pattern_sums`."""
+        """Return the kernel sums (sums, own_a, own_b) that `pattern_sums` describes, for any `kernel`."""
         if self.kernel == "optical":
             # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
             w = self._multiplicities()
@@ -198,13 +198,13 @@ class MMD(Distance):
             return pattern_sums(A, B, n_pairs(self.size), rho)
 
     def _multiplicities(self) -> Array:
-        """Return how often each stored second moment occurs in the symmetric matrix: 1 on the diagonal, otherwise 2."""
+        """Return the weight of each pair of bits p <= q in a sum over all pairs (p, q): 1 if p = q, otherwise 2."""
         p, q = np.triu_indices(n_pairs(self.size))
         return np.where(p == q, 1.0, 2.0)
 
 
 class _Histograms(NamedTuple):
-    """Graphlet codes of each of several graphs, with counts; ``rows[e]`` is the row of ``codes[e]`` in a table."""
+    """Graphlet codes of several graphs with counts, as in `Patterns`; ``rows[e]`` is the row of code e in `_Tables`."""
 
     codes: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -229,7 +229,7 @@ def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tu
 
 
 class _Tables:
-    """Tables of kernel sums with a row for each distinct code or, if that is faster, for each possible code."""
+    """Tables of kernel sums of codes (rows) and graphs (columns); rows: all distinct or, if faster, possible codes."""
 
     def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
         codes = A.codes if B is None else np.concatenate([A.codes, B.codes])
@@ -243,9 +243,9 @@ class _Tables:
         self.b = self.a if B is None else _histograms(B, places[len(A.codes) :])
 
     def fill(self, out: Array | None, own: Array, A: _Histograms, B: _Histograms, *, same: bool) -> None:
-        """Fill `out` (if given) with kernel sums of pairs of A and B, and `own` with the sum within each graph of A.
+        """Fill ``out[i, j]`` with the kernel sum of graph i of A and graph j of B, and ``own[i]`` with that of i and i.
 
-        If `same`, A is B and `out` is symmetric.
+        `out` may be None. If `same`, A is B and `out` is symmetric.
         """
         by_pairs = self.rho > 0 and not self.all_codes
         last = np.full(self.n_rows if by_pairs else 0, -1)  # last graph of B that needs each row
@@ -296,7 +296,7 @@ def joined(parts: list[Patterns]) -> Patterns:
 
 @njit()
 def scatter(places, counts, offsets, first, count, table):  # type: ignore[no-untyped-def]
-    """Write histogram ``first + j`` to column j of `table`, for j < `count`; set all other entries to 0."""
+    """Write the counts of graph ``first + j`` to column j < `count` of `table`, in rows `places`; set the rest to 0."""
     table[:] = 0.0
     for lane in range(count):
         for e in range(offsets[first + lane], offsets[first + lane + 1]):
@@ -366,7 +366,7 @@ def smooth_pairs(wanted, rows, powers, codes, counts, offsets, first, count, tab
 
 @njit()
 def own_pairs(powers, codes, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[g]``, from g = `first` on, with the sum of ``powers[Hamming distance]`` over pairs of samples of g."""
+    """Fill ``out[g]``, from g = `first` on, with ``powers[Hamming distance]`` summed over the pairs of samples of g."""
     for g in range(first, first + count):
         total = 0.0
         for e in range(offsets[g], offsets[g + 1]):
@@ -384,9 +384,9 @@ def _kernel_sum(wanted, powers, codes, counts, begin, end):  # type: ignore[no-u
 
 @njit()
 def gather(table, places, counts, offsets, first, count, start, same, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[first + j, h]``, for h from `start` on, with the dot product of histogram h and column j of `table`.
+    """Fill ``out[first + j, h]``, h >= `start`, with the dot product of column j of `table` and the counts of graph h.
 
-    If `same`, rows and columns are one collection, and ``out[h, first + j]`` is filled as well.
+    ``counts[e]`` belongs to row ``places[e]`` of `table`. If `same`, ``out[h, first + j]`` is filled as well.
     """
     total = np.empty(LANES)
     for h in range(start, len(offsets) - 1):
@@ -405,7 +405,7 @@ def gather(table, places, counts, offsets, first, count, start, same, out):  # t
 
 @njit()
 def gather_own(table, places, counts, offsets, first, count, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[first + j]``, j < `count`, with the dot product of histogram ``first + j`` and column j of `table`."""
+    """Fill ``out[g]``, g = first + j, j < `count`, with the dot product of column j of `table` and the counts of g."""
     for lane in range(count):
         total = 0.0
         for e in range(offsets[first + lane], offsets[first + lane + 1]):

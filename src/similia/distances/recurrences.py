@@ -72,10 +72,10 @@ def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 
 @njit()
 def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
-    """Compute the table of ERP; leave its last row in `room`, column j at ``LANES * j`` (column 0 is the border).
+    """Compute the ERP tables of x with LANES series y; leave their last rows in `room`, column j at ``LANES * j``.
 
     `sides` is a tuple of 7: values, position and length of x; packed values, position and length of y; the stride
-    between time points. `widths` are half widths of the bands, in steps.
+    between time points. `widths` are half widths of the bands, in steps. Column 0 is the border.
     """
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
@@ -106,7 +106,7 @@ def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
 
 @njit()
 def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
-    """Compute the table of TWE; leave its last row in `room`, as `_erp` does. `before` is work space."""
+    """Compute the table of TWE; leave its last row in `room`, as `_erp` does. `before` has room for one more row."""
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
@@ -136,9 +136,9 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
 
 @njit()
 def _split(new, old, other, c):  # type: ignore[no-untyped-def]
-    """Return the cost in MSM of splitting `new` off its neighbour `old`, or merging both; `other` is the aligned value.
+    """Return the cost in MSM of splitting `new` off its neighbour `old`, or of merging the two.
 
-    The cost is c plus the distance of `new` to the interval between `old` and `other`.
+    The cost is c plus the distance of `new` to the interval between `old` and `other`, a value of the other series.
     """
     nearest = lane.maximum(lane.minimum(old, other), lane.minimum(lane.maximum(old, other), new))
     return c + lane.magnitude(new - nearest)

@@ -38,7 +38,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of MMD^2, in units of the kernel; may be negative.
     p_value : float
-        Fraction of the permutations, including the observed order, whose statistic is at least the observed one.
+        Fraction of permutations with a statistic of at least `statistic`; the observed order counts as a permutation.
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -63,11 +63,10 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; the inner products of its output are then the
-        kernel. With ``"precomputed"``, X is the Gram matrix of the n objects of the first collection, followed by the m
-        objects of the second.
+        kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the first collection first.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
-        V-statistic, the squared distance of the two means, which is never negative but too large on average.
+        V-statistic, the squared distance of the two mean embeddings, which is never negative but too large on average.
 
     Returns
     -------
@@ -183,7 +182,7 @@ def _u_statistics(K: Array, labels: Array) -> Array:
 
 
 def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
-    """Return (K, n): a new Gram matrix of the n objects of the first collection, then those of the second; and n.
+    """Return (K, n): a new Gram matrix of both collections, whose first n rows belong to the first collection.
 
     `X` and `Y` are as in `mmd2`. Raise if a collection has fewer than `least` objects.
     """

@@ -105,7 +105,7 @@ def graph_keys(offsets, indptr, neighbours, seed):  # type: ignore[no-untyped-de
 
 @njit()
 def bit_matrix(n, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return one graph's adjacency matrix as rows of 64-bit words, or an array of shape (1, 0) if above 4 MiB."""
+    """Return a graph's adjacency matrix as rows of 64-bit words; if it would exceed 4 MiB, an array of shape (1, 0)."""
     n_words = (n + 63) >> 6
     if n * n_words > _LARGEST_MATRIX:
         return np.zeros((1, 0), dtype=np.uint64)
@@ -268,7 +268,7 @@ def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, co
 
 @njit()
 def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: ignore[no-untyped-def]
-    """Return (next new node, new random state) of a walk at `node` that has visited the nodes `seen`, its start first.
+    """Return (next new node, new random state) of a walk that is at `node` and has visited `seen` (its start first).
 
     The new node is drawn from its exact distribution, so walks that rarely meet new nodes (a high flyback, a long path)
     do not take long. Visited nodes other than `node` are eliminated in turn: a step to an eliminated node is replaced

@@ -174,8 +174,8 @@ class GraphBatch(Batch):
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
     """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
 
-    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. A collection without nodes (arcs) may lack node (edge)
-    columns; missing weights are 1. `naming` is passed to errors and says what a collection is called.
+    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. Without nodes it may lack node columns, and without arcs
+    edge columns. Missing weights are 1. `naming` tells errors what to call a collection.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
@@ -227,7 +227,7 @@ def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
 
 
 def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, Any]:
-    """Return the columns with labels as int64, attributes and weights as float64; raise if a column is invalid."""
+    """Return `side` with its labels as int64, attributes and weights as float64; raise if a column is invalid."""
     return {
         name: None if column is None else
         _check_column(name, np.asarray(unmasked(column, name)), n_nodes if name.startswith("node") else n_arcs)

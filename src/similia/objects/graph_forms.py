@@ -265,9 +265,9 @@ def _from_pyg(graph: Any, names: Names) -> Part:
 
 
 def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Return (labels, (name,)) from the attribute `name` of a PyG graph, which holds integers or one-hot rows.
+    """Return (labels, (name,)) from integers or one-hot rows in the attribute `name` of a PyG graph.
 
-    Return (None, ()) if `name` is None or the default name, or the graph has no such attribute.
+    Return (None, ()) if `name` is None or "label", the default, or if the graph has no such attribute.
     """
     values = None if name in (None, Names().node_label) else getattr(graph, str(name), None)
     if values is None:

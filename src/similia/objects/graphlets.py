@@ -39,7 +39,7 @@ SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """Distinct graphlet codes (see `sample_graphlets`) in each of n rows, and how often each occurs.
+    """Distinct graphlet codes (see `sample_graphlets`) of n graphs, one row per graph, and how often each occurs.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def sample_graphlets(
     >>> from similia.objects.graphlets import sample_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
     >>> codes = sample_graphlets([path], size=3, n_samples=1000)
-    >>> codes.shape, sorted({int(code) for code in codes[0]})  # paths 1-0-2 and 0-1-2 or 0-2-1, by order of visit
+    >>> codes.shape, sorted({int(code) for code in codes[0]})  # 3: path 1-0-2; 5: path 0-1-2; by order of visit
     ((1, 1000), [3, 5])
     """
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")
@@ -230,7 +230,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Count codes as `enumerate_graphlets` does; the error for a graph with too many subsets recommends `instead`."""
+    """Return what `enumerate_graphlets` returns; the error for a graph with too many subsets recommends `instead`."""
     simple = _simple(graphs, 0, "pad")
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
@@ -400,7 +400,7 @@ def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tupl
 
 
 def _simple(graphs: Any, size: int, small: str) -> _Simple:
-    """Return simple undirected graphs; below `size` nodes, add isolated nodes or, if `small` is "raise", raise."""
+    """Return simple undirected graphs; if one has fewer than `size` nodes, add isolated nodes or, by `small`, raise."""
     graphs = as_structures(graphs)
     n_nodes = np.diff(graphs.node_offsets)
     if small == "raise" and (n_nodes < size).any():

@@ -176,7 +176,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
 
 
 def _select(path: Path, found: list[_Member]) -> _Files:
-    """Read the files of data set NAME; raise unless `found` has exactly one file ``NAME_graph_indicator.txt``."""
+    """Read the files of a data set, named by its ``NAME_graph_indicator.txt``; raise unless `found` has exactly one."""
     names = [name.removesuffix(_SUFFIX) for name, _, _ in found if name.endswith(_SUFFIX)]
     if len(names) != 1:
         raise FileNotFoundError(
@@ -220,7 +220,7 @@ def _bad_line(text: bytes, dtype: type) -> tuple[int, str] | None:
 
 
 def _n_graphs(files: _Files, indicator: npt.NDArray[np.int64], *per_graph: Any) -> int:
-    """Return the number of graphs, from the labels or attributes in `per_graph` or else the largest in `indicator`."""
+    """Return the number of rows of `per_graph` (labels, attributes) or, if both are None, the largest indicator."""
     largest = int(indicator.max(initial=0))
     if len(indicator) and indicator.min() < 1:
         line = int(np.argmin(indicator))

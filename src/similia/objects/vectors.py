@@ -63,7 +63,7 @@ class VectorsBatch(Ragged):
 
 
 def collection(X: Any, noun: str) -> Any:
-    """Return `X` as an array of two or more axes or an ordered collection; raise for tables and single objects."""
+    """Return `X`, as an array of numbers if it has several axes; raise if a table or not an ordered collection."""
     many = {"series": "series", "set": "sets"}[noun]
     if isinstance(X, Batch):
         raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
@@ -91,7 +91,7 @@ def endless(item: Any) -> bool:
 
 
 def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
-    """Return object i as an array of numbers, keeping its dtype; raise if it holds anything else."""
+    """Return `item` as an array of numbers of its own dtype; errors name it by `noun` and its position `i`."""
     if hasattr(item, "as_py"):  # an Arrow list: keep its values, which as_py would turn into Python floats
         item = item.values if hasattr(item, "values") else item.as_py()
     readable = hasattr(item, "__array__") or hasattr(item, "__array_interface__") or isinstance(item, Sequence | Number)

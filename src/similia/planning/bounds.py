@@ -70,12 +70,13 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Notes
     -----
-    Proposition 2 of Wu et al., "D2KE" (Theorem 2 in its appendix), with sharper constants. For one pair, Hoeffding's
-    inequality for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper:
-    exp(-R t^2 / 2), for numbers in [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of
-    centres. By the triangle inequality, moving x to its centre changes exp(-gamma d(x, omega)) by at most gamma r. As
-    these numbers are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r (paper: 3), and their
-    difference by 4 gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
+    Proposition 2 of Wu et al., "D2KE" (Theorem 2 in its appendix), with sharper constants. k~(x, y) is the mean of
+    exp(-gamma d(x, omega)) exp(-gamma d(y, omega)) over R random objects omega. For one pair, Hoeffding's inequality
+    for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper: exp(-R t^2 / 2), for numbers in
+    [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of centres. By the triangle
+    inequality, moving x to the centre of its ball changes exp(-gamma d(x, omega)) by at most gamma r. As both factors
+    are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r (paper: 3), and their difference by 4
+    gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
 
     .. math:: P\{\max |\tilde k - k| > \epsilon\} \le
               2 c^2 \left(\frac{4 \gamma}{s\, \epsilon}\right)^{2p} e^{-2 R (1 - s)^2 \epsilon^2},
@@ -133,11 +134,11 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Notes
     -----
     The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
-    Procaccia, 1983): the slope of log C against log r between the radii that reach the n / 10 and the n closest pairs.
-    Objects at distance 0 count once. Covering numbers have the same slope for evenly spread objects and a larger one
-    otherwise, but n objects show them only at large radii. n objects cannot show a dimension much above 2 log10(n)
-    (Eckmann & Ruelle, 1992): uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15 at
-    n = 1000, within 5 %.
+    Procaccia, 1983): the slope of log C against log r between the radius of the n / 10 closest pairs and that of the n
+    closest. Objects at distance 0 count once. Covering numbers have the same slope for evenly spread objects and a
+    larger one otherwise, but n objects show covering numbers at large radii only. n objects cannot show a dimension
+    much above 2 log10(n) (Eckmann & Ruelle, 1992): uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0,
+    4.6, 8.5, 15 at n = 1000, within 5 %.
 
     The constant is the least c for which N(r) <= c r^(-dimension) holds for the drawn objects at all radii at which
     they need more than one ball. Each next ball of the cover is centred on the object farthest from earlier centres.
@@ -194,10 +195,10 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
 
     Notes
     -----
-    Proposition 1 of Wu et al., "D2KE", for the model's own R features rather than for their limit: f(x) =
-    w . phi(x) + b, and phi_j = R^(-1/2) exp(-gamma d(x, omega_j)) changes by at most R^(-1/2) gamma d(x, y) by the
-    triangle inequality, so that L = gamma \|w\|. After a StandardScaler with scales s, w is coef / s.
-    A distance without ``facts`` (a function of your own) is assumed to be a metric.
+    Proposition 1 of Wu et al., "D2KE", for the R features phi of the model instead of infinitely many. The model is
+    f(x) = w . phi(x) + b. By the triangle inequality, x and y differ by at most R^(-1/2) gamma d(x, y) in each feature
+    phi_j = R^(-1/2) exp(-gamma d(x, omega_j)), hence L = gamma \|w\|. After a StandardScaler with scales s, w is
+    coef / s. A distance without ``facts`` (a function of your own) is assumed to be a metric.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     r"""Return a number of sampled graphlets for which a graph's histogram of graphlets errs by at most `eps`.
 
     With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, where f is the
-    distribution of the graphlets under any sampling and :math:`\hat f` their histogram.
+    distribution of the graphlets under any sampling and :math:`\hat f` the histogram of the samples.
 
     Parameters
     ----------
@@ -322,7 +323,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
     :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, which doubles both terms. Optical features have
-    no bound, so the theorem does not apply to them. Hoeffding's inequality would allow :math:`2 \sqrt 2` for the 4.
+    no bound, so the theorem does not apply to them. Hoeffding's inequality allows :math:`2 \sqrt 2` instead of the 4.
 
     Part of the error is a bias, (2 / s) (1 - the mean kernel) for equal distributions, which
     `similia.distances.two_sample.mmd2` can remove. ``python dev.py reproduce graphlet-mmd`` compares bound and error.

@@ -163,7 +163,7 @@ class Method:
         return f"{'D2KE' if self.is_distance else 'Nystroem'} of {name}, signs of random projections"
 
     def embedding(self, s: int) -> Any:
-        """Return the unfitted step to vectors by `s` landmarks or random objects, or a copy of the encoder if given."""
+        """Return an unfitted estimator: of vectors from `s` landmarks or random objects, or a copy of the encoder."""
         if self.encoder is not None:
             return clone(self.encoder)
         if not self.is_distance:
@@ -230,7 +230,7 @@ class _Runs:
 
 
 def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits: int, cores: int) -> Costs:
-    """Time the steps at sizes up to `length`, `size` landmarks or random objects and `bits`; fit a formula to each."""
+    """Time each step at sizes up to those given, and fit a formula to it; `size` counts landmarks or random objects."""
     start, load = clock(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with limited_to(cores), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # about the random objects, not the user's
@@ -247,7 +247,7 @@ def calibrate(method: Method, objects: Objects, *, length: int, size: int, bits:
 
 
 def _add_embeddings(runs: _Runs, method: Method, objects: Objects, length: int, size: int) -> dict[str, Any]:
-    """Add calls of ``fit`` and ``embed`` at two lengths and sizes to `runs`; return the `_facts` at the larger ones."""
+    """Add calls of ``fit`` and ``embed`` to `runs`, at up to two lengths and sizes; return `_facts` at the largest."""
     length, size = _affordable(method, objects, length, size)
     facts: dict[str, Any] = {}
     for L in sorted({max(1, length // 2) if objects.own is None else length, length}):
@@ -287,7 +287,7 @@ def _fit_rows(method: Method, s: int) -> int:
 
 
 def _facts(method: Method, fitted: Any, objects: Any, L: int) -> dict[str, Any]:
-    """Return by name: bytes and features of objects per unit of length, and bytes and mean length of random objects."""
+    """Return the fields of `Costs` that describe objects of length `L` and the random objects of `fitted`."""
     facts: dict[str, Any] = {"bytes_per_length": n_bytes(objects) / n_objects(objects) / L}
     if isinstance(method.comparison, FeatureKernel):
         facts["features"] = len(method.comparison.counted(objects).ids) / n_objects(objects) / L

@@ -49,12 +49,13 @@ class Plan:
     size : int or None
         Number of landmarks or random objects; None if an encoder was given.
     bits, cores : int
+        Length of a code, and number of cores.
     evaluations : dict of str to int
         Number of kernel values or distances computed in ``fit``, ``encode`` and one ``search``.
     flops : dict of str to float or None
         Arithmetic operations of the same steps; None where the operations per kernel value are unknown.
     bytes : dict of str to float
-        ``input`` in memory layout, ``working`` memory of a chunk, ``model``, ``codes``, and ``index`` on disk.
+        ``input`` (the objects), ``working`` memory for a chunk of objects, ``model``, ``codes``, and ``index`` on disk.
     seconds : dict of str to float
         Seconds of ``fit``, ``encode``, ``index`` and one ``search``.
     formulas : dict of str to str
@@ -128,7 +129,7 @@ def plan(
     landmarks : int, default=300
         Number of objects of the data that others are compared with.
     random : int, optional
-        Number of random objects to use instead of landmarks, with a distance.
+        With a distance: number of random objects, used instead of landmarks.
     bits : int, default=1024
         Length of a code.
     cores : int, optional
@@ -144,7 +145,7 @@ def plan(
     sample : collection of objects, optional
         A sample of the user's data, used for calibration instead of random objects.
     encoder : estimator, optional
-        An unfitted transformer from objects to packed bits, run unchanged, instead of a kernel or distance.
+        An unfitted transformer from objects to packed bits, used unchanged in place of a kernel or distance.
     costs : Costs, optional
         ``costs`` of an earlier plan of the same method and kind of objects; nothing is then measured.
 
