@@ -185,7 +185,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 class _RowByRow:
-    """Mixin that makes a linear model add the terms of a decision value in a fixed order."""
+    """Mixin of linear models: adds terms in a fixed order, so that a decision value depends on its own object only."""
 
     coef_: npt.NDArray
     intercept_: npt.NDArray
@@ -228,7 +228,7 @@ def _row_by_row_class(kind: Any) -> Any:
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:
-    """Return copies of the steps of a pipeline, since scikit-learn fits nested pipelines in place."""
+    """Return copies of the steps of a pipeline, also of nested pipelines: scikit-learn would fit these in place."""
     twins = []
     for name, step in steps:
         if hasattr(step, "fit"):
@@ -300,13 +300,13 @@ class Comparison:
         return type(self)(decided(self.function, X), self.is_kernel)
 
     def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
-        """Return the checked values of all pairs, shape (n, m)."""
+        """Return the kernel values or distances of all pairs, (n, m); raise if the function returns anything else."""
         return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a model; see `parts_of`."""
+    """A model split into transformers and learner; see `parts_of`."""
 
     whole: Any  # the model that predicts or transforms, without the search around it
     model: Any  # the first model inside `whole` if that is an ensemble, a calibration or the like; else `whole`
@@ -337,7 +337,7 @@ class Parts:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model (an estimator, pipeline, search or ensemble, fitted or not) into its parts.
+    """Split a model (an estimator, pipeline, search or ensemble, fitted or not) into transformers and learner.
 
     Examples
     --------
@@ -366,10 +366,10 @@ def chosen(model: Any) -> Any:
 
 
 def members_of(model: Any) -> list[Any]:
-    """Return the models whose predictions `model` combines or changes; [] for any other model.
+    """Return the models whose predictions `model` combines or changes; [] if it does neither.
 
-    The models are fitted if `model` is. Ensembles of similia have a list ``voters``; scikit-learn's wrappers calibrate
-    the predictions, set a threshold or transform the targets.
+    These are the ``voters`` of an ensemble, or the model in a wrapper of scikit-learn that calibrates predictions, sets
+    a threshold or transforms targets. They are fitted if `model` is.
     """
     voters = getattr(model, "voters", None)
     if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
@@ -395,8 +395,8 @@ def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
     If `fitted`, the attribute ``kernel_`` set by ``fit`` has precedence over the parameters. The parameter ``distance``
-    may hold a kernel, for neighbours in its feature space; a `Pairwise` in this parameter counts as a distance, in any
-    other as a kernel.
+    may hold a kernel, for neighbours in its feature space. A `Pairwise` counts as a distance in the parameter
+    ``distance``, but as a kernel in ``kernel``.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

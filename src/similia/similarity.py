@@ -68,7 +68,7 @@ class Kernel(BaseEstimator):
         return without_none(objects_in(X))
 
     def _compared(self, X: Any) -> dict[str, str]:
-        """Return which properties of the objects are compared, by name; {} if all objects are compared alike."""
+        """Return what is compared in `X`, such as {"nodes": "node labels"}; {} if this does not depend on `X`."""
         return {}
 
 
@@ -177,7 +177,7 @@ def decided(kernel: Any, X: Any) -> Any:
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Return which properties of the objects in `X` a kernel compares, by name; {} if it compares all objects alike."""
+    """Return what a kernel compares in `X`, such as {"nodes": "node labels"}; {} if this does not depend on `X`."""
     return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
 
 
@@ -226,7 +226,7 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a kernel or distance for messages; if it wraps a function (`partial`), that one's name."""
+    """Return the name of a kernel or distance for messages; for a wrapper (`partial`), the name of what it wraps."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -305,7 +305,7 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` with ``diag`` that takes any sequence of objects.
+        A kernel ``k(X, Y=None) -> (n, m)`` of any sequences of objects, with a method ``diag``.
 
     Examples
     --------
@@ -369,7 +369,7 @@ class Pairwise(Kernel):
 
 
 def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
-    """Return the values, or the error, of each tile in order, computed in this process or in `n_jobs` processes."""
+    """Return ``_outcome(*task)`` for each task in order, computed in this process or in `n_jobs` processes."""
     if n_jobs in (None, 1):
         return (_outcome(*task) for task in tasks)
     from joblib import Parallel, delayed
@@ -396,7 +396,7 @@ def _objects(X: Any, name: str) -> list[Any]:
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
 ) -> npt.NDArray[np.float64]:
-    """Return f(x, y) for all pairs of one tile; if `mirror`, values below the diagonal are copied from above it."""
+    """Return f(x, y) for all pairs of a block; if `mirror`, values below its diagonal are copied from above it."""
     out = np.empty((len(xs), len(ys)))
     for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
         for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
@@ -455,7 +455,7 @@ def takes_sparse(function: Any) -> bool:
 
 
 def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of a kernel or distance; if it is a table, store its columns (`reset`) or check them."""
+    """Return `X` in the layout of `function`; if `X` is a table, `estimator` stores (`reset`) or checks its columns."""
     if not reset and hasattr(estimator, "n_features_in_"):
         check_table(estimator, X, reset=False)
     objects = as_objects(function, X)
@@ -466,8 +466,8 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """Warn if the objects at `rows`, which share nothing with the training objects, are more than half of `n` objects.
 
-    While streaming, where each kind of warning is emitted once, one such object is enough. `what` is the verb phrase
-    of the warning about these objects.
+    While streaming, where each kind of warning is emitted once, one such object is enough. `what` is what the warning
+    says about these objects, such as "have no features".
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):

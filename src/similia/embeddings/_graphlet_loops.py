@@ -71,10 +71,11 @@ def mean_waves(
 
 
 def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return tables of factors whose product is exp(i (w . a + b)) for a pattern a: (2, n_tables, 256, WIDTH).
+    """Return factors whose product is exp(i (w . a + b)) for a pattern a, as tables: (2, n_tables, 256, WIDTH).
 
-    The first axis holds real, then imaginary parts. The w are the columns of `frequencies`, the b are `phases`. Table t
-    has one row for each value of the byte of bits 8 t to 8 t + 7 of a. The first table also includes exp(i b).
+    The first axis holds real, then imaginary parts; the last axis, up to `WIDTH` features. The w are the columns of
+    `frequencies`, the b are `phases`. Table t has one row for each value of the byte of bits 8 t to 8 t + 7 of a. The
+    first table also includes exp(i b).
     """
     n_bits, m = frequencies.shape
     tables = np.zeros((2, -(-n_bits // _BITS), 1 << _BITS, WIDTH))
@@ -91,7 +92,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Put into `out`, for each code, the real part of the product of the complex table rows that its bytes select."""
+    """Put into `out` for each code the real part of the product of rows of (`real`, `imag`) that its bytes select."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]

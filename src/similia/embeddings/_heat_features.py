@@ -48,9 +48,9 @@ _MOST_STEPS = 2.0**36  # maximum number of recurrence steps for one table, about
 
 
 class Table(NamedTuple):
-    """Piecewise polynomials for the function f(s) that the module docstring defines.
+    """A table of the function f(s) of the module docstring: one polynomial for each cell of s.
 
-    s lies in cell ``floor((x - start) * per_unit)``, with x = sqrt(1 - |s|) if `root`, otherwise x = |s|.
+    s lies in cell ``floor((x - start) * per_unit)``. The coordinate x of s is sqrt(1 - |s|) if `root`, otherwise |s|.
     """
 
     coefficients: Floats  # (cells, 2, DEGREE + 1): real and imaginary parts for s >= 0, lowest degree first
@@ -80,7 +80,7 @@ def table(n: int, t: float) -> Table:
 
 
 def place(x: Floats, root: bool) -> Floats:
-    """Return the s >= 0 that has the coordinate `x` in the table: 1 - x^2 if `root`, otherwise x."""
+    """Return the s >= 0 whose coordinate in a `Table` is `x`: 1 - x^2 if `root`, otherwise x."""
     return 1 - x * x if root else x
 
 
@@ -118,7 +118,7 @@ def _interpolate(n: int, first: int, roots: Floats, start: float, stop: float, r
 
 
 def _transforms() -> tuple[Floats, Floats]:
-    """Return (A, B): values at Chebyshev nodes times A are the coefficients of T_m(2 r - 1); these times B, of r^m."""
+    """Return (A, B): for values v at Chebyshev nodes, v A are the coefficients of T_m(2 r - 1), v A B those of r^m."""
     order = DEGREE + 1
     angles = (np.arange(order)[::-1] + 0.5) * np.pi / order
     chebyshev = functions.cos(np.outer(angles, np.arange(order))) * (2 / order)

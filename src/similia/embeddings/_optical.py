@@ -20,11 +20,11 @@ LANES = 32
 
 @njit()
 def intensities(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
-    """Fill row j of `out` with the numbers ``factor * |H D3 H D2 H D1 x|^2`` of all blocks in turn, for x = rows[j].
+    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` for x = rows[j]: p numbers from each block in order.
 
-    H is the Hadamard matrix. `turns`, int8 of shape (n_blocks, 3, p), holds the exponents of i on the diagonals D1, D2,
-    D3 of each block. A `reference` above 0 is appended to x as a coordinate. `rows` (n, d) is float32 or float64, `out`
-    is (n, m) with m at most n_blocks * p.
+    H is the Hadamard matrix with p rows. `turns`, int8 of shape (n_blocks, 3, p), holds for each block the exponents of
+    i on the diagonals of D1, D2, D3. A `reference` above 0 is appended to x as a coordinate; zeros fill x up to p.
+    `rows` (n, d) is float32 or float64, `out` is (n, m) with m at most n_blocks * p.
     """
     n_blocks, _, p = turns.shape
     d = rows.shape[1]

@@ -56,8 +56,9 @@ class D2KE(ComparesObjects, Transformer):
         until there are enough); or a collection, used as a whole. "auto" takes `RandomStrings`, `RandomSeries` or
         `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
-        Decay of a feature with distance. "median" is 1 / the median distance between (at most 256) training objects and
-        64 random objects, or 1 if that distance is 0; ``"4*median"`` is four times as much.
+        Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median" is
+        1 / the median distance between (at most 256) training objects and 64 random objects, or 1 if that distance is
+        0; ``"4*median"`` is 4 times this number.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
@@ -70,7 +71,7 @@ class D2KE(ComparesObjects, Transformer):
     random_objects_ : collection of objects, length R
         The random objects, in the layout that the distance uses.
     gamma_ : float
-        The decay gamma in use, a number.
+        Gamma as a number.
     seed_ : int
         Seed of the random objects: `random_state` itself if that is an integer.
     sampler_ : sampler or None
@@ -80,13 +81,13 @@ class D2KE(ComparesObjects, Transformer):
 
     Notes
     -----
-    Random object j depends only on the seed, on j and on the learned distribution: a larger `n_components` adds random
-    objects to those of a smaller number, and leaves `gamma_` unchanged. The row of an object does not depend on the
-    other objects. The output is float32 if the distances are, else float64.
+    Random object j depends only on the seed, on j and on the learned distribution. So a larger `n_components` only adds
+    random objects, and leaves `gamma_` unchanged. The row of an object does not depend on the other objects. The output
+    is float32 if the distances are, else float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. Any gamma far below "median" then
-    gives about the same features, since exp(-gamma d) becomes linear in d; with a gamma far above "median", only
-    random objects near x matter.
+    gives about the same features, since exp(-gamma d) becomes linear in d; with a gamma far above "median", only the
+    random objects nearest to an object matter.
 
     References
     ----------
@@ -172,7 +173,7 @@ class D2KE(ComparesObjects, Transformer):
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
         """Return the distances of n objects to random objects `start` to R - 1, shape (n, R - start).
 
-        After `extend`, set `start` to the number of random objects before it for the distances to the new ones only.
+        After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
         check_is_fitted(self)
         X = read_objects(self, self.distance, X, reset=False)
@@ -230,7 +231,6 @@ class D2KE(ComparesObjects, Transformer):
         return self
 
     def _example(self) -> Any:
-        """Return a collection that holds one object, as a valid input of `transform`."""
         return take(self.random_objects_, [0])
 
     def _cached_distances(self) -> Any:
@@ -253,7 +253,7 @@ class D2KE(ComparesObjects, Transformer):
         return objects.complete(X) if hasattr(objects, "complete") else objects
 
     def _draw(self, X: Any, R: int) -> Any:
-        """Return R random objects (representatives: no more than `X` has objects; a given collection: all of it)."""
+        """Return R random objects; `Representatives` are at most len(X), and a given collection is returned whole."""
         if self.sampler_ is None:
             return as_objects(self.distance, self.objects)
         if isinstance(self.sampler_, Representatives):
@@ -295,7 +295,7 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
 
 
 def _seed(random_state: RandomState) -> int:
-    """Return `random_state` if it is an integer >= 0; otherwise draw a seed from its generator."""
+    """Return `random_state` if it is an integer >= 0; otherwise draw a seed from the generator it stands for."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     return int(generator(random_state).integers(2**63))

@@ -58,7 +58,7 @@ class Gram:
 
 
 class PrecomputedGram(Gram):
-    """A precomputed kernel matrix: (n, n), or (n, len(columns)) with the columns of the objects at `columns` only."""
+    """A precomputed kernel matrix of n objects: all columns, or only those of the objects at positions `columns`."""
 
     kernel: Any
 
@@ -81,7 +81,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the column numbers of the landmarks at `indices` in `M`, which has `n_train` or len(indices) columns."""
+    """Return the columns of the landmarks in `M`: `indices` if `M` has `n_train` columns, all if it has only theirs."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "
@@ -118,7 +118,7 @@ def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
 
 
 def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
-    """Yield ``arange(n)`` in consecutive blocks of at most `at_most` rows, as many as ``config(max_memory)`` allows."""
+    """Yield ``arange(n)`` in blocks of as many rows as ``config(max_memory)`` allows, and of at most `at_most` rows."""
     step = rows_per_block(bytes_per_row, at_most)
     for start in range(0, n, step):
         yield np.arange(start, min(start + step, n))
@@ -127,7 +127,7 @@ def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterat
 def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
     """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
 
-    `rows` and `columns` number the objects of X and Y in messages; the format string `pair` takes two such numbers.
+    Messages name two objects by `pair`, such as ``"X[{}] and X[{}]"``, with their numbers in `rows` and `columns`.
     """
     with pairs_named(rows, columns, pair):
         values = evaluate(kernel, X, Y)

@@ -70,7 +70,7 @@ class GraphletSampling(Transformer):
         random. `similia.objects.sample_graphlets` describes both, and the handling of graphs that are too small or
         have no edges.
     features : str, callable or transformer, default="optical"
-        The map phi:
+        The feature map to average, as a function of a pattern a:
 
         - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j. ``n_components=None`` gives the
           exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. Pass an
@@ -187,7 +187,6 @@ class GraphletSampling(Transformer):
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
     def _example(self) -> list[Any]:
-        """Return a collection that holds one small graph, as a valid input of `transform`."""
         path = np.arange(self.size)
         return [{"edge_index": np.stack([path[:-1], path[1:]]), "n_nodes": self.size}]
 
@@ -245,7 +244,7 @@ class GraphletSampling(Transformer):
 
 
 def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
-    """Return the sorted distinct graphlet codes of one part of a collection of graphs; `start` is not used."""
+    """Return the sorted distinct graphlet codes of a block of graphs; its position `start` is not used."""
     return np.unique(sampling._sample(as_structures(graphs)))
 
 
@@ -433,8 +432,8 @@ def exact_optical(size: int) -> Quadratic:
     r"""Return the map whose inner products are exact means of the optical kernel (no bias) over pairs of graphlets.
 
     With M and M' the matrices of second moments of two graphs, that mean is
-    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. The terms in diagonal entries of M and M' are a
-    bilinear form with matrix I + 11^T, so the map multiplies the diagonal by I + c 11^T, the root of that matrix.
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. In the diagonal entries alone, it is a bilinear
+    form with matrix I + 11^T. So the map multiplies the diagonal by the root of that matrix, I + c 11^T for some c.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)

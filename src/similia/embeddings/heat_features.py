@@ -54,9 +54,9 @@ class HeatRandomFeatures(Transformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features: the real and imaginary parts of a function f of s = <x, w> for each of m / 2 directions
-        w. If m is odd, the last direction gives one feature: the real part if w_1 >= 0, else the imaginary part. The
-        estimate stays unbiased, since f(-s) is the conjugate of f(s).
+        Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for each of m / 2 directions w.
+        The module docstring defines f as a series. If m is odd, the last direction gives one feature: the real part if
+        w_1 >= 0, else the imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
         `similia.kernels.heat.HypersphericalHeat`.
@@ -96,14 +96,14 @@ class HeatRandomFeatures(Transformer):
     `fit` reads only the columns and dtype of `X` and, for mapping="auto", the signs of its entries. The features of a
     row are the same, bit for bit, in any block or subset and for any number of threads.
 
-    *Bias.* Omitting degrees from the series of f changes the kernel by at most 2^-58. Holding f constant in the tails
-    of s, of probability 2^-60, changes it by less than 1e-15; taking f from a table, by 2e-12 (checked by quadrature
-    for n = 2 to 1000, t down to 1e-5). In float32 the rounding of s has a relative effect on f of 1e-6 at n = 1000,
-    a = 4, and 2e-4 at n = 10, t = 1e-4.
+    *Bias.* Three approximations of f change the kernel: omitting degrees of its series, by at most 2^-58; holding it
+    constant in the tails of s (probability 2^-60), by less than 1e-15; taking it from a table, by 2e-12 (checked by
+    quadrature for n = 2 to 1000, t down to 1e-5). In float32 the rounding of s changes f by a relative 1e-6 at
+    n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
 
     *Variance* of an estimate, times m / 2, for independent directions: from 200,000 pairs drawn for each cosine of x
     and y. The last column is E f^4 - 1, by quadrature, for f without its phases i^l (see the module docstring); this
-    number tends to exp(4 a) - 1.
+    number tends to exp(4 a) - 1 as n grows.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases

@@ -66,9 +66,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         One bit per column: whether a training object had a feature there. `fit_transform`, which pipelines call, sets
         this array for at most 2**24 columns. Only the warning of `transform` uses it.
     compared_ : dict of str
-        Which parts of the objects the kernel compares, if this depends on the objects (graphs with or without
-        labels). Set by `fit` and `fit_transform` for objects in memory. `transform` raises for objects of which the
-        kernel would compare other parts.
+        What the kernel compares, such as ``{"nodes": "node labels"}`` of graphs, if this depends on the objects. Set by
+        `fit` and `fit_transform` for objects in memory. `transform` raises if the kernel would compare something else.
 
     Notes
     -----
@@ -122,7 +121,7 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of n objects, csr_array of shape (n, n_features), and mark their columns in `met_`.
 
-        The features of a Dask collection are loaded into memory for learners; `transform` returns a lazy array.
+        The features of a Dask collection are computed at once; `transform` returns a lazy array instead.
         """
         self.fit(X, y)
         if not is_lazy(X):
@@ -148,8 +147,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object has features, but so few of its columns are marked in `met_` that hash collisions explain
-            them. Also if more than half of the objects (in a stream: any object) have no features, such as strings
+            If an object has features, but no more of them fall into columns marked in `met_` than hash collisions
+            explain. Also if more than half of the objects (in a stream: any object) have no features, such as strings
             shorter than k.
         """
         self._check()
@@ -202,11 +201,11 @@ def _mark(columns, met):  # type: ignore[no-untyped-def]
 
 @njit()
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
-    """Return the indices of the non-empty CSR rows with so few columns marked in `met` that chance explains them.
+    """Return the indices of the non-empty CSR rows in which no more columns are marked in `met` than by chance.
 
-    `chance` is the fraction of all columns that are marked. Even if all k features of a row are new, some fall into
-    marked columns. The limit is the mean of k random draws, plus three standard deviations, plus 5 % of the other
-    columns of the row, since unrelated rows also have features in common. For k < 8 the limit is 0.
+    `chance` is the fraction of all columns that are marked, so even of k new features some fall into marked columns.
+    The largest number that counts as chance is the mean for k random columns, plus three standard deviations, plus 5 %
+    of the rest of k, since unrelated rows also have features in common. For k < 8 it is 0.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return landmarks chosen uniformly without replacement, int64 of shape (n_components,).
+    """Return the positions of landmarks drawn uniformly without replacement, int64 of shape (n_components,).
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
 
 def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return at most `n_components` landmarks, chosen as k-means++ chooses initial centres, in the feature space.
+    """Return at most `n_components` landmarks, chosen in the feature space as k-means++ chooses initial centres.
 
-    The next landmark is x with probability proportional to the minimum over the chosen landmarks z of
-    ||phi(x) - phi(z)||^2 = k(x, x) - 2 k(x, z) + k(z, z) (Arthur & Vassilvitskii, 2007). Landmarks are drawn in
-    batches: objects are proposed with probabilities from before the batch, and accepted with probability (minimum now)
-    / (minimum before). This gives the same distribution as one landmark at a time, with fewer kernel calls.
+    The next landmark is x with probability proportional to k(x, x) - 2 k(x, z) + k(z, z), its squared distance to the
+    nearest landmark z so far (Arthur & Vassilvitskii, 2007). Landmarks are drawn in batches: objects are proposed with
+    probabilities from before the batch, and accepted with probability (squared distance now) / (squared distance
+    before). This gives the same distribution as one landmark at a time, with fewer kernel calls.
 
     Parameters
     ----------
@@ -102,11 +102,11 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     """Return at most `n_components` landmarks, chosen by randomly pivoted Cholesky factorisation.
 
     With K the kernel matrix and F F^T its Nystroem approximation on the pivots (landmarks) chosen so far, the next
-    pivot is i with probability proportional to (K - F F^T)_ii. After r / e + r log(1 / (e h)) pivots, E tr(K - F F^T)
-    is at most (1 + e) times the trace error of the best rank-r approximation, where h is the relative error of the
-    latter (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by rejection, with the same
-    distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if the diagonal of K - F F^T
-    is only rounding noise.
+    pivot is i with probability proportional to (K - F F^T)_ii. For any rank r and e > 0, after r / e + r log(1 / (e h))
+    pivots, E tr(K - F F^T) is at most (1 + e) times the trace error of the best rank-r approximation. Here h is that
+    trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by
+    rejection, with the same distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if
+    the diagonal of K - F F^T is only rounding noise.
 
     Parameters
     ----------
@@ -154,10 +154,11 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return `n_components` landmarks chosen by ridge leverage scores, estimated from part of the kernel matrix.
 
     With K the kernel matrix and sigma_j its eigenvalues in descending order, the score of object i is
-    l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. To estimate the scores, the algorithm first
-    draws a sample from a random half of the objects, by scores estimated in the same way. With S the matrix that
-    selects and weights this sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco,
-    2017, Algorithm 3). With s = n_components, k is s / (4 log s) and the oversampling log s, as in the authors' code.
+    l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. It is estimated from a sample of a random
+    half of the objects, drawn by the scores of that half; these come from a sample of a quarter, and so on. With S the
+    matrix that selects and weights the sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii
+    (Musco & Musco, 2017, Algorithm 3). With s = n_components, k is s / (4 log s), and a sample takes object i with
+    probability min(1, l_i log s), as in the authors' code.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ def _ridge_scores(gram: Gram, diagonal: Floats, objects: Index, sample: Index, w
 
 
 def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: int = 10) -> Index:
-    """Return `n_components` landmarks chosen in rounds, by the residual of the columns sampled so far.
+    """Return `n_components` landmarks chosen in rounds, by what the landmarks of earlier rounds leave unexplained.
 
     Let C be the columns of the kernel matrix at the landmarks so far, H the rows of C at these landmarks, and Q the
     leading half of the eigenvectors of H. An object is drawn with probability proportional to the squared norm of its

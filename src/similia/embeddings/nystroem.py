@@ -60,7 +60,7 @@ _BLOCK = 2**14  # objects per block, so that counts and kernel values stay in ca
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether, in a saved `state`, the kernel accepts the landmarks and the ``_corners`` fit ``components_``."""
+    """Return whether a saved `state` fits together: kernel and landmarks, the experts' blocks and ``components_``."""
     corners = state["_corners"]
     if len(corners) < 2 or (corners[0] != 0).any() or (np.diff(corners, axis=0) < 0).any():
         return False
@@ -100,8 +100,8 @@ class Nystroem(ComparesObjects, Transformer):
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the landmarks.
     rcond : float, optional
-        Directions with an eigenvalue below ``rcond`` times the largest are dropped. By default n_landmarks times the
-        machine precision of the kernel values. Raise it if a kernel computes in lower precision than it returns.
+        Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
+        precision of the kernel values. Raise it if a kernel computes in lower precision than it returns.
 
     Attributes
     ----------
@@ -288,7 +288,6 @@ class Nystroem(ComparesObjects, Transformer):
         return tags
 
     def _example(self) -> Any:
-        """Return a collection that holds one object, as a valid input of `transform`."""
         s = len(self.landmark_indices_)
         return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
 
@@ -353,7 +352,7 @@ class Nystroem(ComparesObjects, Transformer):
         return decompose((H + H.T) / 2, self.spectrum, rcond, eps)
 
     def _kernel_values(self, X: Any) -> npt.NDArray:
-        """Return k(X, landmarks_); if `X` holds few objects, reuse the landmarks' feature counts between calls."""
+        """Return k(X, landmarks_); for few objects and a kernel that counts features, keep the landmarks' counts."""
         counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
         if n_objects(X) <= _FEW_OBJECTS and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
@@ -403,7 +402,7 @@ def _mixture_weights(gram: Gram, experts: list[Index], components: list[Floats],
 
 
 def _block_diagonal(blocks: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the block-diagonal matrix, and the (row, column) where each block starts and, as a last row, the shape."""
+    """Return the block-diagonal matrix, and (row, column) of each block's start and of the end: (n_blocks + 1, 2)."""
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
     matrix = np.zeros(corners[-1])
     for (i, a), (j, b), block in zip(corners[:-1], corners[1:], blocks, strict=True):

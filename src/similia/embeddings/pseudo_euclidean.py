@@ -56,7 +56,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
         landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
-        Maximum number of directions, those of largest absolute eigenvalue. None keeps all above rounding error.
+        Maximum number of directions: eigenvectors of the centred squared distances, those of largest absolute
+        eigenvalue. None keeps all above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
         training objects, all are taken, with a warning. None takes all, at quadratic instead of linear cost.
@@ -193,7 +194,6 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         return Z[: len(across)], Z[len(across) :]
 
     def _example(self) -> Any:
-        """Return a collection that holds one object, as a valid input of `transform`."""
         return np.zeros((1, len(self.landmarks_))) if self._precomputed else take(self.landmarks_, [0])
 
     def _fit(self, X: Any) -> npt.NDArray[np.floating]:

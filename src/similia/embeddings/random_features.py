@@ -81,8 +81,8 @@ class OpticalRandomFeatures(Transformer):
         Whether to accept only vectors of 0 and 1, like the mirrors of an optical processing unit (OPU), and raise for
         anything else.
     quantize : int or None, default=None
-        Number of bits of the camera, 1 to 16 (8 in an OPU). Features are rounded to multiples of `step_` and
-        clipped at 2^quantize - 1 times `step_`. None means no rounding.
+        Number of bits of a feature, 1 to 16 (an OPU has a camera of 8 bits). Features are rounded to multiples of
+        `step_` and clipped at 2^quantize - 1 times `step_`. None means no rounding.
 
     Attributes
     ----------
@@ -94,17 +94,17 @@ class OpticalRandomFeatures(Transformer):
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
         Exponents of i on the diagonals of the structured products; None if not structured.
     step_ : float or None
-        Feature value of one level of the camera. The highest level is the brightest feature of at most 1024 training
-        vectors. None without quantisation.
+        Difference between neighbouring levels of quantised features. The highest level is the largest feature of at
+        most 1024 training vectors. None without quantisation.
     n_features_in_ : int
         Number d of features seen in `fit`.
 
     Notes
     -----
-    Output is float32 for float32 input, else float64, also if quantised; ``rint(Z / step_)`` gives the levels. (In this
-    library, uint8 arrays hold packed bits.) Quantised features keep the scale of the kernel. Intensities are roughly
-    exponentially distributed, so their mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance
-    of a feature. Features brighter than the brightest in `fit` are clipped.
+    Output is float32 for float32 input, else float64, also if quantised (this library reads uint8 arrays as packed
+    bits); ``rint(Z / step_)`` gives the numbers of the levels. Features are roughly exponentially distributed and the
+    largest in `fit` gets the highest level, so with 8 bits their mean is near level 15 of 255, and rounding adds less
+    than 0.1 % to the variance of a feature. Larger features are clipped.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
     with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and the D_i diagonal matrices of random powers of
@@ -208,7 +208,7 @@ class OpticalRandomFeatures(Transformer):
         return Z
 
     def _n_levels(self) -> int | None:
-        """Return the highest level of the camera, or None without quantisation."""
+        """Return the number of the highest level, 2^quantize - 1, or None without quantisation."""
         if self.quantize is None:
             return None
         if check_positive_int(self.quantize, "quantize") > 16:
@@ -216,7 +216,7 @@ class OpticalRandomFeatures(Transformer):
         return int(2**self.quantize - 1)
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
-        """Return `X` as a float array or csr_array; raise for NaN, infinity and, if `binary_input`, all but 0 and 1."""
+        """Return `X` as a float array or csr_array; raise if an entry is not finite or (`binary_input`) not 0 or 1."""
         X = _check_sparse(X, n_features, self) if sp.issparse(X) else check_vectors(X, "X", n_features, self)
         self._check_magnitude(X)
         if self.binary_input:

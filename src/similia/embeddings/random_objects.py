@@ -38,12 +38,12 @@ _RARE = 0.01  # letters that occur less often than this fraction of the mean cou
 
 @state()
 class RandomObjects(BaseEstimator):
-    """Base of the built-in distributions; parameters that are None are estimated from the training objects."""
+    """Base class of distributions of random objects; parameters that are None are estimated from training objects."""
 
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if such a parameter is None and `X` is None too, as in a kernel made of random objects.
+        Raises ValueError if such a parameter and `X` are both None (a kernel has no training objects to pass).
         """
         raise NotImplementedError
 

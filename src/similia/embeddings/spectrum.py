@@ -19,11 +19,12 @@ _SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative di
 
 
 def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
-    """Return the kept eigenvalues of `H` after `policy`, largest first, (rank,), and the matrix W, (s, rank).
+    """Return the kept eigenvalues of `H`, (rank,), largest first, and the matrix W of coordinates, (s, rank).
 
-    Kernel values times W are coordinates. Eigenvalues above `rcond` times the largest are kept. `policy` is the
-    parameter `spectrum` of `Nystroem`, `eps` the machine precision of the kernel values. A negative eigenvalue counts
-    as rounding error if its absolute value is at most max(s * eps, 1e-10) times the largest eigenvalue.
+    `H` is the kernel matrix of s landmarks. Kernel values of objects with these, times W, are coordinates. After
+    `policy`, the parameter `spectrum` of `Nystroem`, eigenvalues above `rcond` times the largest are kept. `eps` is the
+    machine precision of the kernel values. A negative eigenvalue counts as rounding error if its absolute value is at
+    most max(s * eps, 1e-10) times the largest eigenvalue.
     """
     if not H.any():
         raise ValueError(
@@ -46,7 +47,7 @@ def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats,
 
 
 def with_signs(vectors: Floats) -> Floats:
-    """Return the columns with signs such that the entry largest in size is positive; LAPACK leaves the signs open."""
+    """Return `vectors`, each column multiplied by 1 or -1 to make its entry of largest absolute value positive."""
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.sign(largest)
 
@@ -54,7 +55,7 @@ def with_signs(vectors: Floats) -> Floats:
 def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
     """Return `values`, eigenvalues in descending order, changed by `policy` if some are negative.
 
-    Negative means below -`tolerance` times the largest. Then "raise" raises, and "clip" warns and changes nothing.
+    Negative means below -`tolerance` times the largest. If some are, "raise" raises, and "clip" only warns.
     """
     ratio = -values[-1] / values[0]
     if ratio <= tolerance:

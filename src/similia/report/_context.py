@@ -119,7 +119,7 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 
 
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
-    """Return `y` as numbers for a regressor, or raise; for a classifier, in the type of its classes if possible."""
+    """Return `y` as numbers for a regressor (raise if it has others); for a classifier, as its classes if possible."""
     parts = parts_of(model)
     if models.task_of(parts) == "regression":
         numbers = as_numbers(y)
@@ -147,7 +147,7 @@ def _refuse_precomputed(model: Any) -> None:
 
 
 def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
-    """Set ``context.scored``; if nothing can be scored or scoring fails, set ``context.unscored`` to the reason."""
+    """Set ``context.scored`` to predictions for all objects, or ``context.unscored`` to why there are none."""
     y, regression = context.y, context.is_regression
     if y is None:
         context.unscored = "No targets were given, so predictions cannot be compared with the truth."
@@ -207,7 +207,7 @@ class Seen:
 
 
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
-    """Recognise the kind of the objects in `X`: as the model's kernel or distance reads them, or else by trying."""
+    """Recognise the kind of the objects in `X`: the one that the model compares, or else the first kind that fits."""
     batch = _layout(X, parts)
     if isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
@@ -324,7 +324,7 @@ def _bounds(seen: Seen) -> tuple[npt.NDArray, Any]:
 
 
 def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
-    """Return RDKit's 2-D atom positions times 100 (``xy``) and each bond's letter (``b``); {} if a bond has none."""
+    """Return RDKit's 2-D atom positions times 100 (``xy``) and a sign for each bond (``b``); {} if a bond has none."""
     if not all(bond for *_, bond in bonds):
         return {}
     conformer = in_the_plane(symbols, bonds).GetConformer()
@@ -335,9 +335,9 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 def _graphs(seen: Seen) -> list[Json]:
     """Return a dict per graph, from which the page draws at most the first 48 nodes.
 
-    ``t`` is the description; ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` ranks each
-    node's label by frequency (0: most frequent, at most 6); ``s`` holds the symbols of atoms. If RDKit is installed,
-    molecules also have ``xy`` and ``b``, see `_placed`.
+    ``t`` is the description; ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` holds the
+    rank of each node's label by frequency (0 is the most frequent; 6 stands for all further ranks); ``s`` holds the
+    symbols of atoms. If RDKit is installed, molecules also have ``xy`` and ``b``, see `_placed`.
     """
     batch: GraphBatch = seen.batch
     ranks = None

@@ -29,7 +29,7 @@ _UNPACKED = 2048  # number of bits that represent a code as a vector
 
 @dataclass(frozen=True, repr=False)
 class Parts(pipelines.Parts):
-    """The parts of a model, as in `similia.pipelines`, without the step that selects a column of a table."""
+    """The transformers and the learner of a model, without a step that selects a column of a table."""
 
     @property
     def metric(self) -> Metric | None:
@@ -60,7 +60,7 @@ class Embedded:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model into its parts, and leave out the step that selects a column of a table."""
+    """Split a model into transformers and learner, and leave out a step that selects a column of a table."""
     parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
@@ -138,7 +138,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
-    """Replace `X` by ``through(step, X)`` for each transformer; return the packed bits and the vectors before them."""
+    """Pass `X` from step to step by ``through(step, X)``; return the first packed bits and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)

@@ -148,7 +148,7 @@ def marker(i: int, x: float, y: float, size: float) -> str:
 
 
 def mark_class(i: int, ordered: bool = False) -> str:
-    """Return the CSS classes of mark number `i`: a colour (on a scale if `ordered`), and ``st`` for a mark of lines."""
+    """Return the CSS classes of mark number `i`: a colour (on a scale if `ordered`), and ``st`` if it is lines only."""
     stroked = (i + i // len(COLOURS)) % len(_SHAPES) in _STROKED
     return f"{'q' if ordered else 'k'}{i % len(COLOURS)}{' st' if stroked else ''}"
 

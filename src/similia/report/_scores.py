@@ -28,7 +28,7 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions for objects that the model had not seen: by cross-validation, or according to the user.
+    """Predictions for unseen objects: from cross-validation, or by a model that the user says has seen none of them.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Scored:
     how : str
         How the predictions were made, in words for the page.
     n_folds : int
-        0 if the model itself predicted, without cross-validation.
+        Number of folds; 0 without cross-validation.
     fit_seconds : list of float
         Time of each fold's fit, per object.
     robustness : RobustnessDisplay or None
@@ -64,7 +64,7 @@ class Scored:
 def cross_validated(
     recipe: Any, X: Any, y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int = 0, vote: Any = None
 ) -> Scored:
-    """Predict the objects of each fold with a copy of `recipe` (or `vote`, if given) fitted to the other folds."""
+    """Predict the objects of each fold by a copy of `recipe` (or of the ensemble `vote`) fitted to the other folds."""
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
@@ -148,7 +148,7 @@ def _transformed(parts: Parts, X: Any) -> Embedded:
 
 
 def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64]:
-    """Return the positions of the (at most 5) training objects nearest to each test object, nearest first."""
+    """Return for each object of `outside` the positions of the (at most 5) nearest ones of `inside`, nearest first."""
     if not parts.transformers and parts.metric is not None:
         read = parts.metric.as_objects
         distances = parts.metric.distances(read(outside.last), read(inside.last))
@@ -203,8 +203,8 @@ def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
 def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
     """Return each score of `errors` with the ends of its 95 % interval: (value, low, high), by name.
 
-    The intervals are those of ratios of means: for R squared, the mean squared error divided by the mean squared
-    distance of targets from their mean; for the other scores, the mean error alone (divided by 1).
+    Each interval is that of a ratio of means: for R squared, the mean squared error divided by the mean squared
+    distance of targets from their mean; for the other scores, the mean (squared) error divided by 1.
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
     scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
@@ -237,8 +237,8 @@ def lead(scored: Scored) -> Floats | None:
 def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
     """Group objects by confidence; return each group's mean confidence, accuracy and size, and the accuracy's interval.
 
-    Confidence is the largest probability; its bins have equal width. Without probabilities, it is the rank of
-    the object's `lead`, scaled to 0..1, and bins have equal size. Return None where `lead` returns None.
+    Confidence is the largest probability, in bins of equal width. Without probabilities, it is the rank of the object's
+    `lead`, scaled to 0..1, in bins of equal size. Return None where `lead` returns None.
     """
     values, leads = scored.values, lead(scored)
     if values is None or leads is None:

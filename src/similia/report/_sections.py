@@ -149,7 +149,6 @@ def _marks(context: Context) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def _target(context: Context, value: Any) -> str:
-    """Format a target, which is a number or a class."""
     return number(value) if context.is_regression else str(value)
 
 
@@ -195,7 +194,7 @@ def _object(context: Context, i: int) -> dict[str, Any]:
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
-    """Choose up to 6 objects to show, from each class in turn; at most a third of them are predicted wrongly."""
+    """Choose up to 6 objects to show, from each class in turn; at most 2 of the 6 are predicted wrongly."""
     order = generator(context.seed).permutation(context.n)
     found = context.scored
     wrong = np.zeros(context.n, bool) if found is None or context.is_regression else found.predicted != found.truth
@@ -338,7 +337,7 @@ def about_cost(context: Context) -> Section:
 
 
 def _model_size(model: Any) -> tuple[str, str, str]:
-    """Return the size of a model, how it was saved, and why `similia.save` refuses the model ("" if it accepts it)."""
+    """Return three texts: the size of a model, how it was saved, and why not by `similia.save` ("" if it was)."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             return in_units(save(model, Path(folder) / "model").stat().st_size, _BYTES), "on disk", ""

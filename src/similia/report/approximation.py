@@ -98,7 +98,7 @@ class ApproximationErrorDisplay(Display):
 
     @classmethod
     def _measured(cls, parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the kernel's error on pairs of objects, for several numbers of landmarks or random features."""
+        """Measure the error of the approximated kernel for several numbers of landmarks or random features."""
         if parts.nystroem is not None:
             return cls._of_nystroem(parts.nystroem, X, sizes, most, random_state)
         for step in parts.transformers:
@@ -201,7 +201,7 @@ def _round_ticks(axis: Any) -> None:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SpectrumDisplay(Display):
-    """Eigenvalues of the landmark kernel, its rank, and its negative share.
+    """Eigenvalues of the kernel matrix of landmarks, its rank, and the share of negative eigenvalues.
 
     Parameters
     ----------

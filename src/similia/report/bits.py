@@ -232,7 +232,7 @@ class RecallDisplay(Display):
         ValueError
             If k exceeds the number of objects or of candidates, or there is no kernel or distance to compare by.
         TypeError
-            If `estimator` is not a search, such as a classifier.
+            If `estimator` is not a search but, for example, a classifier.
         NotFittedError
             If the search is not fitted.
         """
@@ -262,7 +262,6 @@ class RecallDisplay(Display):
 
 
 def _check_search(estimator: Any) -> None:
-    """Raise unless `estimator` is a fitted search."""
     from similia.search import HammingIndex, SimilaritySearch
 
     check_model(estimator)

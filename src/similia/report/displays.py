@@ -80,7 +80,7 @@ def style_axis(axis: Any) -> None:
 
 
 def mark(i: int) -> dict[str, Any]:
-    """Return matplotlib's options for the colour and marker of data series `i`; 49 combinations are distinct."""
+    """Return matplotlib's options for the colour and marker of data series `i`; they repeat after 49 series."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[(i + i // len(COLOURS)) % len(MARKS)]}
 
 
@@ -185,7 +185,7 @@ class EmbeddingDisplay(Display):
 
 
 def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
-    """Return the first two principal coordinates (n, 2), with fixed signs, and their shares of the variance."""
+    """Return two principal coordinates (n, 2), the largest entry of each positive, and their shares of the variance."""
     from sklearn.decomposition import PCA
 
     if sp.issparse(vectors):  # of hashed features, drop the columns that no object has
