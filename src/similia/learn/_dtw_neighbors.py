@@ -76,7 +76,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
     """Return the smallest and largest value of each series and channel, in groups of `LANES` series.
 
-    The result is flattened from (n_groups, 2, n_channels, LANES). `columns` holds the series, group by group.
+    `columns` lists the series in the order of groups. The result is (n_groups, 2, n_channels, LANES), flattened.
     """
     ends = np.stack([np.minimum.reduceat(values, offsets[:-1]), np.maximum.reduceat(values, offsets[:-1])])
     n_groups = -(-len(columns) // LANES)
@@ -85,7 +85,7 @@ def _ranges(values: Floats, offsets: Index, columns: Index) -> Floats:
 
 
 def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
-    """Return the work arrays `lows` to `found` of `_search`, for series of at most `longest` points in `p` channels."""
+    """Return the last six arguments of `_search`: work arrays for series of up to `longest` points in `p` channels."""
     sizes = (p * longest, p * longest, LANES * p * longest, LANES * (longest + 1), LANES, LANES)
     return tuple(np.zeros(size, dtype) for size in sizes)
 
@@ -130,7 +130,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 @njit()
 def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Insert (value, j) into the pairs (`best`, `which`), sorted by value, then j, if it precedes the last pair."""
+    """Insert (value, j) into the sorted pairs (`best`, `which`) and drop the last, unless (value, j) follows it."""
     at = len(best)
     while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
         at -= 1
@@ -144,7 +144,7 @@ def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
 def _bound_all(  # type: ignore[no-untyped-def]
     how, values, at, m, y, ends, bounds, lows, highs, group, room, widths, found
 ):
-    """Fill `bounds`, in the order of groups, with lower bounds on the distances of the query to all training series."""
+    """Set ``bounds[i]`` to a lower bound on the distance of the query to training series number ``y[5][i]``."""
     p, rooted, _, steps, share = how
     _, _, packed, starts, lengths, columns = y
     known_reach, known_length = -1, -1
@@ -186,9 +186,9 @@ def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyp
 
 @njit()
 def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found):  # type: ignore[no-untyped-def]
-    """Set ``found[k]`` to the total distance by which the series in lane k leaves the range from `lows` to `highs`.
+    """Set ``found[k]`` to the total distance of the points of series k from the range between `lows` and `highs`.
 
-    Points inside the range count 0. The distances are squared unless `rooted`.
+    The group of series 0 to LANES - 1 begins at ``packed[start]``. Distances are squared unless `rooted`.
     """
     zero = lane.splat(packed[:0].sum())
     total = zero
@@ -213,9 +213,9 @@ def _bound(packed, start, n, shortest, p, rooted, lows, highs, lengths, found): 
 
 @njit()
 def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: ignore[no-untyped-def]
-    """Set ``found[k]`` to the total distance by which the query leaves the range of values of the series in lane k.
+    """Set ``found[k]`` to the total distance of the points of the query from the range of all values of series k.
 
-    The ranges begin at ``ends[start]``. Points inside count 0. The distances are squared unless `rooted`.
+    The ranges of series 0 to LANES - 1 begin at ``ends[start]``. Distances are squared unless `rooted`.
     """
     zero = lane.splat(found[:0].sum())
     total = zero
@@ -237,8 +237,8 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
     """Compute the DTW distances from a query to `LANES` series, and return True.
 
-    Stop and return False once all of them must exceed `limit`. `room` receives the last row of the DTW table.
-    `similia.distances.dtw._warp` has the same loop without `limit`; one loop for both takes 1.1 to 1.5 times as long.
+    If all distances must exceed `limit`, stop early and return False. `room` receives the last row of the DTW table.
+    `similia.distances.dtw._warp` has the same loop without `limit`: a shared loop takes 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

@@ -182,7 +182,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     def _search(
         self, name: str, steps: list[Any], grid: Grid, parts: Iterable[Part], y: npt.NDArray, n_folds: int
     ) -> dict[str, Any]:
-        """Return the values of `grid` with the best mean score over the folds of all `parts`; store `cv_results_`."""
+        """Store `cv_results_`; return the best values of `grid` by mean score; for `parts`, see `_drawn_anew`."""
         fits = len(ParameterGrid(grid)) * n_folds
         scores: list[npt.NDArray] = []
         with closing(track(range(fits), "cross-validation", fits)) as bar:
@@ -244,12 +244,12 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of the table seen in `fit`; not defined for other objects."""
+        """Number of columns, if `fit` saw a table; otherwise not defined."""
         return int(self._fitted()[0].n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns of the table seen in `fit`; only defined if all names are text."""
+        """Names of the columns, if `fit` saw a table and all names are text; otherwise not defined."""
         return self._fitted()[0].feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
@@ -315,7 +315,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
     """Return the distances between all objects, or None if `n_folds` draws of representatives need fewer distances.
 
-    None also if they exceed ``max_memory``, if `X` is a Dask collection, or if no representatives are drawn.
+    Also None if the matrix exceeds ``max_memory``, if `X` is a Dask collection, or if no representatives are drawn.
     """
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):

@@ -74,7 +74,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return the confidences of m objects; `K`, (m, n_support), holds their kernel values with support vectors."""
+        """Return the confidences of m objects, from the kernel values `K` between them and the support vectors."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
@@ -93,7 +93,7 @@ class PairMachines:
 
 
 def check_memory(what_takes: str, needed: int, instead: str) -> None:
-    """Raise if `needed` bytes exceed ``max_memory``; the message is `what_takes`, the numbers, then `instead`."""
+    """Raise if `needed` bytes exceed ``max_memory``; the message begins with `what_takes` and advises `instead`."""
     most = settings().max_memory
     if needed > most:
         raise ValueError(
@@ -132,7 +132,7 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
 
 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
-    """Return the confidence in each class, (m, n_classes); `K` holds kernel values of m objects with support vectors.
+    """Return the confidence in each class, (m, n_classes), from the kernel values `K`, (m, n_support).
 
     The confidence is the number of pairs of classes in which the class wins, plus a term in (-1/3, 1/3) that grows with
     the sum of the margins of the class.

@@ -88,15 +88,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     float64. Cosines that differ by less than 1e-12 count as equal, so ties do not depend on the processor or the
     learning rate.
 
-    Norms of samples may be up to 1e75, and as small as float64 allows: small samples are scaled up by powers of two.
+    Norms must be below 1e75, but may be as small as float64 allows: small samples are scaled up by powers of two.
 
     References
     ----------
     Zhao, Thomas, Brin, Yu & Rosing, "Bridging the gap between hyperdimensional computing and kernel methods via the
-    Nyström method" (NysHD), supplement, Algorithm 1; the last line of its pseudo-code has a misplaced parenthesis. As
-    here, it should subtract learning_rate (1 - q) x from the prototype of the predicted class, where q is the cosine
-    between this prototype and the sample x. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass online
-    learning using hyperdimensional system", DATE 2021.
+    Nyström method" (NysHD), supplement, Algorithm 1. The last line of its pseudo-code has a misplaced parenthesis: like
+    this class, it should subtract learning_rate (1 - q) x from the prototype of the predicted class, where q is the
+    cosine between this prototype and the sample x. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass
+    online learning using hyperdimensional system", DATE 2021.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self._learnt(classes, trainer.prototypes(), n_updates)
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike) -> Self:
-        """Fit to a Dask collection: part by part if packed bits are only summed, otherwise to a copy in a file."""
+        """Fit to a Dask collection: add packed bits part by part if no epoch follows, else copy all to a file first."""
         if self.init == "zeros" or self.max_iter > 0 or X.example().dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y)
@@ -205,7 +205,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return cosine similarities to the prototypes, shape (n, n_classes).
 
-        For two classes, return the cosine for ``classes_[1]`` minus the cosine for ``classes_[0]``, (n,), 0 on ties.
+        For two classes, the shape is (n,): the cosine for ``classes_[1]`` minus that for ``classes_[0]``, 0 for a tie.
         """
         scores = self._similarities(X)
         if len(self.classes_) > 2:
@@ -302,7 +302,7 @@ class _Trainer:
         self._loops.bundle(self._X, self._targets, self._prototypes)
 
     def epoch(self, order: npt.NDArray[np.int64], rate: float) -> int:
-        """Correct the prototypes, sample by sample, and return the number of mistakes; Ctrl-C acts between epochs."""
+        """Correct the prototypes, sample by sample, without reacting to Ctrl-C; return the number of mistakes."""
         mistakes = self._loops.epoch(self._X, self._squared_norms, self._targets, order, float(rate), self._prototypes)
         return int(mistakes)
 
@@ -336,7 +336,7 @@ def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
 
 
 def _exponent(X: npt.NDArray, prototypes: npt.NDArray) -> int:
-    """Return e with 2**e about the largest absolute value in both arrays, or 0 if that value is not very small."""
+    """Return e such that division by 2**e brings the largest absolute value to about 1; 0 if it is not very small."""
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 

@@ -74,9 +74,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`. Cross-validation chooses among 1/4, 1/2, 1, ..., 64
-        for "tune", or among the values of a sequence. "suggest" uses `similia.kernels.suggest_contrast` on the training
-        rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`, for n columns and time t. Cross-validation
+        chooses among 1/4, 1/2, 1, ..., 64 for "tune", or among the values of a sequence. "suggest" uses
+        `similia.kernels.suggest_contrast` on the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -113,8 +113,8 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    In place of a contrast s above n / 4, "tune" tries the time t = 1 / (2 s): contrasts are below n, and near n a small
-    change of a is a large change of t. The slope of the kernel at equal rows is about s in both cases.
+    For each s of 1/4, ..., 64 above n / 4, "tune" tries the time t = 1 / (2 s), not the contrast s: contrasts are below
+    n, and near n a small change of a is a large change of t. Either way, the kernel's slope at equal rows is about s.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
     classifier in scikit-learn's `CalibratedClassifierCV`.
@@ -189,9 +189,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
         """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
 
-        The parameters in the result are contrasts; see `similia.learn.heat_svc.nested_scores`. The call takes one to
-        two times as long as a `fit` that tunes, and does not change the classifier. With ``contrast="suggest"``, the
-        contrast depends on all rows, but not on labels.
+        The field `parameters` of the result holds contrasts; see `similia.learn.heat_svc.nested_scores`. The call takes
+        one to two times as long as a `fit` that tunes, and does not change the classifier. With ``contrast="suggest"``,
+        the contrast depends on all rows, but not on labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
@@ -265,7 +265,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
 
 def _with_slope(slope: float, n: int) -> _Candidate:
-    """Return the candidate with contrast `slope` or, if `slope` is above n / 4, the one with time 1 / (2 slope)."""
+    """Return (contrast, t) with contrast = `slope` or, if `slope` is above n / 4, with t = 1 / (2 slope)."""
     if slope <= n / 4:
         return _Candidate(slope, heat_series.time_of(slope, n))
     t = 1 / (2 * slope)
@@ -273,7 +273,7 @@ def _with_slope(slope: float, n: int) -> _Candidate:
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
-    """Return a function from a candidate to its Gram matrix, an array that each call overwrites; `V` are versines."""
+    """Return a function from (contrast, t) to the Gram matrix of rows with versines `V`; calls share one array."""
     K = np.empty_like(V)
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:

@@ -69,7 +69,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return K.astype(np.float64, copy=False)
 
     def _over_blocks(self, X: Any, kept: Any, function: Callable[[npt.NDArray], Floats], width: int = 1) -> Floats:
-        """Apply `function`, which holds `width` numbers per row, to blocks of the kernel values of `X` with `kept`."""
+        """Apply `function`, which allocates `width` numbers a row, to blocks of kernel values of `X` with `kept`."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m, s = at_least_one(objects), n_objects(kept)
         alone: list[int] = []
@@ -235,7 +235,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
     _linear_model = "Ridge()"
 
     def _sums(self, X: Any, kept: Any) -> Floats:
-        """Return for each object of `X` the sum of its kernel values with `kept`, weighted by `dual_coef_`."""
+        """Return, for each object of `X`, the sum of its kernel values with the objects `kept` times `dual_coef_`."""
         if self.dual_coef_.ndim == 2:
             return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_))
         return self._over_blocks(X, kept, lambda K: row_product(K, self.dual_coef_[:, None])[:, 0])

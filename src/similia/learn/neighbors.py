@@ -103,7 +103,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         X : sequence of m objects, optional
             By default the training objects, each of which is then excluded from its own neighbours.
         n_neighbors : int, optional
-            By default the parameter of the estimator, or all training objects if fewer. A larger number raises.
+            At most the number of training objects. By default the parameter of the estimator, or that number if less.
         return_distance : bool, default=True
             If False, return only the indices.
         """
@@ -145,8 +145,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
         """Return the distances of the objects `X` to all training objects, shape (m, n), as a new array.
 
-        The objects `X` are numbered from `start`. If a kernel with explicit features is 0 between one of them and
-        all training objects, its number is appended to `alone`.
+        The objects `X` are numbered from `start`. If a kernel with explicit features gives an object the
+        value 0 with all training objects, the number of that object is appended to `alone`.
         """
         names = "X[{}] and training object {}"
         if self._squared_norms is None:
@@ -204,7 +204,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     `classes_`. Results depend neither on ``max_memory`` nor on the number of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and channels. ``DTW(local="sqeuclidean")`` has the costs of both; tslearn also takes the
+    for series of any lengths and channels. Both sum the costs of ``DTW(local="sqeuclidean")``; tslearn then takes the
     root of the sum. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References

@@ -105,7 +105,7 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return "regression" if a scorer takes fractional targets, "classification" if only classes, else None."""
+    """Return "regression" if a scorer accepts fractions, "classification" if it takes only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 

@@ -28,8 +28,8 @@ class Predictions:
     """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
-    model has none, its decision values). The first column has the names (or positions) of the objects. Its header is
-    `names` (the column of the input that holds the names) if that is a str, else "item".
+    model has none, its decision values). The first column has the names (or positions) of the objects. This column
+    is called `names`, like the input column with the names, if `names` is a str, else "item".
     """
 
     row: Any = None
@@ -83,7 +83,7 @@ class Predictions:
 
 
 def form_of(output: Path) -> str:
-    """Return the format that the ending of `output` names, "csv" if unknown; raise for some, such as ``.npy``."""
+    """Return the format for the ending of `output`, "csv" if unknown; raise for other formats, such as ``.npy``."""
     ending = output.suffix.lower()
     if ending == ".json":
         raise ValueError(
@@ -102,7 +102,7 @@ def _labels(model: Any, X: Any) -> npt.NDArray:
 
 @part_of_more()
 def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
-    """Return labels and a score for each class; both come from a single transform of the objects."""
+    """Return labels (n,) and class scores (n, n_classes); the objects are transformed only once for both."""
     *steps, last = steps_of(model)
     for step in steps:
         X = step.transform(X)

@@ -163,7 +163,7 @@ def predict_stream(
     ------
     ValueError
         If scores are asked for but the model has none, if the source has no column called `names` or the output has
-        another column of that name, or if `output` has the ending of another format.
+        another column of that name, or if `output` has the ending of another format, such as ``.npy``.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source whose chunks fit into memory, with arrays read as `model` needs; return a `Source` unchanged."""
+    """Open a source in chunks that fit into memory and read arrays as `model` needs; a `Source` is left as it is."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -272,7 +272,7 @@ class Rows:
 def write_stream(
     form: Form, source: Source, output: Path, *, workers: Any = None, progress: Progress | None = None
 ) -> int:
-    """Write the results of a source to `output`, resuming an interrupted run; return the number of objects."""
+    """Write the results for a whole source to `output`, resuming an interrupted run; return the number of objects."""
     with Journal(partial_of(output)) as journal:
         return write_journal(journal, form, source, output, workers=workers, progress=progress)
 
@@ -281,7 +281,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Write results to `output` by way of `journal`, whose header keeps `facts` of a new run; return their number."""
+    """Write results to `output` through `journal`; return the number of objects. A new header keeps `facts`."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}

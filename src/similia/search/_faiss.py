@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads(n: int) -> Iterator[Any]:
-    """Yield the faiss module, set to use `n` threads, but one in a forked child, which lacks its parent's threads."""
+    """Yield the faiss module, limited to `n` threads, or to one in a forked child, which lacks its parent's threads."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -64,7 +64,7 @@ def threads(n: int) -> Iterator[Any]:
 
 
 def empty_structure(index: HammingIndex) -> Any:
-    """Return an empty faiss structure of the index's kind; for "ivf", k-means on the index's rows sets the centres."""
+    """Return an empty faiss structure of the index's kind; for "ivf", k-means finds the cell centres from the rows."""
     rows, n, n_bits = index._rows, len(index._rows), index.n_bits
     with threads(1) as faiss:
         if index.kind == "hnsw":

@@ -89,7 +89,7 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy that may be changed if this object never changes again, because the two share arrays."""
+        """Return a copy that shares arrays with this object; from then on, only the copy may be changed."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin

@@ -145,7 +145,7 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     """Return codes as float32 vectors for qdrant, shape (n, n_bits): +1 for bit 1, -1 for bit 0.
 
     With binary quantisation, qdrant keeps one bit per number: 1 if the number is above zero. These bits are the code,
-    so rescoring with the floats changes nothing. The dot product of two such vectors is ``n_bits - 2 * distance``::
+    so rescoring, which uses the floats, changes nothing. The dot product of two vectors is ``n_bits - 2 * distance``::
 
         client.create_collection(
             "codes",

@@ -53,15 +53,15 @@ class HammingIndex(BaseEstimator):
 
     The approximate kinds may miss neighbours, but the distances they return are exact. If such a search finds fewer
     codes than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed
-    codes. When more than half of the codes are removed, the next search rebuilds the structure.
+    codes. If more than half are removed, the next approximate search rebuilds its cells, graph or tables.
 
     Try exact search first. Measured on 100,000 codes of 256 bits in clusters (two codes of a cluster differ in 18 % of
     the bits), k = 10, 1000 queries at a time on two cores, with the defaults: ivf has a recall of 0.95 at 5 to 7 times
     the speed of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times. On 400,000 codes: ivf 0.84 at 7
     times (0.90 at 4 times with ``n_probes=32``), multihash 0.80 at 4 times.
 
-    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use a
-    copy of its parent's index; its approximate searches run in one thread.
+    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use
+    its copy of the index; approximate searches there run in one thread.
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
@@ -374,7 +374,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds anything other than an index, or the index of a `SimilaritySearch`; if another process
+            If the folder holds the index of a `SimilaritySearch`, or anything other than an index; if another process
             is writing to it; or if it changed after this index was loaded from it.
         """
         folder = as_path(path, "folder")

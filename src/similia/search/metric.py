@@ -62,7 +62,7 @@ def feature_distances(values: Any, left: Any, right: Any) -> Any:
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
-    """Return (kernel or distance of an encoder's first step, whether it is a kernel); without one, (None, False)."""
+    """Return (kernel or distance of an encoder's first step, whether it is a kernel); if absent, (None, False)."""
     found = comparison_of(steps_of(encoder)[0], fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 

@@ -58,7 +58,7 @@ class SearchFolder:
     search : SimilaritySearch
         Fitted, without objects.
     example : collection of one object, or None
-        An object with which new objects must be compatible; None if the search keeps no objects.
+        One of the objects: `add` raises if new ones cannot be joined to it. None if the search keeps no objects.
     store : Store
         The store of the codes.
     """
@@ -142,7 +142,7 @@ class SearchFolder:
         ids : array-like of int, shape (n,), optional
             Distinct and not in use; by default they continue after the largest id.
         progress : dict, optional
-            JSON-serialisable data that replace the `progress` of the store in the same step.
+            JSON-serialisable state of a run; it replaces ``store.progress`` in the same step.
         """
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
@@ -196,7 +196,7 @@ class SearchFolder:
         return search, names
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
-        """Return the object files numbered below `commit` (default: the next one); if not `committed`, the others."""
+        """Return the object files numbered below `commit` (default: the store's) or, if not `committed`, all others."""
         files = sorted((self.folder / _OBJECTS).glob("*.similia"))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]

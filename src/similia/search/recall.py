@@ -56,7 +56,7 @@ def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: 
 
 
 def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
-    """Return a function from positions in `X` to the distances between the vectors there and all kept vectors."""
+    """Return a function from positions in `X` to the distances between the queries' vectors and all kept vectors."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
     vectors: Any = search._encode(X)[1]

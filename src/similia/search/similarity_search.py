@@ -269,8 +269,8 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`, whose rules for similarities and for returning only
-            `ids` apply here too.
+            One array for each query, ordered as in `kneighbors`. With `return_similarity`, similarities replace
+            distances; with neither option, only `ids` is returned.
         """
         self._check_ready(return_similarity)
         check_radius(radius)
@@ -319,7 +319,7 @@ class SimilaritySearch(BaseEstimator):
         overwrite : bool, default=False
             Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
             write keeps the old one. A folder that holds names of objects or was made by ``similia index`` is refused,
-            because this search would lose the names and the record of the added files.
+            because overwriting it would lose the names and the record of the added files.
         """
         from similia.search.on_disk import save_search
 
@@ -335,13 +335,13 @@ class SimilaritySearch(BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of the table seen in `fit`; undefined for other objects."""
+        """Number of columns, if `fit` saw a table; otherwise undefined."""
         check_is_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns of the table seen in `fit`; undefined unless all names are strings."""
+        """Names of the columns, if `fit` saw a table and all names are strings; otherwise undefined."""
         check_is_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names
@@ -402,7 +402,7 @@ class SimilaritySearch(BaseEstimator):
         return k
 
     def _parsed(self, X: Any) -> Any:
-        """Return objects parsed for `rerank`; an encoder that reads the same form need not parse them again."""
+        """Return objects as parsed for `rerank`; an encoder that reads the same parsed form need not parse again."""
         function, _ = function_of(self.encoder)
         if function is not None and not hasattr(X, "columns"):
             batch = as_objects(function, X)
@@ -432,7 +432,7 @@ class SimilaritySearch(BaseEstimator):
         return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
 
     def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Apply `answer` to blocks of queries to get (values, ids), joined; return only the ids if `both` is false."""
+        """Return the (values, ids) that `answer` gives for blocks of queries, joined; only ids if `both` is false."""
         q = at_least_one(X)
         starts, found = range(0, q, _QUERIES), []
         for start in track(starts, "queries", len(starts)):

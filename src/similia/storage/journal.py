@@ -27,10 +27,10 @@ _BLOCK = 2**20  # bytes read at a time to compute checksums
 
 
 class Journal:
-    """A folder with a data file and its journal, locked so that no other process writes to it.
+    """A locked folder with a data file and a journal of its finished chunks, from which a run can resume.
 
     Use it in a ``with`` block: call `start` for a new run, or `resume` if `header` shows that the files belong to the
-    same work; then call `append` for each chunk, and `finish`. The parent of `folder` must exist.
+    same run; then call `append` for each chunk, and `finish`. The parent of `folder` must exist.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ _MADE_OF = {  # the classes that each of these loaders may make
 
 
 def canonical(data: bytes, **facts: str | int) -> bytes:
-    """Rewrite a skops archive so that equal models give equal bytes; add `facts` to its description.
+    """Rewrite a skops archive so that equal models give equal bytes; add `facts` to its ``schema.json``.
 
     The ids of nodes (memory addresses) and the names of members become numbers in order of occurrence. Members are
     dated 1980, sets are sorted, and classes of similia get their public names.
@@ -111,7 +111,7 @@ def written_by(stream: IO[bytes]) -> str | None:
 
 
 def check_model_file(stream: IO[bytes]) -> Any:
-    """Return the description in a model file; raise ValueError if the archive or the description is invalid."""
+    """Return the ``schema.json`` of a model file; raise ValueError if the archive or this description is invalid."""
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
@@ -212,7 +212,7 @@ class _Description:
         raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the archive member that a node names; raise if all so far name more bytes than the archive has."""
+        """Return the archive member that a node names; raise if the nodes so far name more bytes than it has."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -286,7 +286,7 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def refused_names(schema: Any) -> list[str]:
-    """Return the sorted names of refused classes and functions in a description: no model file may name them."""
+    """Return the sorted names of the classes and functions in a description that no model file may name."""
     return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 

@@ -177,7 +177,7 @@ def _load(stream: IO[bytes], name: str) -> Any:
 
 
 def _read(stream: IO[bytes]) -> Any:
-    """Return the model in a file; `_load` puts the name of the file before the messages of errors."""
+    """Return the model in a file; error messages lack the name of the file, which `_load` adds."""
     schema = check_model_file(stream)
     if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
         newer = isinstance(found, int) and found > _VERSION

@@ -51,7 +51,7 @@ def public_name(cls: type) -> tuple[str, str] | None:
 
 
 def _exported(package: str, name: str) -> Any:
-    """Return the object `name` that `package` exports or `_UNLISTED` adds to it, or None if there is none."""
+    """Return the object `name` if `package` exports it or `_UNLISTED` lists it for the package, otherwise None."""
     module = importlib.import_module(package)
     if name in getattr(module, "__all__", ()):
         return getattr(module, name)
@@ -124,7 +124,7 @@ def _parameters(cls: type) -> list[tuple[str, Any]]:
 
 
 def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
-    """Yield each object with attributes once: `root` and all in its attributes, lists, tuples, sets, dicts, arrays."""
+    """Yield once each object that has attributes: `root`, and those reached through attributes and containers."""
     stack, met = [root], set()
     while stack:
         value = stack.pop()
@@ -144,7 +144,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return the attributes that `save` writes for an object; those of a search or index are without caches."""
+    """Return the attributes that `save` writes for an object; for a search or an index, caches are left out."""
     return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
 
 

@@ -135,7 +135,7 @@ class Store:
 
     @property
     def version(self) -> tuple[str, int]:
-        """Identifier that changes with every commit and differs between indexes."""
+        """Token of the index and number of the last commit; no two indexes have the same token."""
         return self.manifest["token"], self.manifest["commit"]
 
     # reading
@@ -249,8 +249,8 @@ class Store:
     ) -> None:
         """Commit new rows, removals, a search structure and fields of the manifest at once, without checks.
 
-        `dead` are the numbers of rows to remove; `structure` is (bytes, number of rows covered). `replace` drops the
-        previous content. Fields that are None stay as they are.
+        `parts` are the (codes, ids) of new rows, `dead` the numbers of rows to remove; `structure` is (bytes, number of
+        rows covered). `replace` drops all old rows and their structure. Fields that are None stay as they are.
         """
         with self.writing():
             manifest = {**self.manifest, **{name: value for name, value in fields.items() if value is not None}}
@@ -280,7 +280,7 @@ class Store:
         return ids
 
     def _merge(self, manifest: dict[str, Any]) -> None:
-        """Merge the newest segments, and the files of removed rows, if there are too many; rows keep their numbers."""
+        """Limit the number of files: merge the newest segments, and files of removed rows; rows keep their numbers."""
         segments = manifest["segments"]
         if len(segments) > _MAX_SEGMENTS:
             first, rows = len(segments) - 1, segments[-1]["rows"]
