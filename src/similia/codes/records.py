@@ -247,7 +247,7 @@ def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
 
 
 def _width(part: Any, spec: Any) -> int:
-    """Return the number of positions of `part`, the encoded column `spec`; raise if it is not a 2-D array."""
+    """Return the bits or counts in a row of `part`, codes of the column `spec`; raise if `part` is not 2-D."""
     if not isinstance(part, np.ndarray) or part.ndim != 2:
         raise ValueError(
             f"the encoder of column {spec!r} must emit a 2-D array of packed bits or counts, got {type(part).__name__}"

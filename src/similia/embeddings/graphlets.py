@@ -419,7 +419,7 @@ class Spectra:
     phases: npt.NDArray[np.float32]
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return sqrt(2 / m) cos(w . eigenvalues + b) for each row of `bits`; the w are columns of `frequencies`."""
+        """Return m cosine features, shape (n, m), of n graphlets; a row of `bits` is a flattened adjacency matrix."""
         A = np.zeros((len(bits), self.size, self.size))
         column, row = np.tril_indices(self.size, -1)
         A[:, row, column] = A[:, column, row] = bits

@@ -311,7 +311,7 @@ def _of_landmarks(
 ) -> Found:
     """Split sum_l alpha_l k(x, l), x in `X`, into parts: one per feature or, without features, one per landmark l.
 
-    Names of parts call landmark l a `what`, with the number ``numbers[l]``.
+    A part names its landmark by `what` and ``numbers[l]``, such as "landmark 7".
     """
     blocks = blocks_of(kernel)
     if len(numbers) == 0:

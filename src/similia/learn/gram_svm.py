@@ -103,7 +103,7 @@ def check_memory(what_takes: str, needed: int, instead: str) -> None:
 
 
 def check_pairs_fit(n_classes: int, n: int) -> None:
-    """Raise if the weights of `n` objects in one machine per pair of classes take more than ``max_memory``."""
+    """Raise if one support vector machine per pair of classes, with `n` weights each, exceeds ``max_memory``."""
     check_memory(
         f"y has {n_classes} classes, expected fewer: {pairs_of(n_classes)} machines, one for each pair of classes, "
         f"with weights of {n} objects take",

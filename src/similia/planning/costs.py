@@ -103,7 +103,7 @@ class Objects:
     own: Any = None
 
     def sample(self, n: int, length: int, seed: int = 0) -> Any:
-        """Return `n` objects of the given length as a batch; objects drawn from `own` keep their lengths."""
+        """Return a batch of `n` objects: drawn from `own` if it is set, otherwise random ones of the given length."""
         rng = np.random.default_rng(seed)
         if self.own is not None:
             rows = [rng.permutation(n_objects(self.own)) for _ in range(-(-n // n_objects(self.own)))]

@@ -82,7 +82,7 @@ class ApproximationErrorDisplay(Display):
         sizes : sequence of int, optional
             Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
         max_objects : int, default=400
-            Maximum number of objects, since the kernel of all pairs is computed; from more, a sample is drawn.
+            If `X` has more objects, a sample of this size is used, because the kernel is computed for all pairs.
         random_state : int, default=0
         ax : matplotlib axes, optional
         **kwargs

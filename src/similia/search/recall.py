@@ -56,7 +56,7 @@ def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: 
 
 
 def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
-    """Return a function from positions in `X` to the distances between the queries' vectors and all kept vectors."""
+    """Return a function that maps positions in `X` to the distances from these vectors to all vectors searched."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
     vectors: Any = search._encode(X)[1]
@@ -65,7 +65,7 @@ def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
 
 
 def _by_metric(search: SimilaritySearch, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
-    """Return a function from positions in `X` to the distances between these queries and all objects of the search."""
+    """Return a function that maps positions in `X` to the distances from these objects to all objects searched."""
     kept = search.objects_ if objects is None else objects
     if kept is None or n_objects(kept) != len(search.ids_):
         found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"

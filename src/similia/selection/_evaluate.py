@@ -44,12 +44,12 @@ Score = Callable[[Any, Any, npt.NDArray], float]
 
 @dataclass
 class Evaluator:
-    """Fits candidates to the first n objects without some folds, and keeps their scores on the folds left out.
+    """Fits candidates to the first n objects except some folds, and keeps each candidate's scores on these folds.
 
     Attributes
     ----------
     X : collection of objects
-        Objects in an order of which every prefix is a fair sample.
+        Objects, ordered such that the first n are a fair sample for every n.
     y : ndarray, shape (n,)
     partitions : list of ndarray of int64, shape (n,)
         The fold of each object, in one or more partitions of the objects into folds.

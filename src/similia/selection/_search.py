@@ -441,7 +441,7 @@ class Search:
         return max(sound, key=lambda c: table[c].mean())
 
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
-        """Return notes, if they apply: why the candidate with the best score was not chosen, and how a vote scored."""
+        """Return notes for the user: why the best score was not chosen, if so, and the score of a vote, if one won."""
         best, r = choice[0], self.best(self.main)[1]
         table = self.main.tables[r]
         leader = max([best, *table] if best in table else table, key=lambda c: table[c].mean())

@@ -86,7 +86,7 @@ def _shown(label: Any) -> str:
 
 
 class Order(NamedTuple):
-    """Positions of objects, in an order of which every prefix is a fair sample, and the folds in that order."""
+    """Positions of objects, ordered such that the first n are a fair sample for every n, and their folds."""
 
     objects: Index
     fold: Index
