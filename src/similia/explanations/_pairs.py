@@ -303,7 +303,8 @@ def _nearest_points(distance: Any, X: SetBatch, Y: SetBatch, names: Names) -> Fo
 def _of_pairs(pairs: list[tuple[int, int, float, str]], X: SetBatch, Y: SetBatch, names: Names) -> Found:
     """Convert pairs of points, each (index in `X`, index in `Y`, cost, name), to parts of an explanation.
 
-    An empty set counts as one point at the origin. The name, "x" or "y", says which point seeks its nearest point in the other set; it is "" if neither does.
+    An empty set counts as one point at the origin. The name, "x" or "y", says which point seeks its nearest point in
+    the other set; it is "" if neither does.
     """
     m, n = int(X.lengths[0]), int(Y.lengths[0])
     parts: _Parts = []
