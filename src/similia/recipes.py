@@ -263,7 +263,7 @@ def pca_itq(
     feature_fraction: float = 0.3,
     random_state: RandomState = None,
 ) -> Pipeline:
-    """Return a pipeline that learns binary codes of vectors: rotated approximate principal components (Algorithm 1).
+    """Return a pipeline that learns binary codes of vectors: signs of rotated approximate principal components [1]_.
 
     `GeneralizedNystroemPCA` learns principal components from a sample of objects and features. `ITQ` rotates them so
     that little is lost when only their signs are kept. Similar vectors get codes of small Hamming distance, for use

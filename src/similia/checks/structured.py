@@ -61,8 +61,8 @@ def check_structured_estimator(
       ``ValueError`` that says so; `fit` raises ``ValueError`` if there are fewer targets than objects;
     - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends on that object alone;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
-    - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results; classes of
-      your own use ``pickle``;
+    - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results
+      (``pickle`` takes their place for classes that are not similia's);
     - *containers*: the same objects in other collections give the same results;
     - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the parameters
       of the estimator's most nested part, such as a kernel;
@@ -83,7 +83,8 @@ def check_structured_estimator(
         ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections that the estimator takes, by default all: lists, tuples, object arrays, Series and Arrow arrays.
-        ``"polars"`` and ``"arrow"`` are tried with strings and 1-D float arrays only, if they are installed.
+        ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D
+        float arrays.
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value.
 

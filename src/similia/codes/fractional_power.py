@@ -90,7 +90,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     Notes
     -----
     Positions 2 j and 2 j + 1 belong to frequency j. The bits of a row depend only on that row and the fitted
-    frequencies, not on other rows, blocks or threads. These may change the last digit of Fourier features.
+    model, not on other rows, blocks or threads. The last digit of a Fourier feature (a float) may depend on them.
 
     Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
     `transform` refuses rows that are 2**40 bandwidths or more from 0, as their phases would lose all precision.

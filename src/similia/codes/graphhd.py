@@ -51,7 +51,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode graphs as bundles (sums or majorities) of edge vectors, which depend on the ranks of both nodes (GraphHD).
+    """Encode graphs as sums or majorities of edge vectors, made from the PageRank ranks of both nodes (GraphHD).
 
     Parameters
     ----------
@@ -69,17 +69,18 @@ class GraphHDEncoder(SeededEncoder):
     Attributes
     ----------
     seed_ : int
-        Together with a rank, it determines the rank's vector. Graphs larger than any seen in `fit` are therefore
-        encoded like all others, identically in every process.
+        Each rank has a random vector, made from this seed and the rank when it is needed. So graphs may be larger
+        than those of `fit`, and every process encodes them identically.
 
     Notes
     -----
     The node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
     exchanges, are ranked by node number; without such ties the code does not depend on the numbering.
 
-    Arcs between two nodes, in one direction or both, count as one undirected edge. An edge's vector is the product of
-    its two nodes' vectors. Self-loops are ignored, because ``v * v`` is the same for every node's vector v. A graph
-    without edges has counts 0, and its bits are the tie-breaking vector.
+    Arcs between two nodes, in one direction or both, count as one undirected edge. A node has the vector of its rank,
+    and an edge the product of its two nodes' vectors. Self-loops are ignored, because ``v * v`` is the same for every
+    vector v. Where as many edge vectors have 0 as 1, a fixed random vector gives the bit; it gives all bits of a graph
+    without edges.
 
     Examples
     --------

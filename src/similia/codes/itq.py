@@ -140,8 +140,9 @@ class ITQ(_CentredSigns):
     `fit` reads the vectors once per iteration in blocks of 1024 rows, and `transform` reads them once. A memory map
     stays on disk, and apart from the codes no array of n rows is allocated.
 
-    The rotation does not depend on the number of threads or on ``max_memory``. The bits of a row depend only on that
-    row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor the bits.
+    The rotation depends neither on the number of threads nor on ``similia.config(max_memory=...)``. The bits of a row
+    depend only on that row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor
+    the bits.
 
     If the vectors span fewer than n_bits dimensions, the rotation is arbitrary in the others, but still orthogonal.
 

@@ -64,10 +64,11 @@ def panels(W: Floats, n: int | None = None) -> Panels:
 def row_product(
     X: npt.NDArray, W: Floats | Panels, out: npt.NDArray | None = None, *, threads: bool = True
 ) -> npt.NDArray:
-    """Return X @ W, shape (n, m), in the dtype of W; each entry depends only on its row of X and its column of W.
+    """Return X @ W, shape (n, m), in the dtype of W; an entry has the same bits whatever the other rows and columns.
 
-    `X`, shape (n, K), may have any type and layout; `W` is float32 or float64, shape (K, m); apply `panels` to a W
-    that is used many times. `out` is a C-contiguous array for the product. Pass ``threads=False`` inside threads.
+    `X`, shape (n, K), may have any type and layout; `W` is float32 or float64, shape (K, m). If W is used many times,
+    pass ``panels(W)``, which copies it once into the layout of the loop. `out` is a C-contiguous array for the product.
+    Pass ``threads=False`` if the caller runs in one of several threads.
     """
     if X.ndim != 2 or len(W.shape) != 2 or X.shape[1] != W.shape[0]:  # the loop does not look at bounds
         raise ValueError(f"rows of shape {X.shape} do not fit a matrix of shape {W.shape}; fit again")

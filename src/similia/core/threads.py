@@ -211,7 +211,7 @@ class _Collecting:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """In the block, collect the warnings of this thread and of threads that share its work, and do not show them."""
+    """Context manager: a list to which warnings of this thread and of threads sharing its work go, unshown."""
     mine, token, found = 0, None, []  # type: ignore[var-annotated]
     try:
         with _Collecting.lock:

@@ -46,7 +46,8 @@ class FromFunction(Distance):
     -----
     `similia.adapters` has distances of aeon, tslearn, POT and GraKeL, and knows their axes, options and flaws.
     Bind options with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
-    defined at the top level of a module. `facts` assumes no property of the function.
+    defined at the top level of a module. Apart from `symmetric`, nothing is assumed about the
+    function; in particular, not that it is a metric.
 
     Examples
     --------

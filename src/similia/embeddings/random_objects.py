@@ -115,8 +115,8 @@ class RandomSeries(RandomObjects):
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default that of the training
-        values in each channel. This is the bandwidth sigma of the D2KE paper, by which this class multiplies normal
-        values; the program of the paper's authors divides by sigma.
+        values in each channel. Standard normal numbers are multiplied by `scale`, the bandwidth sigma of the D2KE
+        paper (Wu et al., 2018); the program of its authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional

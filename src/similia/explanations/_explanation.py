@@ -159,10 +159,10 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Letters of strings and nodes of graphs are coloured by what they add; series are drawn aligned. RDKit draws
-        molecules if it is installed. Bars show the parts; for molecules, bars of whole substructures come above them.
-        In bars, letters and nodes, blue marks what makes objects similar or adds to a prediction, and orange the
-        opposite; colour-blind readers can tell the two apart.
+        Letters of strings and nodes of graphs are coloured by their contribution to the explained value; two series
+        are drawn with lines between matched points. RDKit draws molecules if it is installed. A bar chart shows the
+        contribution of each part, such as a substring; for molecules, whole substructures come first. Blue marks a
+        positive contribution and orange a negative one; colour-blind readers can tell the two apart.
 
         Parameters
         ----------

@@ -105,7 +105,7 @@ class FromDistance(Kernel):
         return as_objects(self.distance, X)
 
     def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
-        """Return the features R^(-1/2) exp(-gamma d(x, omega_j)), whose inner products are the kernel.
+        """Return one feature exp(-gamma d(x, omega)) / sqrt(R) for each of the R objects omega of the kernel.
 
         Parameters
         ----------

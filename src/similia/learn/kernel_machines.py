@@ -155,8 +155,9 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     that size.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes,
-    the class that is not predicted may have the larger probability. The default ``max_memory`` of 1 GiB has room for
-    11,500 objects; for more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    the class that is not predicted may have the larger probability. The Gram matrix must fit into
+    ``similia.config(max_memory=...)``, by default 1 GiB, enough for 11,500 objects; for more, use
+    ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
@@ -269,8 +270,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise a good alpha depends
-    on that size. `KernelSVR` keeps only support vectors. The default ``max_memory`` of 1 GiB has room for 11,500
-    objects; for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
+    on that size. `KernelSVR` keeps only support vectors. The Gram matrix must fit into
+    ``similia.config(max_memory=...)``, by default 1 GiB, enough for 11,500 objects; for more, use
+    ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
     ----------

@@ -39,15 +39,16 @@ SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """Distinct graphlet codes (see `sample_graphlets`) of n graphs, one row per graph, and how often each occurs.
+    """The distinct graphlet codes (see `sample_graphlets`) of each of n graphs, and how often each was found there.
 
     Attributes
     ----------
     codes : ndarray of uint64, shape (n_patterns,)
-        The codes of row i are ``codes[offsets[i]:offsets[i + 1]]``, distinct and ascending.
+        The codes of graph i are ``codes[offsets[i]:offsets[i + 1]]``, distinct and ascending.
     counts : ndarray of int64, shape (n_patterns,)
-        How often each of `codes` occurs in its row.
+        How often each of `codes` was found in its graph.
     offsets : ndarray of int64, shape (n + 1,)
+        Where the codes of each graph begin; the last entry is n_patterns.
     """
 
     codes: npt.NDArray[np.uint64]

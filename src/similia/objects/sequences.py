@@ -133,7 +133,7 @@ def as_csr(X: Any) -> sp.csr_array:
 
 @state()
 class Batch:
-    """A sequence of objects in one memory layout.
+    """A sequence of objects of one kind, stored together in a few arrays.
 
     An integer index gives an object; a slice, an index array or a boolean mask gives a batch.
     """

@@ -149,7 +149,7 @@ class RobustnessDisplay(Display):
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw both curves with 95 % intervals on two axes; `kwargs` go to the lines."""
+        """Draw accuracy by flipped bits and by number of bits, with 95 % intervals; `ax` is None or a pair of Axes."""
         left, right = self._axes(ax, 2)
         for axis, x, y, style in ((left, 100 * self.shares, self.flipped, 0), (right, self.n_bits, self.shortened, 1)):
             bounds = np.array([wilson(value, self.n) for value in y]).T

@@ -222,7 +222,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds; None for no limit. Compiling loops, which may take a minute once per machine, does not count.
+        Seconds; None for no limit. The time to compile loops, up to a minute once per machine, does not count.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
         into a distance. If you give one, objects may be of any kind, such as sets of tags.
@@ -251,13 +251,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Estimated score on new objects: the mean over the outer folds, where the pipeline scored on a fold was chosen
         without that fold. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracies it is Wilson's, with a reduced number of objects (n / 1.5, or
-        n / 2.25 if `n_outer_folds_` is below the number of folds; copies count once), because folds share training
-        objects. In simulations it covered 94 to 98 % of cases, without the reduction 83 to 91 %. For other scores it
-        is Student's t interval over outer folds, with the correction of Nadeau & Bengio.
+        95 % interval of `best_score_`. For accuracy it is Wilson's interval. Because folds share training objects, n
+        is replaced by n / 1.5, or by n / 2.25 if `n_outer_folds_` is below the number of folds; identical objects count
+        once. In simulations it covered 94 to 98 % of cases, without this reduction 83 to 91 %. For other scores it is
+        Student's t interval over outer folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
-        Number of outer folds for which the whole search was repeated. If there was no time for a fold, only the choice
-        was repeated, on scores that the search already had for the other folds.
+        Number of outer folds for which the whole search was repeated. For other folds, which there was no time for, no
+        pipeline was fitted again: the winner was chosen from the scores that the search already had.
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
         ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
@@ -283,8 +283,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     ------
     ValueError
         In `fit`, if y has only one class, missing values or a length other than that of X; if fewer than two classes
-        have 3 or more objects; if there are fewer than ``2 * cv`` objects, or fewer different objects or groups than
-        folds; if no candidate can be fitted.
+        have 3 or more objects; if there are fewer than ``2 * cv`` objects, or fewer different objects, or groups (see
+        `fit`), than folds; if no candidate can be fitted.
     TypeError
         In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
         kernel nor a distance.
@@ -292,20 +292,20 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Notes
     -----
     *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
-    survivors on 1000, then on 3000 (or all, if fewer); fewer than 2000 objects are finally split into folds in several
-    ways. A candidate is dropped if it is behind the best by more than twice the standard error of their paired
-    difference. At most half of the embeddings survive a round, or four if that is more. The mean score in the last
-    round decides. The final fit uses all objects.
+    survivors on 1000, then on 3000 (or all, if fewer). With fewer than 2000 objects, a last round repeats
+    cross-validation with several splits. A candidate is dropped if it is behind the best by more than twice the
+    standard error of their paired difference. At most half of the embeddings survive a round, or four if that is more.
+    The mean score in the last round decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
-    a share of the budget, and the estimate of the score gets what the final fit leaves. A candidate whose final fit is
-    expected to take more than half of the budget is chosen only if there is no other. Times are extrapolated from fewer
-    objects and fits are never interrupted, so the search may end late by one fit.
+    a share of the budget; then comes the final fit, and the time left goes to the estimate of the score. A candidate
+    whose final fit is expected to take more than half of the budget is chosen only if there is no other. Times are
+    extrapolated from fewer objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates vote: the best of each embedding, unless it is so far behind that it would be dropped; at
-    least three, and as many as there is time to fit. The vote is cross-validated like every candidate, and chosen if it
-    scores higher.
+    several candidates may vote: the best of each embedding, unless halving would drop it; as many as there is time to
+    fit, up to `max_voters`. With fewer than three there is no vote. The vote is cross-validated like every candidate,
+    and chosen if it scores higher.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
