@@ -58,6 +58,9 @@ def main() -> int:
         print(__doc__)
         return 2
     install()
+    folders = [folder for name in ("data", "data2") if (folder := ROOT.parent / "shared" / name).is_dir()]
+    if folders:
+        os.environ.setdefault("SIMILIA_DATA", os.pathsep.join(map(str, folders)))
     for step in STEPS[sys.argv[1]]:
         code = subprocess.run([BIN / "python", *step, *sys.argv[2:]], cwd=ROOT).returncode
         if code:

@@ -64,9 +64,9 @@ def in_turns(*calls: Callable[[], object], rounds: int = 7) -> list[float]:
 
 
 def data_folder() -> Path | None:
-    """Return the folder named by SIMILIA_DATA, or None, saying so."""
-    if folder := os.environ.get("SIMILIA_DATA"):
-        return Path(folder)
+    """Return the first folder of SIMILIA_DATA, or None, saying so."""
+    if folders := os.environ.get("SIMILIA_DATA"):
+        return Path(folders.split(os.pathsep)[0])
     print("skipped: SIMILIA_DATA names no folder of data sets")
     return None
 

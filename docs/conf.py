@@ -1,8 +1,8 @@
 """Sphinx builds the documentation: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
 
 The build reads nothing from the network. It makes the pages of the API (`_api.py`), the picture of the first page
-(`_pictures.py`) and the gallery. Examples whose names end with ``_data`` need the folder of real data sets that
-SIMILIA_DATA names: without it they are shown, not run, and say so.
+(`_pictures.py`) and the gallery. Examples whose names end with ``_data`` need the folders of real data sets that
+SIMILIA_DATA names: without them they are shown, not run, and say so.
 """
 
 import os
@@ -17,7 +17,8 @@ import pictures  # noqa: E402
 
 import similia  # noqa: E402
 
-HAS_DATA = Path(os.environ.get("SIMILIA_DATA") or "no folder", "graphs").is_dir()
+FOLDERS = filter(None, os.environ.get("SIMILIA_DATA", "").split(os.pathsep))
+HAS_DATA = any(Path(folder, "graphs").is_dir() for folder in FOLDERS)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 project = "similia"
@@ -40,9 +41,9 @@ default_role = "autolink"
 rst_prolog = """
 .. |needs-data| replace:: {}
 """.format(
-    "Run at this build on the folder of data sets that ``SIMILIA_DATA`` names."
+    "Run at this build on the folders of data sets that ``SIMILIA_DATA`` names."
     if HAS_DATA
-    else "Shown, not run: at this build ``SIMILIA_DATA`` named no folder of data sets."
+    else "Shown, not run: at this build ``SIMILIA_DATA`` named no such folder."
 )
 
 # what names may stay unresolved: types of other packages (there is no network to look them up)

@@ -9,7 +9,6 @@ so that one grid of C serves all.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 from experiments._nyshd import difference
 from experiments._protocol import paired_interval
 from experiments._report import Record, Table, distinct, mean_sd, values
+from similia.datasets import loaders
 from similia.kernels.hypersphere import to_hypersphere, versines
 
 CONTRASTS = tuple(2.0**power for power in range(-2, 7))
@@ -62,14 +62,12 @@ class Family:
 
 
 def data_file(*names: str) -> Path | None:
-    """Return the first of the files ``vectors/NAME`` below ``SIMILIA_DATA`` that exists, or None."""
-    folder = os.environ.get("SIMILIA_DATA")
-    paths = [Path(folder, "vectors", name) for name in names] if folder else []
-    return next((path for path in paths if path.exists()), None)
+    """Return the first of the files ``vectors/NAME`` below the folders of ``SIMILIA_DATA``, or None."""
+    return loaders.data_file(*(f"vectors/{name}" for name in names))
 
 
 def require(*names: str) -> Path:
-    """Return the first of the files ``vectors/NAME`` below ``SIMILIA_DATA``, or raise if there is none."""
+    """Return the first of the files ``vectors/NAME`` below the folders of ``SIMILIA_DATA``, or raise."""
     path = data_file(*names)
     if path is None:
         raise FileNotFoundError(f"put vectors/{names[0]} into a folder and name it in SIMILIA_DATA; found none")

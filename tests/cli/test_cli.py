@@ -1,6 +1,7 @@
 """The command line on real input: what it prints and writes, and one sentence for what it cannot do."""
 
 import csv
+import gzip
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import read_objects
 from similia.cli.specs import parse_kernel
+from similia.datasets import _registry
 
 runner = CliRunner()
 
@@ -206,3 +208,14 @@ def test_fit_graphs_with_a_distance_says_what_was_chosen(test_share, tmp_path):
     assert float(gamma) == pytest.approx(sm.load(tmp_path / "g.similia")[0].gamma_, rel=1e-2)
     assert "LinearSVC(C=" in result.output
     assert "fitted on all 24" in result.output
+
+
+def test_molecules_of_a_named_set_become_graphs(tmp_path, monkeypatch):
+    pytest.importorskip("rdkit", reason="rdkit reads molecules")
+    monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
+    monkeypatch.setitem(_registry.ARCHIVES, "MOLS", _registry.Archive("molecules", "MOLS.", 2, 2, 4))
+    (tmp_path / "molecules").mkdir()
+    (tmp_path / "molecules" / "MOLS.tsv.gz").write_bytes(gzip.compress(b"0\tCCO\n1\tN\n"))
+    found = read_objects("MOLS")
+    assert (found.kind, found.called, found.labels.tolist()) == ("graphs", "molecules", [0, 1])
+    assert np.diff(found.objects.node_offsets).tolist() == [3, 1]

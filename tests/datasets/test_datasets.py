@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import http.server
 import io
+import json
+import os
 import threading
 import tomllib
 import zipfile
@@ -311,11 +313,11 @@ def test_a_broken_file_in_the_folder_is_named(server, tmp_path, monkeypatch, dat
 def test_names(monkeypatch, tmp_path):
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
     assert len(fetch("splice").data) == 3186
-    with pytest.raises(ValueError, match="unknown data set 'nci1'; known are BZR"):
+    with pytest.raises(ValueError, match=r"unknown data set 'nci1' \(did you mean NCI1\?\); known are BZR"):
         fetch("nci1")
     with pytest.raises(FileNotFoundError, match=r"no public download; put strings/multiloc_proteins\.tsv\.gz"):
         fetch("multiloc_proteins", cache=tmp_path)
-    assert set(datasets.__all__) == {"available", "fetch", "load_promoters", "load_splice"}
+    assert set(datasets.__all__) == {"available", "fetch", "load_promoters", "load_splice", "splits"}
 
 
 def test_the_registry_is_complete():
@@ -330,8 +332,10 @@ def test_the_registry_is_complete():
 
 
 @pytest.mark.parametrize("name", available())
-def test_real_sets(data_folder, monkeypatch, name):
-    monkeypatch.setenv("SIMILIA_DATA", str(data_folder))
+def test_real_sets(data_folder, name):
+    files = (_registry.REGISTRY | _registry.ARCHIVES)[name].files(name) if name not in _registry.BUNDLED else []
+    if not all(loaders.data_file(file) for file in files):
+        pytest.skip(f"no folder of SIMILIA_DATA has {' and '.join(files)}")
     X, y = fetch(name, return_X_y=True)
     assert len(X) == len(y)
     if name in _registry.REGISTRY and _registry.REGISTRY[name].kind == "graphs":  # the checksums are of these files
@@ -371,7 +375,7 @@ def test_series_come_as_a_batch_with_their_split(gunpoint):
     ("changes", "words"),
     [
         ({"y": np.ones(200, int)}, "200 objects of 1 classes and 30000 values, expected 200, 2 and 30000"),
-        ({"lengths": np.full(200, 149)}, "holds 200 objects of 2 classes and 30000 values"),
+        ({"lengths": np.full(200, 149)}, "holds 200 objects of 2 classes and 29800 values"),
         ({"lengths": None}, "damaged or of another kind"),
         ({"y": np.array([{}] * 200)}, "damaged or of another kind"),  # a pickle, which is not loaded
     ],
@@ -400,3 +404,91 @@ def test_real_archives(name, data_folder):
     bunch = fetch(name)
     assert len(bunch.data) == len(bunch.target)
     assert bunch.DESCR
+
+
+# ---- several folders, published parts and folds
+FOLDS = [{"test": [0, 2], "train": [3], "validation": [1]}, {"test": [1], "train": [2, 0], "validation": [3]}]
+
+
+@pytest.fixture
+def two_folders(tmp_path, monkeypatch):
+    """Two folders named by SIMILIA_DATA, and a function that writes a text file into one of them."""
+    monkeypatch.setenv("SIMILIA_DATA", f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}")
+    words = _registry.Archive("strings", "WORDS.", n=3, n_classes=2, n_values=6, n_train=2)
+    monkeypatch.setitem(_registry.ARCHIVES, "WORDS", words)
+    monkeypatch.setitem(_registry.ARCHIVES, "MOLS", _registry.Archive("molecules", "MOLS.", 3, 3, 6))
+    monkeypatch.setitem(_registry.REGISTRY, "TINY", replace(ENTRY, classes={-1: 2, 1: 2}))
+    monkeypatch.setitem(_registry.FOLDS, "TINY", "usual")
+
+    def write(file, content):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(gzip.compress(content.encode()) if file.endswith("gz") else content.encode())
+
+    return write
+
+
+def test_parts_in_two_files_follow_each_other(two_folders):
+    two_folders("one/strings/WORDS.train.tsv.gz", "b\tx\na\tyy\n")
+    with pytest.raises(FileNotFoundError, match=r"WORDS.train.tsv.gz and strings/WORDS.test.tsv.gz into a folder"):
+        fetch("WORDS")
+    two_folders("two/strings/WORDS.test.tsv.gz", "b\tzzz\n")
+    found = fetch("WORDS")
+    assert (found.data, found.target.tolist(), found.split.tolist()) == (["x", "yy", "zzz"], ["b", "a", "b"], [0, 0, 1])
+    test = fetch("WORDS", subset="test")
+    assert (test.data, test.target.tolist(), test.target_names.tolist()) == (["zzz"], ["b"], ["a", "b"])
+    X, y = fetch("WORDS", subset="train", return_X_y=True)
+    assert (X, y.tolist()) == (["x", "yy"], ["b", "a"])
+    assert [[part.tolist() for part in pair] for pair in datasets.splits("WORDS")] == [[[0, 1], [2]]]
+
+
+def test_the_first_folder_that_has_a_file_is_taken(two_folders):
+    two_folders("two/molecules/MOLS.tsv.gz", "1.5\tCC\n-2\tO\n3\tCCC\n")
+    assert fetch("MOLS").target.tolist() == [1.5, -2, 3]
+    assert "target_names" not in fetch("MOLS")
+    two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\n8\tO\n9\tCCC\n")
+    assert fetch("MOLS").target.tolist() == [7, 8, 9]
+    two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\nsoluble\tO\n9\tCCC\n")
+    with pytest.raises(ValueError, match=r"one.*MOLS.tsv.gz holds a target that is no number: .*'soluble'"):
+        fetch("MOLS")
+    two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\n8\tO\n9\tCCCC\n")
+    with pytest.raises(ValueError, match="holds 3 objects of 3 classes and 7 values, expected 3, 3 and 6"):
+        fetch("MOLS")
+
+
+def test_folds_are_read_with_the_validation_part_in_training(two_folders):
+    with pytest.raises(FileNotFoundError, match=r"put splits/TINY.json into a folder and name it in SIMILIA_DATA"):
+        datasets.splits("TINY")
+    two_folders("two/splits/TINY.json", json.dumps({"variants": {"usual": {"folds": FOLDS}}}))
+    found = [[part.tolist() for part in pair] for pair in datasets.splits("TINY")]
+    assert found == [[[1, 3], [0, 2]], [[0, 2, 3], [1]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"variants": {"usual": {"folds": [*FOLDS, {**FOLDS[0], "test": [0, 1]}]}}}, "fold 2: does not hold each of 4"),
+        ({"variants": {"usual": {"folds": [{**FOLDS[0], "test": [0, 4]}]}}}, "fold 0: does not hold each of 4 objects"),
+        ({"variants": {"other": {"folds": FOLDS}}}, "is damaged or of another kind: 'usual'"),
+        ([], "is damaged or of another kind"),
+    ],
+)
+def test_damaged_folds_are_refused(two_folders, content, words):
+    two_folders("one/splits/TINY.json", json.dumps(content))
+    with pytest.raises(ValueError, match=words):
+        datasets.splits("TINY")
+
+
+def test_sets_without_published_parts(monkeypatch):
+    with pytest.raises(ValueError, match="promoters has no published training and test parts; split it yourself"):
+        fetch("promoters", subset="train")
+    with pytest.raises(ValueError, match="subset is 'half'; expected one of all, train, test"):
+        fetch("promoters", subset="half")
+
+
+@pytest.mark.parametrize(("name", "n", "n_test"), [("CTCF", 4000, 2000), ("Wine", 111, 54), ("NCI1", 4110, 412)])
+def test_real_splits(data_folder, name, n, n_test):
+    if not loaders.data_file(f"splits/{name}.json", f"strings/{name}.test.tsv.gz", f"series/{name}.npz"):
+        pytest.skip(f"no folder of SIMILIA_DATA has the parts of {name}")
+    train, test = datasets.splits(name)[0]
+    assert len(test) == n_test
+    assert sorted([*train, *test]) == list(range(n))

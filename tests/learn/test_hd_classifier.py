@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import os
 import zipfile
 from pathlib import Path
 
@@ -400,12 +399,9 @@ def test_predict_before_fit():
 # ---- real data
 
 
-def test_atoms_of_real_molecules():
+def test_atoms_of_real_molecules(data_folder):
     """Sign codes of the atom counts of MUTAG do better than the majority class."""
-    folder = os.environ.get("SIMILIA_DATA")
-    if not folder:
-        pytest.skip("SIMILIA_DATA is not set: no real data to test on")
-    archive = Path(folder) / "graphs" / "MUTAG.zip"
+    archive = data_folder / "graphs" / "MUTAG.zip"
     with zipfile.ZipFile(archive) as content:
         graph_of_node = np.loadtxt(content.open("MUTAG/MUTAG_graph_indicator.txt"), dtype=int) - 1
         atom = np.loadtxt(content.open("MUTAG/MUTAG_node_labels.txt"), dtype=int)

@@ -114,9 +114,11 @@ def _named(name: str, reading: Reading) -> Objects:
     for option in reading.is_set("text", "smiles", "values", "names", "series", "time", "axes", "sep"):
         raise meaningless(name, option, "")
     bunch = sm.datasets.fetch(name)
-    kinds = {sm.objects.GraphBatch: "graphs", sm.objects.SeriesBatch: "series", sm.objects.SetBatch: "sets"}
-    if type(bunch.data) in kinds:
-        return Objects(name, kinds[type(bunch.data)], bunch.data, np.asarray(bunch.target))
-    if isinstance(bunch.data, np.ndarray):
-        return Objects(name, "vectors", bunch.data.reshape(len(bunch.data), -1), np.asarray(bunch.target))
-    return Objects(name, "strings", sm.objects.as_strings(bunch.data), np.asarray(bunch.target))
+    kind, data = bunch.kind, bunch.data
+    if kind == "molecules":
+        kind, data = "graphs", sm.objects.from_smiles(data)
+    elif kind == "vectors":
+        data = data.reshape(len(data), -1)
+    elif kind == "strings":
+        data = sm.objects.as_strings(data)
+    return Objects(name, kind, data, np.asarray(bunch.target), called=bunch.kind)

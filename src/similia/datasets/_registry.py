@@ -7,6 +7,7 @@ edges of DD, all of REDDIT-BINARY) have no checksum, so only these counts are ch
 
 from __future__ import annotations
 
+import json
 import tomllib
 import zipfile
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from similia.core.errors import BadFile
 
@@ -23,7 +25,7 @@ from similia.core.errors import BadFile
 class Entry:
     """One downloadable data set: its address, description and expected contents."""
 
-    kind: str  # "graphs" or "strings"; also the name of its folder below SIMILIA_DATA
+    kind: str  # "graphs" or "strings"; also the name of its folder below those of SIMILIA_DATA
     description: str
     classes: dict[Any, int]  # number of objects with each label
     url: str | None = None
@@ -32,18 +34,30 @@ class Entry:
     sha256: dict[str, str] = field(default_factory=dict)  # of files inside the archive, by name
     file: str | None = None  # name of the file without ending, if it is not the name of the set
 
+    def files(self, name: str) -> list[str]:
+        """Return the path of the file of the set `name` below a folder of ``SIMILIA_DATA``."""
+        return [f"{self.kind}/{self.file or name}{'.zip' if self.kind == 'graphs' else '.tsv.gz'}"]
+
 
 @dataclass(frozen=True)
 class Archive:
-    """A data set that is only read from the folder ``SIMILIA_DATA``: its description and expected contents."""
+    """A data set that is only read from the folders of ``SIMILIA_DATA``: its description and expected contents."""
 
-    kind: str  # "series", "sets" or "vectors"; also the name of its folder below SIMILIA_DATA
+    kind: str  # "series", "sets", "vectors", "strings" or "molecules"; also the name of its folder, without `folder`
     description: str
     n: int
-    n_classes: int
-    n_values: int  # total number of time points (series), points (sets) or vectors
+    n_classes: int  # number of distinct targets
+    n_values: int  # total number of time points (series), points (sets), vectors or characters (strings, molecules)
     target: str = "y"
     file: str | None = None  # name of the file without ending, if it is not the name of the set
+    folder: str | None = None  # name of the folder, if it is not the kind
+    n_train: int | None = None  # strings in two files: number of those for training
+
+    def files(self, name: str) -> list[str]:
+        """Return the paths of the files of the set `name` below a folder of ``SIMILIA_DATA``."""
+        text = self.kind in ("strings", "molecules")
+        endings = (".train.tsv.gz", ".test.tsv.gz") if self.n_train else (".tsv.gz" if text else ".npz",)
+        return [f"{self.folder or self.kind}/{self.file or name}{ending}" for ending in endings]
 
 
 def _entry(table: dict[str, Any]) -> Entry:
@@ -57,6 +71,7 @@ _SETS = tomllib.loads(files("similia.datasets").joinpath("data", "registry.toml"
 BUNDLED = {name: table["description"] for name, table in _SETS["bundled"].items()}
 REGISTRY = {name: _entry(table) for name, table in _SETS["downloads"].items()}
 ARCHIVES = {name: Archive(**table) for name, table in _SETS["archives"].items()}
+FOLDS = {"NCI1": "features", "DD": "features", "ENZYMES": "features", "REDDIT-BINARY": "degree"}  # names of splits
 
 
 def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
@@ -75,15 +90,35 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
         lengths = None if archive.kind == "vectors" else columns.pop("lengths")
     except (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError) as error:
         raise BadFile(path, f"is damaged or of another kind: {error}") from error
-    found = (len(target), len(np.unique(target)), len(values))
-    if found != (archive.n, archive.n_classes, archive.n_values) or (lengths is not None and lengths.sum() != found[2]):
+    check_contents(path, archive, target, len(values))
+    if lengths is None:
+        return {"data": values, "target": target, **{name: c for name, c in columns.items() if c.ndim}}
+    check_contents(path, archive, target, int(lengths.sum()))
+    columns = {name: column for name, column in columns.items() if column.shape[:1] == (archive.n,)}
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    batch = (SeriesBatch if archive.kind == "series" else SetBatch)(values.astype(np.float32, copy=False), offsets)
+    return {"data": batch, "target": target, **columns}
+
+
+def check_contents(path: Path, archive: Archive, target: npt.NDArray, n_values: int) -> None:
+    """Raise unless a file holds the expected numbers of objects, distinct targets and values."""
+    found = (len(target), len(np.unique(target)), n_values)
+    if found != (archive.n, archive.n_classes, archive.n_values):
         raise BadFile(
             path,
             f"holds {found[0]} objects of {found[1]} classes and {found[2]} values, expected {archive.n}, "
             f"{archive.n_classes} and {archive.n_values}; it is damaged or another version",
         )
-    if lengths is None:
-        return {"data": values, "target": target, **columns}
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    batch = (SeriesBatch if archive.kind == "series" else SetBatch)(values.astype(np.float32, copy=False), offsets)
-    return {"data": batch, "target": target, **{name: c for name, c in columns.items() if len(c) == archive.n}}
+
+
+def load_folds(path: Path, variant: str, n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Return (training and validation, test) indices of each fold of `n` objects in a JSON file."""
+    try:
+        folds = json.loads(path.read_text(encoding="utf-8"))["variants"][variant]["folds"]
+        pairs = [(np.sort(fold["train"] + fold["validation"]), np.sort(fold["test"])) for fold in folds]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadFile(path, f"is damaged or of another kind: {error}") from error
+    for number, (train, test) in enumerate(pairs):
+        if not np.array_equal(np.sort(np.concatenate([train, test])), np.arange(n)):
+            raise BadFile(path, f"does not hold each of {n} objects once; it is damaged", at=f"fold {number}")
+    return pairs

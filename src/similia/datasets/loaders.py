@@ -10,13 +10,26 @@ import zipfile
 import zlib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadFile
-from similia.datasets._registry import ARCHIVES, BUNDLED, REGISTRY, Archive, Entry, load_archive
+from similia.core.text import did_you_mean
+from similia.datasets._registry import (
+    ARCHIVES,
+    BUNDLED,
+    FOLDS,
+    REGISTRY,
+    Archive,
+    Entry,
+    check_contents,
+    load_archive,
+    load_folds,
+)
+
+Subset = Literal["all", "train", "test"]
 
 _RETRIES = 2
 _TIMEOUT = 30  # seconds without a byte
@@ -47,7 +60,8 @@ def load_promoters(*, return_X_y: bool = False) -> Any:
     >>> print(len(X), X[0][:10], y[0])
     106 gccttctcca +
     """
-    return _bundled("promoters", return_X_y)
+    found = _bundled("promoters")
+    return (found.data, found.target) if return_X_y else found
 
 
 def load_splice(*, return_X_y: bool = False) -> Any:
@@ -76,7 +90,8 @@ def load_splice(*, return_X_y: bool = False) -> Any:
     >>> len(splice.data), len(set(splice.data)), splice.target_names
     (3186, 3001, array(['ei', 'ie', 'n'], dtype='<U2'))
     """
-    return _bundled("splice", return_X_y)
+    found = _bundled("splice")
+    return (found.data, found.target) if return_X_y else found
 
 
 def available() -> list[str]:
@@ -94,20 +109,23 @@ def available() -> list[str]:
 def fetch(
     name: str,
     *,
+    subset: Subset = "all",
     return_X_y: bool = False,
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name from the ``SIMILIA_DATA`` folder, the cache or the network, in this order.
+    """Load a data set by name from the folders of ``SIMILIA_DATA``, the cache or the network, in this order.
 
     Parameters
     ----------
     name : str
         One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
         ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``;
-        ``"promoters"`` and ``"splice"``, which are bundled; ``"multiloc_proteins"`` and ``"splice_uci"``, which come
-        from the folder only.
-        Series, point sets and pictures, such as ``"gunpoint"`` and ``"mnist_train"``, come from the folder only.
+        ``"promoters"`` and ``"splice"``, which are bundled. All others come from the folders only: series such as
+        ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets
+        and pictures.
+    subset : {"all", "train", "test"}
+        Which objects: all, or the published training or test part.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -119,16 +137,18 @@ def fetch(
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, a list of str or an array), ``target`` (int64 labels of
-        graphs, str labels of strings), ``target_names``, ``DESCR`` (with source and licence); for series, sets and
-        pictures also the other columns of their file, such as ``split`` (0 for training, 1 for test).
+        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, a list of str or an array; SMILES for molecules, which
+        `similia.objects.from_smiles` reads), ``target`` (int64 labels of graphs, str labels of strings, numbers of
+        molecules), ``target_names`` (of classes), ``DESCR`` (with source and licence), ``kind`` (``"graphs"``,
+        ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``); the other columns of the file, such
+        as ``split`` (0 for training, 1 for test), where the set has them.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or a file does not have the expected number of objects, nodes, directed edges or members
-        of each class. Files of downloads must also have the known sha256 digests (except the edges of ``DD`` and all of
-        ``REDDIT-BINARY``, whose digests are not known).
+        If the name is unknown, the set has no published training and test parts, or a file does not have the expected
+        number of objects, nodes, directed edges or members of each class. Files of downloads must also have the known
+        sha256 digests (except the edges of ``DD`` and all of ``REDDIT-BINARY``, whose digests are not known).
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
@@ -136,8 +156,14 @@ def fetch(
 
     Notes
     -----
-    ``SIMILIA_DATA`` names a folder with ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` and ``series/NAME.npz`` (also
-    ``sets/`` and ``vectors/``). Their checksums are not compared, as these files may be your own.
+    ``SIMILIA_DATA`` names one or more folders, separated as those of ``PATH`` (`os.pathsep`). They hold
+    ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
+    ``molecules/NAME.tsv.gz`` and ``series/NAME.npz`` (also ``sets/``, ``vectors/`` and ``hdc/``); the first folder that
+    has a file is taken. Their checksums are not compared, as these files may be your own.
+
+    See Also
+    --------
+    splits : The published training and test parts as indices, also of sets with ten folds.
 
     Examples
     --------
@@ -145,41 +171,137 @@ def fetch(
     >>> fetch("promoters").target_names
     array(['+', '-'], dtype='<U1')
     """
+    if subset not in get_args(Subset):
+        raise ValueError(f"subset is {subset!r}; expected one of {', '.join(get_args(Subset))}")
     if name in BUNDLED:
-        return _bundled(name, return_X_y)
-    if name in ARCHIVES:
-        return _from_folder(name, ARCHIVES[name], return_X_y)
-    if name not in REGISTRY:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(available())}")
-    entry = REGISTRY[name]
-    path = _in_folder(name, entry, ".zip" if entry.kind == "graphs" else ".tsv.gz")
-    if path is not None:
-        data, target = load(path, entry, checksums=False)
+        found = _bundled(name)
+    elif name in ARCHIVES:
+        found = _from_folder(name, ARCHIVES[name])
+    elif name in REGISTRY:
+        entry = REGISTRY[name]
+        path = data_file(*entry.files(name))
+        mirror = base_url or os.environ.get("SIMILIA_MIRROR")
+        data, target = load(path, entry, checksums=False) if path else download(name, entry, cache, mirror)
+        found = bunch(data, target, entry.description, entry.kind)
     else:
-        data, target = download(name, entry, cache, base_url or os.environ.get("SIMILIA_MIRROR"))
-    return bunch(data, target, entry.description, return_X_y)
+        known = available()
+        raise ValueError(f"unknown data set {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}")
+    if subset != "all":
+        found = _part(name, found, 0 if subset == "train" else 1)
+    return (found.data, found.target) if return_X_y else found
 
 
-def _from_folder(name: str, archive: Archive, return_X_y: bool) -> Any:
-    """Return a data set that can only be read from the folder ``SIMILIA_DATA``."""
-    path = _in_folder(name, archive, ".npz")
-    if path is None:
-        file = f"{archive.kind}/{archive.file or name}.npz"
-        raise FileNotFoundError(f"{name} cannot be downloaded; put {file} into a folder and name it in SIMILIA_DATA")
-    columns = load_archive(path, archive)
-    result = bunch(columns.pop("data"), columns.pop("target"), archive.description, return_X_y)
-    if not return_X_y:
-        result.update(columns)
-    return result
+def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Return the published splits of a data set: a pair of training and test indices for each.
+
+    The list is what the parameter ``cv`` of scikit-learn takes.
+
+    Parameters
+    ----------
+    name : str
+        A set with published training and test parts, such as ``"CTCF"`` or ``"gunpoint"``, has one split.
+        ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have the ten folds of Errica et al.; training
+        indices include those of the validation part.
+
+    Returns
+    -------
+    list of (ndarray of int64, ndarray of int64)
+
+    Raises
+    ------
+    ValueError
+        If the set has no published splits, or the file of its folds is damaged.
+    FileNotFoundError
+        If ``splits/NAME.json``, or the set itself, is not in the folders of ``SIMILIA_DATA``.
+
+    References
+    ----------
+    F. Errica, M. Podda, D. Bacciu, A. Micheli, A fair comparison of graph neural networks for graph classification,
+    ICLR 2020.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> sm.datasets.splits("promoters")
+    Traceback (most recent call last):
+    ValueError: promoters has no published training and test parts; split it yourself
+    """
+    if name in FOLDS:
+        path = data_file(f"splits/{name}.json")
+        if path is None:
+            raise FileNotFoundError(f"put splits/{name}.json into a folder and name it in SIMILIA_DATA")
+        return load_folds(path, FOLDS[name], sum(REGISTRY[name].classes.values()))
+    split = _split_of(name, fetch(name))
+    return [(np.flatnonzero(split == 0), np.flatnonzero(split == 1))]
 
 
-def _in_folder(name: str, entry: Entry | Archive, ending: str) -> Path | None:
-    """Return the path of a data set below ``SIMILIA_DATA``, or None if there is no such folder or file."""
-    folder = os.environ.get("SIMILIA_DATA")
-    if not folder:
-        return None
-    path = Path(folder, entry.kind, (entry.file or name) + ending)
-    return path if path.exists() else None
+def _split_of(name: str, found: Any) -> npt.NDArray:
+    """Return 0 for each training object and 1 for each test object, or raise if these parts are not published."""
+    if "split" not in found:
+        remedy = "see similia.datasets.splits for its folds" if name in FOLDS else "split it yourself"
+        raise ValueError(f"{name} has no published training and test parts; {remedy}")
+    return found.split
+
+
+def _part(name: str, found: Any, part: int) -> Any:
+    """Return a Bunch with the objects of the training part (0) or test part (1) only."""
+    from similia.objects import take
+
+    split = _split_of(name, found)
+    rows = np.flatnonzero(split == part)
+    for column, values in found.items():
+        if column == "data":
+            found[column] = take(values, rows)
+        elif isinstance(values, np.ndarray) and len(values) == len(split) and column != "target_names":
+            found[column] = values[rows]
+    return found
+
+
+def _from_folder(name: str, archive: Archive) -> Any:
+    """Return a data set that can only be read from the folders of ``SIMILIA_DATA``."""
+    files = archive.files(name)
+    paths = [path for file in files if (path := data_file(file)) is not None]
+    if len(paths) < len(files):
+        raise FileNotFoundError(
+            f"{name} cannot be downloaded; put {' and '.join(files)} into a folder and name it in SIMILIA_DATA"
+        )
+    columns = load_archive(paths[0], archive) if paths[0].suffix == ".npz" else _load_texts(paths, archive)
+    return bunch(columns.pop("data"), columns.pop("target"), archive.description, archive.kind, **columns)
+
+
+def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
+    """Return ``data``, ``target`` and, of two files, ``split``; raise ValueError for unexpected contents."""
+    parts = []
+    for path in paths:
+        try:
+            parts.append(_strings(path))
+        except _DAMAGE as error:
+            raise BadFile(path, f"is damaged or of another kind: {error}") from None
+    texts = [text for part, _ in parts for text in part]
+    target = np.concatenate([labels for _, labels in parts])
+    if archive.kind == "molecules":
+        try:
+            target = target.astype(np.int64 if archive.n_classes == 2 else np.float64)
+        except ValueError as error:
+            raise BadFile(paths[0], f"holds a target that is no number: {error}") from None
+    check_contents(paths[0], archive, target, sum(map(len, texts)))
+    if len(parts) == 1:
+        return {"data": texts, "target": target}
+    split = np.repeat(np.arange(2, dtype=np.int8), [len(part) for part, _ in parts])
+    return {"data": texts, "target": target, "split": split}
+
+
+def data_file(*names: str) -> Path | None:
+    """Return the path of a file below the folders of ``SIMILIA_DATA``, or None if none of `names` is there.
+
+    Parameters
+    ----------
+    *names : str
+        Paths below a folder; the first of them that a folder has is taken.
+    """
+    folders = [folder for folder in os.environ.get("SIMILIA_DATA", "").split(os.pathsep) if folder]
+    paths = (Path(folder, name) for name in names for folder in folders)
+    return next((path for path in paths if path.exists()), None)
 
 
 def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base_url: str | None) -> tuple[Any, Any]:
@@ -298,10 +420,10 @@ def _strings(path: Path) -> tuple[list[str], Any]:
     return strings, labels
 
 
-def _bundled(name: str, return_X_y: bool) -> Any:
+def _bundled(name: str) -> Any:
     text = files("similia.datasets").joinpath("data", f"{name}.tsv").read_text(encoding="ascii")
     labels, strings = parse_tsv(text, f"{name}.tsv")
-    return bunch(strings, labels, BUNDLED[name], return_X_y)
+    return bunch(strings, labels, BUNDLED[name], "strings")
 
 
 def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
@@ -314,10 +436,10 @@ def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
     return np.array([label for label, _, _ in pairs]), [string for _, _, string in pairs]
 
 
-def bunch(data: Any, target: npt.NDArray[Any], description: str, return_X_y: bool) -> Any:
-    """Return ``(data, target)``, or a Bunch that also holds the names of the classes and the description."""
-    if return_X_y:
-        return data, target
+def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **columns: Any) -> Any:
+    """Return a Bunch that also holds the names of the classes (of targets other than floats), and other columns."""
     from sklearn.utils import Bunch
 
-    return Bunch(data=data, target=target, target_names=np.unique(target), DESCR=description)
+    if target.dtype.kind != "f":  # classes
+        columns["target_names"] = np.unique(target)
+    return Bunch(data=data, target=target, DESCR=description, kind=kind, **columns)
