@@ -66,17 +66,17 @@ class GeneralizedNystroemPCA(Transformer):
         ConstantTimeSVD (Drineas et al.): draw rows, then features within these, with replacement and with probabilities
         proportional to their squared norms. It reads all rows several times, so it does not accept streams.
     center : bool, default=True
-        Whether to subtract the mean: of the sampled rows ("uniform") or of all rows ("norm"). If the data lie far from
-        the origin and are not centred, the first direction is close to that of their mean, and all rows have the same
-        sign along it.
+        Whether to subtract the mean: of the sampled rows with ``sampling="uniform"``, of all rows with "norm". If the
+        data lie far from the origin and are not centred, the first direction is close to the direction of their mean,
+        and all rows have the same sign along it.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
         directions of Yun et al. (False) are not orthogonal, and their lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Yun et al., Section V-B, where C holds the sampled rows and W their sampled features.
-        `fit` raises if one of the `n_components` largest squared singular values of W is below
-        gamma ||C||_1 ||C||_inf ("norm": gamma ||W||_F^2). By default, only values within the rounding error are too
-        small.
+        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows and W their sampled features. `fit`
+        raises if one of the `n_components` largest squared singular values of W is below gamma ||C||_1 ||C||_inf (with
+        ``sampling="norm"``: below gamma ||W||_F^2). By default, it raises only if such a value is within the rounding
+        error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -91,7 +91,7 @@ class GeneralizedNystroemPCA(Transformer):
     sample_indices_ : ndarray of int64, shape (n_sampled,)
         Sorted positions of the sampled rows; with ``sampling="norm"``, a position may occur more than once.
     feature_indices_ : ndarray of int64
-        Sorted positions of the sampled features; they may repeat likewise.
+        Sorted positions of the sampled features; with ``sampling="norm"``, a position may occur more than once.
     n_features_in_ : int
         Number of features seen in `fit`.
     n_samples_seen_ : int
@@ -99,17 +99,17 @@ class GeneralizedNystroemPCA(Transformer):
 
     Notes
     -----
-    **Sources.** `X` may be an array, a numpy memory map, a scipy.sparse matrix (only blocks are made dense), an object
-    with `shape` and row access (h5py, zarr; read chunk by chunk), the path of a ``.npy`` or ``.parquet`` file (numeric
-    columns, or one column of lists), an iterable of 2-D chunks of rows, read once, or a stream of vectors from
-    `similia.sources.open_stream` (CSV). The sample depends only on `random_state` and the number of rows, not on the
-    source.
+    **Sources.** `X` may be an array, a numpy memory map or a scipy.sparse matrix, of which only blocks are made dense.
+    It may be an object with `shape` and row access (h5py, zarr), which is read chunk by chunk, or the path of a
+    ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists). It may also be an iterable of 2-D chunks of
+    rows, which is read once, or a stream of vectors from `similia.sources.open_stream` (CSV). The sample depends only
+    on `random_state` and the number of rows, not on the source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory)``. Otherwise it
     accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
-    over the rows, and keeps only some of the rows, to rotate the directions. Both ways give the same subspace up to the
-    rounding of sums. For float32 data, the second way treats directions with a singular value below 0.0014 of the
-    largest as rounding error.
+    over the rows. It then keeps only as many rows as it needs to rotate the directions. Both ways give the same
+    subspace up to the rounding of sums. For float32 data, the way with P treats directions with a singular value below
+    0.0014 of the largest as rounding error.
 
     **Precision.** float32 rows are multiplied in float32, unless singular values span more than 1 : 1000. `transform`
     subtracts the mean after the product: if the mean lies 1000 standard deviations from 0, float32 loses three digits.
@@ -169,14 +169,15 @@ class GeneralizedNystroemPCA(Transformer):
         Parameters
         ----------
         X : array, sparse matrix, row-addressable object, path, or iterable of chunks; shape (n, n_features)
-            See the notes on sources.
+            See "Sources" in the notes of the class.
         y : ignored
 
         Raises
         ------
         ValueError
             If the sample has fewer than `n_components` usable directions, a sampled row holds NaN or infinity, or
-            neither the sample nor the matrix P of the notes on memory fits; the message suggests values that work.
+            neither the sample nor the matrix P (see "Memory" in the notes of the class) fits into memory. The message
+            suggests values that work.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -226,7 +227,7 @@ class GeneralizedNystroemPCA(Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project rows onto the directions.
 
-        A row's result depends only on that row and the fitted model, bit for bit: not on other rows, blocks or threads.
+        The result of a row depends on no other row, on no block size and on no number of threads, to the last bit.
 
         Parameters
         ----------
@@ -281,7 +282,8 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         float
-            0 if all rows lie in the subspace or equal `mean_`; at most 1 for orthonormal directions.
+            0 if all rows, after subtraction of `mean_`, lie in the span of the directions or are 0; at most 1 if the
+            directions are orthonormal.
         """
         error = norm = 0.0
         blocks, row = self._open_like_fit(X).blocks(), 0

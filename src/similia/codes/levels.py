@@ -108,19 +108,22 @@ class LevelEncoder(RangeEncoder):
     Attributes
     ----------
     n_features_in_ : int
+        Number of features seen in `fit`.
     low_, high_ : ndarray of float64, shape (n_features,)
+        Numbers that the first and the last level of each feature stand for.
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
-        Shared by all features.
+        Packed vectors of the levels, the same for all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
         Random vectors, which tell features apart by multiplication; unused for a single feature.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
+        Random vector whose bits decide ties of the majority.
 
     Notes
     -----
     The counts of rows x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``,
-    up to the noise of the roles; for one feature this is exact, up to the rounding of `hypervectors.level`. Majorities
-    distort the inner product: with two features, every position where their vectors differ is a tie; with four, about
-    every third position is a tie. ``output="counts"`` avoids ties.
+    up to the random similarities of the roles. For one feature it is exact, up to the rounding of
+    `similia.codes.level`. A majority distorts the inner product by ties: with two features, every position where their
+    vectors differ is a tie; with four, about every third position. ``output="counts"`` avoids ties.
 
     A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 

@@ -44,13 +44,13 @@ class NGramEncoder(SeededEncoder):
     Parameters
     ----------
     n : int, default=3
-        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If no string is longer than
-        `n`, each string is encoded as a whole, each letter by its position.
+        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. So if `n` is at least the length
+        of the longest string, each string is a single n-gram: each letter is encoded by its position.
     n_bits : int, default=10_000
         Positions of a hypervector, a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
         How to combine the letter vectors of an n-gram, each shifted by its position: by product, or by majority. For
-        even `n`, a majority may have ties; the vector that breaks ties in the output breaks these too.
+        even `n`, the majority may have ties; they take the bits of a random vector, which `seed_` determines.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None
@@ -64,7 +64,7 @@ class NGramEncoder(SeededEncoder):
 
     Notes
     -----
-    The empty string has no n-grams: its counts are 0, and its bits are the tie-breaking vector.
+    The empty string has no n-grams, so its counts are 0. Its bits are those of the random vector that breaks ties.
 
     References
     ----------

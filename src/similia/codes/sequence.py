@@ -71,11 +71,13 @@ class SequenceEncoder(RangeEncoder):
     Attributes
     ----------
     low_, high_ : ndarray of float64, shape (n_channels,)
+        Values that the first and the last level of each channel stand for.
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
-        Shared by all channels.
+        Packed vectors of the levels, the same for all channels.
     roles_ : ndarray of uint8, shape (n_channels, n_bits // 8)
         Random vectors, which tell channels apart by multiplication; unused for a single channel.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
+        Random vector whose bits decide ties of the majority.
 
     Notes
     -----
@@ -83,8 +85,9 @@ class SequenceEncoder(RangeEncoder):
     whatever their shape.
 
     Level vectors at different positions have small random similarities, of about n_bits**-0.5. In a slow series, where
-    neighbouring values are nearly equal, these add up over pairs of positions: without `n`, the similarities of series
-    of T values have a noise of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the series.
+    neighbouring values are nearly equal, these similarities add up over pairs of positions. So without `n`, the
+    similarities of series of T values have a noise of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or
+    subsample the series.
 
     References
     ----------
@@ -127,7 +130,8 @@ class SequenceEncoder(RangeEncoder):
 
         Parameters
         ----------
-        X : collection of time series, as `similia.objects.as_series` takes
+        X : collection of n time series
+            In any form that `similia.objects.as_series` accepts.
         y : ignored
         """
         if self.n is not None:

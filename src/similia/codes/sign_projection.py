@@ -140,7 +140,7 @@ class SignRandomProjection(SignEncoder):
     pipeline read a frame of only such columns as packed bits. A ``ColumnTransformer`` that adds columns of another type
     turns the bytes into plain numbers; use `similia.codes.RecordEncoder` instead.
 
-    All bits of a zero row are ones; the estimated kernel between it and any other row is 0 on average.
+    All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 
     For dense directions, rows are rounded to integers. This rotates a row of k features by about sqrt(k / 12) / 2^12
     radian (1e-3 for 300 features), far below the noise of any affordable number of bits.

@@ -52,19 +52,20 @@ class D2KE(ComparesObjects, Transformer):
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`;
-        any object with ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects (called with n = 256
-        until there are enough); or a collection, used as a whole. "auto" takes `RandomStrings`, `RandomSeries` or
-        `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
+        any object with a method ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects; or a
+        collection, used as a whole. A sampler or function is called with n = 256 until there are enough objects. "auto"
+        takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series or sets, and
+        `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median" is
-        1 / the median distance between (at most 256) training objects and 64 random objects, or 1 if that distance is
-        0; ``"4*median"`` is 4 times this number.
+        1 / m, where m is the median distance between 64 random objects and the training objects, at most 256 of them;
+        it is 1 if m = 0. ``"4*median"`` is 4 times the value of "median".
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
         Where to cache distance matrices, so that a fit with another gamma computes no distances. Use a cache with an
-        integer `random_state`, which draws the same random objects again. A custom function is identified by its code
-        and by what the code uses; if these change, distances are computed anew.
+        integer `random_state`, which draws the same random objects again. A function of your own is identified by its
+        code and by what the code uses. If either changes, distances are computed anew.
 
     Attributes
     ----------
@@ -75,7 +76,8 @@ class D2KE(ComparesObjects, Transformer):
     seed_ : int
         Seed of the random objects: `random_state` itself if that is an integer.
     sampler_ : sampler or None
-        The distribution with its learned parameters (alphabet, scale); None if `objects` is a collection.
+        The source of the random objects, with the parameters that it learned in `fit` (alphabet, scale). None if
+        `objects` is a collection.
     representative_indices_ : ndarray of int64, shape (R,)
         Positions of the random objects among the training objects; empty unless they are `Representatives`.
 
@@ -85,9 +87,9 @@ class D2KE(ComparesObjects, Transformer):
     random objects, and leaves `gamma_` unchanged. The row of an object does not depend on the other objects. The output
     is float32 if the distances are, else float64.
 
-    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. Any gamma far below "median" then
-    gives about the same features, since exp(-gamma d) becomes linear in d; with a gamma far above "median", only the
-    random objects nearest to an object matter.
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. For gammas far below "median",
+    exp(-gamma d) is about linear in d, so the standardised features hardly depend on gamma. With a gamma far above
+    "median", only the random objects nearest to an object matter.
 
     References
     ----------
@@ -154,7 +156,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, R), float32 if the distances are, else float64."""
+        """Return the vectors of n objects, shape (n, n_components), float32 if the distances are, else float64."""
         check_is_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
@@ -171,7 +173,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to random objects `start` to R - 1, shape (n, R - start).
+        """Return the distances of n objects to the R random objects from number `start` on, shape (n, R - start).
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """

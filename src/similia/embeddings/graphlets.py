@@ -70,12 +70,13 @@ class GraphletSampling(Transformer):
         random. `similia.objects.sample_graphlets` describes both, and the handling of graphs that are too small or
         have no edges.
     features : str, callable or transformer, default="optical"
-        The feature map to average, as a function of a pattern a:
+        The feature map to average, as a function of a pattern a. The w_j are random vectors, Gaussian with standard
+        deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
 
-        - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j. ``n_components=None`` gives the
-          exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. Pass an
-          `OpticalRandomFeatures` to set the number of features, the scale and the bias. If that transformer is
-          quantised or structured, each distinct pattern is mapped separately;
+        - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j of scale 1. ``n_components=None``
+          gives the exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. To set the
+          number of features, the scale and the bias, pass a `similia.embeddings.OpticalRandomFeatures` instead of the
+          name. If that transformer is quantised or structured, each distinct pattern is mapped separately;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
           numbers. The error bound `similia.planning.mmd_error` holds for these features;
@@ -86,8 +87,8 @@ class GraphletSampling(Transformer):
         - a function or transformer that maps flattened adjacency matrices, float32 of shape (n, D), to (n, m). A copy
           of a transformer is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
-        Number m of random features. Ignored by ``match``, ``match_iso``, an `OpticalRandomFeatures` (which has its
-        own `n_components`) and custom maps.
+        Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
+        (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the features and the seed of the samples.
     flyback : float, default=0.15

@@ -55,8 +55,9 @@ class HeatRandomFeatures(Transformer):
     ----------
     n_components : int, default=1024
         Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for each of m / 2 directions w.
-        The module docstring defines f as a series. If m is odd, the last direction gives one feature: the real part if
-        w_1 >= 0, else the imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
+        The docstring of the module `similia.embeddings.heat_features` defines f. If m is odd, the last direction w
+        gives one feature: the real part if its first coordinate is >= 0, else the imaginary part. The estimate stays
+        unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
         `similia.kernels.heat.HypersphericalHeat`.
@@ -68,8 +69,9 @@ class HeatRandomFeatures(Transformer):
         How to treat rows of zeros.
     orthogonal : bool or "auto", default="auto"
         Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
-        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions, where the
-        gain is negligible. Drawing takes three float64 arrays of shape (n, m / 2), even beyond ``max_memory``.
+        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions, where the gain
+        is negligible. Drawing takes three float64 arrays of shape (n, m / 2), even if they exceed
+        ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the directions.
 
@@ -96,14 +98,14 @@ class HeatRandomFeatures(Transformer):
     `fit` reads only the columns and dtype of `X` and, for mapping="auto", the signs of its entries. The features of a
     row are the same, bit for bit, in any block or subset and for any number of threads.
 
-    *Bias.* Three approximations of f change the kernel: omitting degrees of its series, by at most 2^-58; holding it
-    constant in the tails of s (probability 2^-60), by less than 1e-15; taking it from a table, by 2e-12 (checked by
-    quadrature for n = 2 to 1000, t down to 1e-5). In float32 the rounding of s changes f by a relative 1e-6 at
-    n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
+    *Bias.* Three approximations of f change the kernel. Omitting high degrees of the series of f changes it by at most
+    2^-58. Holding f constant in the tails of s, which have probability 2^-60, changes it by less than 1e-15. Reading f
+    from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5). In float32 the
+    rounding of s changes f by a relative 1e-6 at n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
 
-    *Variance* of an estimate, times m / 2, for independent directions: from 200,000 pairs drawn for each cosine of x
-    and y. The last column is E f^4 - 1, by quadrature, for f without its phases i^l (see the module docstring); this
-    number tends to exp(4 a) - 1 as n grows.
+    *Variance* of an estimate times m / 2, with a = `contrast` and independent directions. The columns are cosines of x
+    and y; each entry was measured on 200,000 draws. The last column is E f^4 - 1, by quadrature, for f without the
+    phases i^l that the docstring of the module defines; it tends to exp(4 a) - 1 as n grows.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases
@@ -116,8 +118,8 @@ class HeatRandomFeatures(Transformer):
     RFF     4     0       0.15   0.48   0.50
     ======  ====  ======  =====  =====  =====  ===================
 
-    RFF: pairs of random Fourier features of the limit kernel exp(-a (1 - cos)). For small t in few dimensions, f is
-    large near s = 0: the variance at cos 1 is 13 at n = 3, t = 0.001.
+    The row RFF is for pairs of random Fourier features of exp(-a (1 - cos)), the limit of the kernel for large n. For
+    small t in few dimensions, f is large near s = 0, and so is the variance at cos 1: 13 at n = 3, t = 0.001.
 
     *Orthogonal directions* multiply the variance, at a = 4, n = 100 and the four cosines of the table, by 0.004, 0.04,
     0.65, 0.91 for m / 2 = n; by 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; by 0.74, 0.81, 0.94, 1.05 for m / 2 = n / 4.

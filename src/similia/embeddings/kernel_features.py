@@ -66,8 +66,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         One bit per column: whether a training object had a feature there. `fit_transform`, which pipelines call, sets
         this array for at most 2**24 columns. Only the warning of `transform` uses it.
     compared_ : dict of str
-        What the kernel compares, such as ``{"nodes": "node labels"}`` of graphs, if this depends on the objects. Set by
-        `fit` and `fit_transform` for objects in memory. `transform` raises if the kernel would compare something else.
+        What the kernel compares in the training objects, such as ``{"nodes": "node labels"}`` for graphs; empty for a
+        kernel that always compares the same. Set by `fit` and `fit_transform` for objects in memory. `transform` raises
+        if the kernel would compare something else in the new objects.
 
     Notes
     -----

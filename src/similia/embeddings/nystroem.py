@@ -82,11 +82,12 @@ class Nystroem(ComparesObjects, Transformer):
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and
         Y. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix between
         training objects; `transform` takes the similarities of new objects to all training objects, (m, n), or to the
-        landmarks only, (m, n_landmarks). If `landmarks` are indices, `fit` also takes the (n, n_landmarks) matrix of
-        their columns. Cross-validation slices a square matrix correctly, and refuses a matrix that is not square.
+        landmarks only, (m, n_landmarks). If `landmarks` are indices, `fit` also accepts the columns of the landmarks
+        alone, an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that
+        is not square.
     n_components : int or "auto", default=300
-        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` is the rule
-        of NysHD, min(n, max(300, 0.02 n)). Not used if `landmarks` are indices.
+        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` takes min(n,
+        max(300, 0.02 n)) of n training objects, as Zhao et al. do. Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
         Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
         ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or a function
@@ -106,7 +107,8 @@ class Nystroem(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : kernel
-        `kernel`, with data-dependent parameters (``mapping="auto"`` of vectors) set from the training objects.
+        `kernel`, or a copy of it whose parameters with the value "auto" (such as `mapping` of kernels on vectors) are
+        set from the training objects.
     landmarks_ : collection of objects, length n_landmarks
         The landmarks, in the layout that the kernel uses; their indices if the kernel is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
@@ -129,8 +131,9 @@ class Nystroem(ComparesObjects, Transformer):
 
     Notes
     -----
-    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. Rows
-    are the same, bit for bit, in any block or subset and for any number of threads, if the kernel values are.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. The row
+    of an object depends on no other object, on no block size and on no number of threads, to the last bit, if its
+    kernel values do not.
 
     An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
     half of the objects do. Identical landmarks are harmless: they only lower `rank_`.
@@ -225,8 +228,8 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks. In a stream, any such object is enough,
-            and the warning comes once per run. A part of a Dask collection warns only if it holds at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks. In a stream, one such object is enough,
+            and only the first is reported. A part of a Dask collection warns only if it holds at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))

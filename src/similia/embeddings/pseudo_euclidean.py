@@ -94,16 +94,17 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     and rotated. A linear model ignores the signs, as if negative eigenvalues were replaced by their absolute values.
 
     The embedding is inductive: new objects are projected, and training objects get the same coordinates again. The
-    method GDK_LED of the D2KE paper embeds training and test objects together, which no deployed model can do;
-    `transductive` does the same, for comparison.
+    method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do. The class
+    method `transductive` does so too, for comparison.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object is the
-    same, bit for bit, in any block and for any number of threads, if its distances are.
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object depends
+    on no other object, on no block size and on no number of threads, to the last bit, if its distances do not.
 
     References
     ----------
     Goldfarb, "A unified approach to pattern recognition", 1984. Pekalska, Paclik & Duin, "A generalized kernel
-    approach to dissimilarity-based classification", JMLR 2, 2001, Section 3.5.
+    approach to dissimilarity-based classification", JMLR 2, 2001, Section 3.5. Wu, Yen, Xu, Ravikumar & Witbrock,
+    "D2KE: From Distance to Kernel and Embedding", 2018 (GDK_LED).
 
     Examples
     --------
@@ -146,7 +147,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit and embed the training objects; if all are landmarks, no distance is computed twice."""
+        """Fit and embed the training objects, at no second computation of distances if all of them are landmarks."""
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
 
@@ -181,7 +182,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     def transductive(
         cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
     ) -> tuple[Floats, Floats]:
-        """Embed training and test objects together, as in the method GDK_LED of the D2KE paper.
+        """Embed training and test objects together, like GDK_LED (see Notes of the class).
 
         Returns the vectors of the training objects and those of the test objects. Training vectors depend on the test
         objects, so scores do not estimate the performance on new objects. With the matrix D of all distances,

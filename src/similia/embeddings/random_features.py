@@ -72,8 +72,8 @@ class OpticalRandomFeatures(Transformer):
         Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
         from the imaginary part. Its unit is the inverse of the unit of x. The features are proportional to scale^2.
     bias : float, default=0.0
-        Standard deviation :math:`\tau` of an entry of b, the reference beam: E|b_j|^2 = bias^2. With a bias of 0, x
-        and -x have equal features.
+        Standard deviation :math:`\tau` of an entry of b: E|b_j|^2 = bias^2. (In the optical device, b is a reference
+        beam.) With a bias of 0, x and -x have equal features.
     structured : bool, default=False
         Whether to take the rows of W from products of Hadamard and random diagonal matrices, which need no stored
         matrix; see Notes.
@@ -87,8 +87,8 @@ class OpticalRandomFeatures(Transformer):
     Attributes
     ----------
     weights_ : ndarray of complex64 or complex128, shape (n_features, m), or None
-        W transposed; None if structured. Component j depends only on the seed and j, so a larger `n_components`
-        adds components to those of a smaller number.
+        W transposed; None if structured. Column j depends only on the seed and j, so a larger `n_components` only adds
+        columns.
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
         The vector b. None if structured: b is then a column of W times a constant coordinate appended to x.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
@@ -101,10 +101,10 @@ class OpticalRandomFeatures(Transformer):
 
     Notes
     -----
-    Output is float32 for float32 input, else float64, also if quantised (this library reads uint8 arrays as packed
-    bits); ``rint(Z / step_)`` gives the numbers of the levels. Features are roughly exponentially distributed and the
-    largest in `fit` gets the highest level, so with 8 bits their mean is near level 15 of 255, and rounding adds less
-    than 0.1 % to the variance of a feature. Larger features are clipped.
+    Output is float32 for float32 input, else float64. Quantised features are floats too, since this library reads uint8
+    arrays as packed bits; ``rint(Z / step_)`` gives the numbers of their levels. The largest feature in `fit` gets the
+    highest level, and larger features are clipped. Features are roughly exponentially distributed. So with 8 bits their
+    mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance of a feature.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
     with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and the D_i diagonal matrices of random powers of

@@ -50,14 +50,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     init : {"zeros", "bundle"}, default="zeros"
-        Prototypes before the first epoch: zero (Algorithm 1 in the supplement of the NysHD paper), or the sum of the
-        samples of each class (main text of that paper).
+        Prototypes before the first epoch: zero, as in Algorithm 1 in the supplement of Zhao et al., or the sum of the
+        samples of each class, as in the main text of Zhao et al.
     max_iter : int, default=20
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
         none either. With ``init="bundle"``, 0 means no epoch: the prototypes are the sums.
     learning_rate : float, default=0.5
-        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune the rate: all prototypes
-        are proportional to it and the cosine ignores scale, so the rate changes no prediction.
+        Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune the rate: it only scales
+        all prototypes, and cosines do not depend on the scale, so the rate changes no prediction.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     binary_prototypes : bool, default=False
@@ -74,8 +74,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Learnt prototypes.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8))
         Signs of the prototypes as packed bits (1 for +1), used if ``binary_prototypes=True``.
-    n_updates_, n_iter_ : list of int, int
-        Number of corrected samples in each epoch, and number of epochs; each call of `partial_fit` is one epoch.
+    n_updates_ : list of int
+        Number of corrected samples in each epoch. Each call of `partial_fit` is one epoch.
+    n_iter_ : int
+        Number of epochs.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
@@ -88,7 +90,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     float64. Cosines that differ by less than 1e-12 count as equal, so ties do not depend on the processor or the
     learning rate.
 
-    Norms must be below 1e75, but may be as small as float64 allows: small samples are scaled up by powers of two.
+    The norm of a sample must be below 1e75, but may be as small as float64 allows: small samples are scaled up by
+    powers of two.
 
     References
     ----------
@@ -175,7 +178,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         y : array-like (n,)
             Labels; a batch may lack some classes.
         classes : array-like (n_classes,), optional
-            All labels of all batches. Required at the first call; later calls may repeat the same labels.
+            The labels that any batch may hold. Required at the first call; later calls may repeat the same labels.
         """
         self._check_parameters()
         first = not hasattr(self, "prototypes_")

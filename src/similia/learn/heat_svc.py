@@ -74,9 +74,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `HypersphericalHeat`, for n columns and time t. Cross-validation
-        chooses among 1/4, 1/2, 1, ..., 64 for "tune", or among the values of a sequence. "suggest" uses
-        `similia.kernels.suggest_contrast` on the training rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t.
+        Cross-validation chooses among 1/4, 1/2, 1, ..., 64 for "tune" (see Notes), or among the values of a sequence.
+        "suggest" calls `similia.kernels.suggest_contrast` on the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -113,8 +113,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    For each s of 1/4, ..., 64 above n / 4, "tune" tries the time t = 1 / (2 s), not the contrast s: contrasts are below
-    n, and near n a small change of a is a large change of t. Either way, the kernel's slope at equal rows is about s.
+    A contrast is below n, and near n a small change of the contrast is a large change of t. So "tune" replaces each
+    number s of 1/4, 1/2, ..., 64 that is above n / 4 by the time t = 1 / (2 s). With contrast s or time t, the slope of
+    the kernel at equal rows is about s.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
     classifier in scikit-learn's `CalibratedClassifierCV`.
@@ -189,9 +190,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
         """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
 
-        The field `parameters` of the result holds contrasts; see `similia.learn.heat_svc.nested_scores`. The call takes
-        one to two times as long as a `fit` that tunes, and does not change the classifier. With ``contrast="suggest"``,
-        the contrast depends on all rows, but not on labels.
+        See `similia.learn.heat_svc.nested_scores` for the fields of the result; `parameters` holds contrasts. The call
+        takes one to two times as long as a `fit` that tunes, and does not change the classifier. With
+        ``contrast="suggest"``, the contrast depends on the rows of all folds, but on no label.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))

@@ -126,7 +126,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     kernel_ : callable
-        The kernel, with data-dependent parameters set from the training objects.
+        `kernel`, or a copy of it whose parameters with the value "auto" are set from the training objects.
     support_ : ndarray of int64, shape (n_support,)
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
@@ -151,8 +151,8 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     If the kernel is not positive semi-definite (such as `DistanceRBF` of DTW), libsvm ends in a stationary point, which
     may not be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids this.
 
-    If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise a good C depends on
-    that size.
+    If kernel values grow with the size of the objects, set ``normalize=True`` in the kernel. Otherwise the best C
+    depends on the size of the objects.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes,
     the class that is not predicted may have the larger probability. The Gram matrix must fit into

@@ -192,7 +192,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     objects_ : collection of n objects
         The training objects, in the layout that the distance uses.
     distance_ : callable
-        The distance, with data-dependent parameters set from the training objects.
+        `distance`, or a copy of it whose parameters with the value "auto" are set from the training objects.
     n_samples_fit_ : int
         Number n of training objects.
     n_features_in_ : int
@@ -201,11 +201,11 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     Notes
     -----
     Ties in distance are broken in favour of the earlier training object, ties in votes in favour of the first class in
-    `classes_`. Results depend neither on ``max_memory`` nor on the number of threads.
+    `classes_`. Results depend neither on ``similia.config(max_memory=...)`` nor on the number of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and channels. Both sum the costs of ``DTW(local="sqeuclidean")``; tslearn then takes the
-    root of the sum. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
+    for series of any lengths and channels. Their costs are those of ``DTW(local="sqeuclidean")``; tslearn takes the
+    root of the sum of costs, aeon the sum itself. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------

@@ -53,12 +53,14 @@ class HammingIndex(BaseEstimator):
 
     The approximate kinds may miss neighbours, but the distances they return are exact. If such a search finds fewer
     codes than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed
-    codes. If more than half are removed, the next approximate search rebuilds its cells, graph or tables.
+    codes. If more than half of the codes have been removed, the next approximate search rebuilds its cells, graph or
+    tables.
 
-    Try exact search first. Measured on 100,000 codes of 256 bits in clusters (two codes of a cluster differ in 18 % of
-    the bits), k = 10, 1000 queries at a time on two cores, with the defaults: ivf has a recall of 0.95 at 5 to 7 times
-    the speed of exact, hnsw 0.98 at 0.8 times, multihash 0.88 at 1.2 to 1.6 times. On 400,000 codes: ivf 0.84 at 7
-    times (0.90 at 4 times with ``n_probes=32``), multihash 0.80 at 4 times.
+    Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
+    clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
+    The recall of ivf was 0.95, at 5 to 7 times the speed of exact search; of hnsw 0.98, at 0.8 times; of multihash
+    0.88, at 1.2 to 1.6 times. On 400,000 codes, the recall of ivf was 0.84 at 7 times the speed (0.90 at 4 times with
+    ``n_probes=32``), of multihash 0.80 at 4 times.
 
     Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use
     its copy of the index; approximate searches there run in one thread.
