@@ -98,8 +98,8 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x = y as the distance sees them (as sets of points, not
-        lists). `similia.planning.lipschitz` needs it.
+        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal for the distance (two lists of the same
+        points are equal for a distance of sets). `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
     cost : str

@@ -128,8 +128,8 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     """Return codes with bits shifted cyclically: position i moves to ``(i + shift) % n_bits``.
 
-    Shifting preserves similarities and distributes over `bind`; ``permute(., -shift)`` undoes it. Use it to encode
-    order: B after A is ``bind(A, permute(B))``.
+    Shifting preserves similarities and distributes over `bind`; ``permute(codes, -shift)`` undoes
+    ``permute(codes, shift)``. Use shifts to encode order: B after A is ``bind(A, permute(B))``.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def bundle(
         How often to count each code; a negative weight subtracts it. 1 by default. The absolute weights must add up to
         less than 2**31.
     output : {"bits", "counts"}, default="bits"
-        The majority as a code, or the sums themselves.
+        What to return: the majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None
         Seed or generator of the code that breaks ties: positions with sum 0 take the bits of this code.
 

@@ -59,14 +59,17 @@ class RecordEncoder(HypervectorEncoder):
 
     Attributes
     ----------
-    encoders_ : list of fitted encoders
+    encoders_ : list of encoders
+        Fitted copies of the encoders.
     roles_ : ndarray of uint8, shape (n_encoders, n_bits // 8)
+        The role of each encoder.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
+        Random vector whose bits decide ties of the majority.
 
     Notes
     -----
-    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, which is 1 for
-    codes of ±1; a zero vector stays zero. The output ``"counts"`` is int32 if all encoders return bits, and float64
+    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, as that of ±1
+    codes is 1. A zero vector stays zero. The output ``"counts"`` is int32 if all encoders return bits, and float64
     otherwise. With an even number of encoders, many positions are ties, and ties make unrelated records slightly
     similar (0.25 for two encoders); ``output="counts"`` avoids ties.
 

@@ -43,7 +43,7 @@ def config(
     ----------
     max_memory : int or str, optional
         Working memory in bytes (or ``"512MiB"``, ``"2GB"``) for the temporary arrays of one operation; 1 GiB by
-        default. Work of size O(n m) is split into blocks that fit. Results do not depend on it.
+        default. Work of size O(n m) is split into blocks that fit. Results do not depend on `max_memory`.
     n_jobs : int, optional
         Number of processes that `pairwise` uses for Python functions; -1 means one for each core.
     progress : bool, optional

@@ -103,8 +103,8 @@ class ERP(EditDistance):
 
     Notes
     -----
-    The triangle inequality holds without a window (``facts.metric``), but not with one. Deleting a time point equal to
-    the gap costs nothing, so series that differ only in such points have distance 0.
+    The triangle inequality holds without a window, but not with one; the attribute ``facts.metric`` tells which.
+    Deleting a time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
 
     aeon 1.6 puts the whole sum of gap costs on each cell of the border, so its values are larger if the best alignment
     deletes the first time points.
@@ -160,7 +160,7 @@ class MSM(EditDistance):
     -----
     For several channels, the distance is the sum of the distances of the channels, each with its own alignment. This is
     the *independent* version of Shifaz et al.; it is a metric because a sum of metrics is a metric. With a window, the
-    triangle inequality does not hold (``facts.metric``).
+    triangle inequality does not hold, and the attribute ``facts.metric`` is False.
 
     References
     ----------
@@ -188,13 +188,14 @@ class MSM(EditDistance):
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: a match costs distance in value and time; a deletion, the step from the previous point.
+    r"""Time warp edit distance: the cost of editing one series into the other depends on values and on times.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ...
+    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ... So a match costs the distance of the
+    points in value and in time, and a deletion costs the step from the previous point plus a penalty.
 
     Parameters
     ----------
@@ -209,7 +210,8 @@ class TWE(EditDistance):
     -----
     Marteau and aeon put a time point 0 at time 0 before each series. With infinity along the border, this point has
     no effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
-    series does not change the distance. TWE is a metric for nu > 0 without a window (``facts.metric``).
+    series does not change the distance. TWE is a metric for nu > 0 without a window; the attribute ``facts.metric``
+    says whether it is.
 
     References
     ----------
@@ -291,14 +293,14 @@ class SoftDTW(_Elastic):
         Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
     divergence : bool, default=True
         True returns d. False returns S, which is negative for most similar series and does not have its minimum at
-        x = y. S is not a distance in the sense of `similia.distances` (``facts.identity`` is False), and functions that
-        take a distance refuse it.
+        x = y. S is not a distance in the sense of `similia.distances`: the attribute ``facts.identity`` is False, and
+        functions that take a distance refuse it.
 
     Notes
     -----
-    d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove that d is never negative for some local costs.
-    Squared Euclidean costs are not among them, but 24 million pairs of short series on grids showed no exception
-    (rounding errors below 0 are clipped). exp(-d / gamma) is not positive definite, unlike
+    d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove for some local costs that d is never negative.
+    For squared Euclidean costs there is no proof, but among 24 million pairs of short series on grids no d was
+    negative. Rounding errors below 0 are set to 0. exp(-d / gamma) is not positive definite, unlike
     `similia.kernels.GlobalAlignment`. S(x, x) and S(y, y) of a pair use the window of the pair.
 
     References

@@ -67,8 +67,8 @@ class MMD(Distance):
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Leave out the terms i = j of the sums within a graph. d^2 is then unbiased for any number of samples, but d is
-        not, since a negative d^2 gives distance 0.
+        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). The sum is then an unbiased estimate for
+        any number of samples, but d is not, since a negative sum gives distance 0.
     random_state : int, default=0
         Seed of the samples. It must be an integer, since a distance has no ``fit`` in which to draw.
     flyback : float, default=0.15

@@ -108,9 +108,9 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    If they do, every division of the pooled objects into n and m is as likely as the observed one. The p-value is
-    (1 + the number of permutations whose statistic is at least the observed one) / (1 + `n_permutations`). It is valid
-    for every n and m: under the null hypothesis, P(p-value <= a) <= a.
+    If the two distributions are equal, every division of the pooled objects into n and m is as likely as the observed
+    one. The p-value is (1 + the number of permutations whose statistic is at least the observed one) / (1 +
+    `n_permutations`). It is valid for every n and m: under the null hypothesis, P(p-value <= a) <= a.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
-        ``(statistic, p_value, null)``; the statistic is the unbiased MMD^2.
+        A named tuple: `statistic`, the unbiased MMD^2; `p_value`; and `null`, the statistics of the permutations.
 
     References
     ----------

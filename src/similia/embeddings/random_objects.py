@@ -75,8 +75,8 @@ class RandomStrings(RandomObjects):
         Fixed length, or the smallest and largest length of a uniform distribution. If positions matter and all
         training strings have the same length, try that length.
     alphabet : str or bytes, optional
-        Letters to draw from, with equal probability. By default the letters of the training strings, except letters
-        that occur less often than a hundredth of the mean count per letter, which would only add noise.
+        Letters to draw from, with equal probability. By default these are the letters of the training strings. Letters
+        whose count is below a hundredth of the mean count are left out, since they would only add noise.
 
     Examples
     --------
@@ -225,17 +225,18 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects drawn without replacement: the representative-set method of the D2KE paper (Section 3).
+    """Training objects drawn without replacement: the representative-set method (RSM).
 
-    There are at most as many representatives as training objects. They are as long as the data, so each distance costs
-    as much as a distance between two training objects.
+    The method is in Section 3 of Wu et al., "D2KE: From Distance to Kernel and Embedding". There are at most as many
+    representatives as training objects. They are as long as the training objects, so each distance to them costs as
+    much as a distance between two training objects.
 
     Parameters
     ----------
     hold_out : bool, default=False
-        Whether to exclude the representatives when the following steps are trained, as in the paper. A pipeline step
-        cannot drop objects, so ``D2KE.fit_transform`` raises if this is True. Use `similia.recipes.d2ke`, or fit a
-        `D2KE` and transform the objects that are not in its ``representative_indices_``.
+        Whether to exclude the representatives when the following steps are trained, as Wu et al. do. A pipeline step
+        cannot drop objects, so ``D2KE.fit_transform`` raises with ``hold_out=True``. Use `similia.recipes.d2ke`, or fit
+        a `D2KE` and transform the objects that are not in its ``representative_indices_``.
 
     Examples
     --------
@@ -270,8 +271,8 @@ class Mosaics(RandomObjects):
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
     keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are
-    needed than objects with independent letters or values. Mosaics are not in the D2KE paper, whose random objects are
-    independent of the data or are training objects.
+    needed than objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics: their
+    random objects are independent of the data or are training objects.
 
     Parameters
     ----------
@@ -284,8 +285,8 @@ class Mosaics(RandomObjects):
 
     Notes
     -----
-    The training objects are strings, series or point sets (points in stored order). As for `Representatives`, pass the
-    training objects to `D2KE.extend` again. `similia.kernels.FromDistance` cannot draw mosaics.
+    The training objects are strings, series or point sets, whose points are taken in the stored order. `D2KE.extend`
+    needs the training objects again to draw more mosaics. `similia.kernels.FromDistance` cannot draw mosaics.
 
     Examples
     --------

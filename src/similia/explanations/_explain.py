@@ -84,10 +84,11 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, the similarity or distance of `x` and `y` is explained, as computed by `what` or, if
-        `what` is an estimator (a pipeline, or a search over pipelines), by the kernel or distance inside it. Without
-        `y`, the estimator's decision for `x` is explained; the learner in it must be a linear model, a support-vector
-        machine, `HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained. If the
+        What to explain. With `y`, this is the similarity or distance of `x` and `y`. It is computed by `what`, or by
+        the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
+        `y`, `what` is an estimator, and its decision for `x` is explained; its learner must be a linear model, a
+        support-vector machine, `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models,
+        one member is explained: the first that can be, among those that agree with the result if there are any. If the
         targets were scaled for training, the explanation is in the original units of the targets.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
@@ -102,8 +103,8 @@ def explain(
     Returns
     -------
     Explanation
-        The largest parts, each with its places in x and y, and the residual. The value of a decision is positive:
-        it says how far the predicted class is ahead of the second best.
+        The explained value, its largest parts, each with its places in x and y, and the residual. The value of a
+        decision says how far the predicted class is ahead of the second best, so it is positive.
 
     Raises
     ------
@@ -116,9 +117,9 @@ def explain(
     -----
     The parts are exact for alignments, set distances and kernels with features; for linear models on
     `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are training objects. The
-    parts of nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels) are integrated gradients
-    from the zero vector, and exact, too. Two amounts stay unexplained: the entropy of soft alignments and, for signs of
-    random projections, the error of a linear approximation of the signs.
+    parts of nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels) are exact, too: they are
+    integrated gradients from the zero vector. Two amounts stay unexplained: the entropy of soft alignments and, for
+    signs of random projections, the error of a linear approximation of the signs.
 
     References
     ----------

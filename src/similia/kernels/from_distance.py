@@ -62,7 +62,7 @@ class FromDistance(Kernel):
     Notes
     -----
     `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
-    features; a linear model of these is faster than a kernel method with this kernel. The kernel of a fitted
+    features. A linear model on these features is faster than a kernel method with this kernel. The kernel of a fitted
     `similia.D2KE` is ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
 
     scikit-learn's Gaussian processes do not accept this kernel. Use the equivalent ``make_pipeline(D2KE(...),
@@ -256,7 +256,8 @@ class DistanceRBF(_Substitution):
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
         ``similia.pairwise(f)`` or your own function. Set its parameters as ``distance__name``.
     gamma : float, default=1.0
-        Decay with the squared distance, above 0. `suggest_gamma` returns a value that fits the scale of the distances.
+        Decay with the squared distance, above 0. `similia.kernels.suggest_gamma` returns a value that fits the scale of
+        the distances.
 
     Notes
     -----
@@ -315,11 +316,12 @@ class NegativeDistance(_Substitution):
 
     Notes
     -----
-    -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally so: c^T K c >= 0 for
-    coefficients c that sum to 0, such as those of a support vector machine with an intercept. The kernel with an origin
-    is positive semi-definite exactly if -d^p is conditionally so (Schölkopf, "The kernel trick for distances", 2001).
-    For `Nystroem`, prefer an origin: without one, the eigenvalue of largest absolute value is negative, and is dropped
-    or changed. The values are float32 if the distances are.
+    The kernel -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally positive
+    semi-definite, which means that c^T K c >= 0 for coefficients c that sum to 0, such as those of a support vector
+    machine with an intercept. The kernel with an origin is positive semi-definite exactly if -d^p is conditionally so
+    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, prefer an origin: without one, the
+    eigenvalue of largest absolute value is negative, and `Nystroem` drops or changes it. The values are float32 if the
+    distances are.
 
     References
     ----------

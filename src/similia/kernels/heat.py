@@ -202,7 +202,8 @@ def suggest_contrast(
 ) -> float:
     r"""Suggest a contrast for `HypersphericalHeat`: two rows with the median cosine then have a kernel of about 1 / e.
 
-    At this contrast, their kernel changes fastest with log(contrast). Search around it by factors of 2.
+    At this contrast, the kernel of such rows changes fastest with log(contrast). For the best contrast, search around
+    the suggested one by factors of 2.
 
     Parameters
     ----------

@@ -47,12 +47,14 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps. GraKeL and NysHD (see `similia.recipes.nyshd`) count n_iter + 1 terms instead.
+        Number of propagation steps. The parameter of GraKeL and of NysHD (see `similia.recipes.nyshd`) is the number of
+        terms, n_iter + 1.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
         `similia.objects.AttributeScaler` before the kernel.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is "tv" or "l1".
+        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is "tv" for labels and
+        "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
         What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
         the degrees of the nodes are used.
@@ -76,8 +78,9 @@ class Propagation(GraphKernel):
     -----
     The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row.
 
-    Two rows at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w)) log(1 + (w/c)^2), two rows at
-    l2 distance c with probability erf(w / (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
+    For "tv" and "l1", two rows at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w)) log(1 +
+    (w/c)^2). For "l2" and "hellinger", two rows f(P_t) at l2 distance c share a bin with probability erf(w / (c sqrt
+    2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
 
     References
     ----------

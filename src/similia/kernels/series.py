@@ -30,7 +30,7 @@ class GlobalAlignment(Kernel):
     .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
               -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
-    over the alignments :math:`\pi` of m and n time points. The kernel is positive definite.
+    over the set A(m, n) of alignments :math:`\pi` of m and n time points. The kernel is positive definite.
 
     Parameters
     ----------
@@ -38,9 +38,10 @@ class GlobalAlignment(Kernel):
         Bandwidth s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and
         try 0.5, 1 and 2 times the result (see Notes).
     triangular : int, default=0
-        If T > 0, the local similarity becomes :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
-        :math:`\kappa'` and :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths differ by T or more have
-        similarity 0, and the cost falls to O(T max(m, n)). 0 allows all alignments.
+        Parameter T of the triangular kernel (Cuturi, 2011); 0 allows all alignments. If T > 0, the local similarity
+        :math:`\kappa` is replaced by :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
+        :math:`\kappa' = e^{-\|u - v\|^2 / 2 s^2}` and :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths
+        differ by T or more have similarity 0, and the cost falls to O(T max(m, n)).
     normalize : bool, default=True
         Divide by sqrt(k(x, x) k(y, y)).
 

@@ -85,8 +85,8 @@ class Spectrum(StringKernel):
 
     Notes
     -----
-    K-mers are compared by 64-bit ids. Ids of k-mers with k <= 8 and code points below 256 are unique. Among v other
-    distinct k-mers, some two share an id with probability v**2 / 2**65.
+    K-mers are compared by 64-bit ids. If k <= 8 and all code points are below 256, different k-mers have different ids.
+    Otherwise, among v distinct k-mers, some two share an id with probability v**2 / 2**65.
 
     References
     ----------
@@ -339,8 +339,9 @@ class WeightedDegree(StringKernel):
     Notes
     -----
     Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
-    strings of unequal length are compared over the length of the shorter one. Among v distinct pairs (position, k-mer),
-    some two share an id with probability v**2 / 2**57.
+    strings of unequal length are compared over the length of the shorter one. Substrings are compared by ids that hold
+    their position and letters. Among v distinct pairs (position, substring), some two share an id with probability v**2
+    / 2**57.
 
     References
     ----------

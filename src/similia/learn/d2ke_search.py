@@ -64,7 +64,8 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """Tune a pipeline that starts with `D2KE`, by cross-validation on one matrix of distances.
 
-    With ``Representatives(hold_out=True)``, the steps after `D2KE` are tuned and fitted without the representatives.
+    If the random objects are ``similia.embeddings.Representatives(hold_out=True)``, the steps after `D2KE` are tuned
+    and fitted without the representatives.
 
     Parameters
     ----------
@@ -81,7 +82,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        Search to fit in place of this one if `y` holds numbers to predict (see `recipes.d2ke` with ``task="auto"``).
+        Search to fit in place of this one if `y` holds numbers to predict (see ``task="auto"`` of
+        `similia.recipes.d2ke`).
 
     Attributes
     ----------
@@ -91,8 +93,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         The chosen values; gamma is the number that `pipeline_` uses.
     cv_results_ : dict
         ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. A gamma such
-        as ``"4*median"`` is stored as a number, but as text if random objects are drawn anew in each fold, since the
-        median distance then varies.
+        as ``"4*median"`` is stored as a number. If random objects are drawn anew in each fold, it is stored as text,
+        since the median distance then varies.
 
     Examples
     --------

@@ -188,6 +188,7 @@ def precomputed_scores(
     Returns
     -------
     ndarray of float64, shape (n_parameters, n_Cs, n_folds)
+        Accuracy on each fold.
 
     Examples
     --------
@@ -209,12 +210,13 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return nested cross-validated accuracies, with kernel parameter and C chosen without the outer fold.
+    """Return nested cross-validated accuracies: for each outer fold, the other folds choose the kernel parameter and C.
 
     Parameters
     ----------
     gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
-        As in `precomputed_scores`, but `gram_of` is called once more for each parameter that an outer fold chooses.
+        As in `precomputed_scores`. But `gram_of` is called once more for each parameter that is chosen for an outer
+        fold.
     folds : array-like of int, shape (n,)
         For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
     class_weight : dict of label to float, or "balanced", optional
@@ -223,7 +225,8 @@ def nested_scores(
     Returns
     -------
     NestedScores
-        ``(accuracies, parameters, Cs, predictions)``.
+        A named tuple: `accuracies`, `parameters` and `Cs` hold the accuracy and the chosen values of each outer fold;
+        `predictions` holds the label of each row, predicted by the machine trained without the fold of this row.
 
     Notes
     -----

@@ -34,8 +34,11 @@ class GraphBatch(Batch):
     node_labels : ndarray of int64, shape (n_nodes,), optional
         Integer labels are stored as given, other labels as a 64-bit hash of their text, the same in any process.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
+        A vector of numbers for each node.
     edge_labels : ndarray of int64, shape (n_arcs,), optional
+        A label for each arc, stored like the labels of nodes.
     edge_weights : ndarray of float64, shape (n_arcs,), optional
+        A weight for each arc.
 
     Examples
     --------

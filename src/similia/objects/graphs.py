@@ -41,9 +41,9 @@ def as_graphs(
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
         - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
           ``edge_labels``, ``edge_weights`` (all but the first optional);
-        - a PyG ``Data``: ``x`` gives the node attributes, ``edge_weight`` the weights, and ``edge_attr`` labels
-          (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"`` reads labels from the
-          tensor ``z`` (integers or one-hot rows);
+        - a ``Data`` of PyTorch Geometric (PyG): ``x`` gives the node attributes, ``edge_weight`` the weights, and
+          ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"``
+          reads labels from the tensor ``z`` (integers or one-hot rows);
         - an RDKit ``Mol``: atoms are nodes, labelled by symbol; bonds are edges, labelled as in `from_smiles`;
         - a `GraphBatch` of one graph.
 
@@ -65,9 +65,10 @@ def as_graphs(
     TypeError
         If `X` is a single graph or not a sequence, or an item is not a graph.
     ValueError
-        If `X` is empty; if a graph is invalid, such as an arc to a node that does not exist, or the wrong number of
-        labels; if only some graphs have labels or attributes; if no graph has data under a name you gave; or if the
-        graphs have more nodes without arcs than fit into ``similia.config(max_memory=...)`` at 8 bytes each.
+        If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
+        wrong); if only some graphs have labels or attributes; if no graph has data under a name you gave; or if the
+        graphs have so many nodes without arcs that these, at 8 bytes each, do not fit into
+        ``similia.config(max_memory=...)``.
 
     Warns
     -----

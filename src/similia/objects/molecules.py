@@ -36,7 +36,7 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     -------
     GraphBatch
         Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
-        as RDKit decides). Labels are 64-bit hashes, like all text labels; ``explain`` and reports show the texts.
+        as RDKit decides). Labels are 64-bit hashes, like all text labels; `similia.explain` and reports show the texts.
 
     Raises
     ------

@@ -68,10 +68,10 @@ def read_tudataset(
     FileNotFoundError
         If `path` or a needed file does not exist.
     ValueError
-        If a file is truncated or of another kind, numbers of lines disagree, or an edge joins two graphs; the message
-        names the file and the line. Also if the files, or the graphs without nodes, would exceed
-        ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or a path that leads
-        out of the zip file. Nothing is unpacked to disk.
+        If a file is truncated or of another kind, two files do not have the numbers of lines that belong together, or
+        an edge joins two graphs; the message names the file and the line. Also if the files, or the graphs without
+        nodes, would exceed ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or
+        a path that leads out of the zip file. Nothing is unpacked to disk.
 
     Examples
     --------

@@ -237,8 +237,8 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
-            Ascending: Hamming distances (``rerank=None``), values of the distance, or distances in the kernel's feature
-            space. With `return_similarity`, the similarities take their place. With neither `return_distance` nor
+            Ascending. Without `rerank`, Hamming distances of codes; otherwise the distances that `rerank` defines. With
+            `return_similarity`, the similarities take their place. With neither `return_distance` nor
             `return_similarity`, only `ids` is returned.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
@@ -304,7 +304,8 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         Recall
-            A named tuple of the recall, its standard error, and the seconds per query of the search and of brute force.
+            A named tuple: `recall`, its `standard_error`, the `seconds` per query of this search, and the
+            `brute_force_seconds` per query of a comparison with all objects.
         """
         check_is_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)
@@ -318,8 +319,8 @@ class SimilaritySearch(BaseEstimator):
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
-            write keeps the old one. A folder that holds names of objects or was made by ``similia index`` is refused,
-            because overwriting it would lose the names and the record of the added files.
+            write keeps the old one. A folder that holds names of objects, or that the command ``similia index`` made,
+            is refused: overwriting it would lose the names and the record of the added files.
         """
         from similia.search.on_disk import save_search
 

@@ -239,7 +239,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
-        Whether to show a leaderboard; by default, ``config(progress=...)`` decides.
+        Whether to show a leaderboard; by default, ``similia.config(progress=...)`` decides.
 
     Attributes
     ----------
@@ -362,9 +362,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     nested : bool, default=True
         Whether to estimate how well the chosen pipeline scores on new objects.
     random_state : int, numpy Generator or RandomState, optional
-        Seed.
+        Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
-        Whether to show a leaderboard; by default, ``config(progress=...)`` decides.
+        Whether to show a leaderboard; by default, ``similia.config(progress=...)`` decides.
 
     Attributes
     ----------
