@@ -12,7 +12,9 @@ import argparse
 import importlib
 import os
 import platform
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from measure import Row
@@ -38,6 +40,14 @@ folder of data sets and interpreters that have the rivals (`grakel`; `torch` and
 """
 
 
+def load(name: str) -> Any:
+    """Return the module of a benchmark; some share data with the experiments of the repository."""
+    root = str(Path(__file__).resolve().parents[1])
+    if root not in sys.path:
+        sys.path.append(root)
+    return importlib.import_module(name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"any of {', '.join(MODULES)}")
@@ -45,7 +55,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sections = []
     for name in arguments.names or MODULES:
-        module = importlib.import_module(name)
+        module = load(name)
         print(f"\n== {name}", flush=True)
         rows: list[Row] = module.run()
         for row in rows:
