@@ -296,7 +296,7 @@ class Comparison:
         return as_objects(self.function, X)
 
     def decided(self, X: Any) -> Self:
-        """Return the comparison with the data-dependent settings of its function fixed from `X`."""
+        """Return the comparison with settings of its function, such as ``mapping="auto"``, fixed from `X`."""
         return type(self)(decided(self.function, X), self.is_kernel)
 
     def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
@@ -368,8 +368,8 @@ def chosen(model: Any) -> Any:
 def members_of(model: Any) -> list[Any]:
     """Return the models whose predictions `model` combines or changes; [] if it does neither.
 
-    These are the ``voters`` of an ensemble, or the model in a wrapper of scikit-learn that calibrates predictions, sets
-    a threshold or transforms targets. They are fitted if `model` is.
+    An ensemble combines its ``voters``. A wrapper of scikit-learn that calibrates predictions, sets a threshold or
+    transforms targets changes those of one model. The models returned are fitted if `model` is.
     """
     voters = getattr(model, "voters", None)
     if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote

@@ -35,7 +35,7 @@ def nyshd(
     init: Literal["zeros", "bundle"] = "zeros",
     max_iter: int = 20,
 ) -> Pipeline:
-    """Return NysHD: hypervectors from a kernel, and a hyperdimensional classifier on them.
+    """Return NysHD [1]_: hypervectors from a kernel, and a hyperdimensional classifier on them.
 
     `Nystroem` compares objects with landmarks, which gives vectors. `SignRandomProjection` turns the vectors into
     packed bits, the signs of random projections. `HDClassifier` learns a prototype of each class from the bits.
@@ -45,7 +45,7 @@ def nyshd(
     kernel : callable
         k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` makes one from a function of two objects.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks. "auto": min(n, max(300, 0.02 n)) for n training objects, as in Zhao et al.
+        Number of landmarks. "auto": min(n, max(300, 0.02 n)) for n training objects, as in [1]_.
     n_bits : int, default=10_000
         Bits of a code; a multiple of 8.
     random_state : int, numpy Generator or RandomState, optional
@@ -100,7 +100,7 @@ def d2ke(
     cv: Any = 5,
     memory: Any = None,
 ) -> Pipeline | D2KESearch:
-    """Return a linear model on the distances of objects to random objects (Algorithm 1 of D2KE).
+    """Return a linear model on the distances of objects to random objects, Algorithm 1 of [1]_.
 
     `D2KE` turns distances d into features exp(-gamma d), which the pipeline standardises for the linear model.
 
@@ -115,7 +115,8 @@ def d2ke(
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. With ``Representatives(hold_out=True)`` the model is not trained on them.
+        The random objects; see `D2KE`. With ``similia.embeddings.Representatives(hold_out=True)``, the learner is not
+        trained on the random objects.
     C : float or "tune", default=0.01
         Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
     task : {"classification", "regression", "auto"}, default="classification"
@@ -125,7 +126,7 @@ def d2ke(
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``; `task` and
         `C` are then not used. Random states in it that are None are drawn from `random_state`.
     cv : int or splitter, default=5
-        Folds of "tune".
+        Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional
         Where distances are cached; see `D2KE`.
 
@@ -177,10 +178,11 @@ def graphlet_optical(
     sampling: Literal["random_walk", "uniform"] = "random_walk",
     C: float | None = None,
 ) -> Pipeline:
-    """Return GSA-phi with optical features, which classifies graphs by the mean random features of their graphlets.
+    """Return GSA-phi with optical features [1]_: a classifier of graphs by the mean random features of their graphlets.
 
     `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. A support vector
-    machine learns from the standardised averages (sparse ones are not centred). Labels of nodes and edges are ignored.
+    machine learns from the standardised averages; sparse averages are scaled, but not centred. Labels of nodes and
+    edges are ignored.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ def graphlet_optical(
     n_components : int or None, default=2000
         Number of optical features. None: the exact feature map of the optical kernel, which is smaller and not random.
     classifier : {"linear", "rbf"}, default="linear"
-        A linear SVM, as in Ghanem et al., or one with a Gaussian kernel on the averages, which is often better.
+        A linear SVM, as in [1]_, or one with a Gaussian kernel on the averages, which is often better.
     random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
@@ -315,25 +317,25 @@ def heat_svm(
     cv: Any = 5,
     class_weight: Any = None,
 ) -> HeatSVC:
-    """Return a support-vector machine with the exact heat kernel of a hypersphere.
+    """Return a support-vector machine with the exact heat kernel of a hypersphere [1]_.
 
     Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere. The kernel is the
-    heat that reaches one point from the other. The contrast (the larger, the more local the kernel) and C are chosen on
-    one Gram matrix of cosines.
+    heat that reaches one point from the other. A larger contrast makes the kernel more local. The contrast and C are
+    chosen by cross-validation, for which the matrix of cosines is computed once.
 
     Parameters
     ----------
     contrast, C : "tune", float or sequence of float, default="tune"
         Values to try; see `HeatSVC`. `contrast` may also be "suggest".
     random_state : int, numpy Generator or RandomState, optional
-        Shuffles rows into folds.
+        Seed for shuffling the rows before they are split into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
         How to make unit vectors. "sqrt": square roots of proportions, for non-negative data. "projection": division by
         the norm. "auto": "sqrt" if no number is negative, else "projection". None: rows are unit vectors already.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat a row of zeros: raise an error, or give all its columns the same value.
     cv : int or splitter, default=5
-        Folds.
+        Folds of the cross-validation for "tune".
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 

@@ -140,7 +140,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,), from the kernel's ``diag`` hook or else from small Gram blocks."""
+    """Return k(x, x) for each object, shape (n,), by the kernel's method ``diag`` or else from small Gram matrices."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -159,7 +159,7 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
 
 
 def as_objects(function: Any, X: Any) -> Any:
-    """Return `X` in the memory layout of a kernel or distance, made by the function's ``as_objects`` hook if any.
+    """Return `X` in the memory layout of a kernel or distance; `X` itself if `function` has no method ``as_objects``.
 
     In a table with a single, non-numeric column, the objects are the entries of that column.
     """
@@ -172,12 +172,12 @@ def as_objects(function: Any, X: Any) -> Any:
 
 
 def decided(kernel: Any, X: Any) -> Any:
-    """Return the kernel with its data-dependent settings fixed from `X`; without a ``decided`` hook, unchanged."""
+    """Return the kernel with settings such as ``mapping="auto"`` fixed from `X`, by its method ``decided`` if any."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Return what a kernel compares in `X`, such as {"nodes": "node labels"}; {} if this does not depend on `X`."""
+    """Return what a kernel compares in `X`, such as {"nodes": "node labels"}; {} if it compares the same in any `X`."""
     return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
 
 
@@ -450,7 +450,7 @@ class ComparesObjects:
 
 
 def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse matrices; a function of the user's is assumed to do so."""
+    """Return whether a kernel or distance takes sparse matrices; one that is not of similia is assumed to do so."""
     return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 

@@ -50,9 +50,9 @@ class GraKeLKernel(Kernel):
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
-    WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass it.
-    RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian fail. Propagation, NeighborhoodHash and HadamardCode fail if a
-    graph has isolated nodes.
+    WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass this
+    check. RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian fail it. Propagation, NeighborhoodHash and HadamardCode
+    fail it if a graph has isolated nodes.
     """
 
     def __init__(self, kernel: Any, use: str = "labels", normalize: bool | None = None) -> None:

@@ -67,7 +67,7 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     X : sequence of n objects
         At least two.
     tolerance : float, default=1e-6
-        Largest disagreement allowed, relative to the largest absolute value.
+        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     y : array-like of shape (n,), optional
         Labels, if ``fit`` needs them.
     tolerance : float, default=1e-4
-        Largest disagreement allowed, relative to the largest absolute value.
+        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
 
     Examples
     --------

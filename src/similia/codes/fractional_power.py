@@ -174,8 +174,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the similarity that hypervectors have on average over random draws of `fit`; works without `fit`.
 
-        For bits this is the mean of ``similia.codes.similarity``. For floats it is the mean of the inner product:
-        the Gaussian kernel.
+        With ``output="bits"``, this is the mean of `similia.codes.similarity`. With "floats", it is the mean of the
+        inner product: the Gaussian kernel.
 
         Parameters
         ----------

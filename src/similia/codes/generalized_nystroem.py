@@ -54,17 +54,17 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number k of directions.
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up; if it gives fewer
-        than 4 `n_components` rows, that many rows (or all) are sampled. A number below `n_components`, or below
-        `n_components` + 1 if rows are centred, is raised to that minimum.
+        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up, and raised to 4
+        `n_components` rows (at most all) if it gives fewer. A number below `n_components`, or below `n_components` + 1
+        if rows are centred, is raised to that minimum.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up; if it gives
-        fewer than 1.5 `n_components` features, that many (or all) are sampled. A number below `n_components` is
-        raised to it.
+        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up, and raised to
+        1.5 `n_components` features (at most all) if it gives fewer. A number below `n_components` is raised to it.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
-        ConstantTimeSVD (Drineas et al.): draw rows, then features within these, with replacement and with probabilities
-        proportional to their squared norms. It reads all rows several times, so it does not accept streams.
+        ConstantTimeSVD (Drineas et al.): draw rows, then features of the drawn rows, with replacement and with
+        probabilities proportional to their squared norms. It reads all rows several times, so it does not accept
+        streams.
     center : bool, default=True
         Whether to subtract the mean: of the sampled rows with ``sampling="uniform"``, of all rows with "norm". If the
         data lie far from the origin and are not centred, the first direction is close to the direction of their mean,
@@ -105,9 +105,9 @@ class GeneralizedNystroemPCA(Transformer):
     rows, which is read once, or a stream of vectors from `similia.sources.open_stream` (CSV). The sample depends only
     on `random_state` and the number of rows, not on the source.
 
-    **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory)``. Otherwise it
+    **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
-    over the rows. It then keeps only as many rows as it needs to rotate the directions. Both ways give the same
+    over the rows. It then keeps only some of the rows, which serve to rotate the directions. Both ways give the same
     subspace up to the rounding of sums. For float32 data, the way with P treats directions with a singular value below
     0.0014 of the largest as rounding error.
 
@@ -196,8 +196,8 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions, once there are enough rows.
 
         After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
-        ``similia.config(max_memory)``. A model that was fitted by `fit`, copied or loaded has no rows to continue from,
-        so its `partial_fit` raises.
+        ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has no rows to continue
+        from, so its `partial_fit` raises.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class GeneralizedNystroemPCA(Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project rows onto the directions.
 
-        The result of a row depends on no other row, on no block size and on no number of threads, to the last bit.
+        The result of a row is the same to the last bit, whatever the other rows, blocks and threads.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ _settings: ContextVar[Settings] = ContextVar("similia_settings", default=Setting
 
 
 def settings() -> Settings:
-    """Return the settings in force."""
+    """Return the settings in force; `similia.config` changes them."""
     return _settings.get()
 
 
@@ -89,7 +89,7 @@ def _changed(**changes: Any) -> Iterator[None]:
 
 
 def rows_per_block(bytes_per_row: int, at_most: int | None = None) -> int:
-    """Return how many rows of `bytes_per_row` bytes fit into ``max_memory``: at least 1, and no more than `at_most`."""
+    """Return how many rows fit into ``similia.config(max_memory=...)``: at least 1, and no more than `at_most`."""
     rows = max(1, settings().max_memory // max(1, bytes_per_row))
     return rows if at_most is None else min(rows, at_most)
 

@@ -163,11 +163,11 @@ class BadPair(DataError):
 
 
 class BadPairValue(BadPair, ValueError):
-    """Two objects for which the similarity or distance is invalid or cannot be computed."""
+    """Error about two objects for which the similarity or distance is invalid or cannot be computed."""
 
 
 class BadPairType(BadPair, TypeError):
-    """Two objects for which the similarity or distance has a wrong type."""
+    """Error about two objects for which the similarity or distance has a wrong type."""
 
 
 class BadParameter(DataError, ValueError):
@@ -264,7 +264,7 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """Correct the names and numbers of objects in a `BadPair` that the block raises; do nothing if `names` is None."""
+    """Context manager that corrects names and numbers of objects in a `BadPair`; it does nothing without `names`."""
     try:
         yield
     except BadPair as error:
@@ -275,7 +275,7 @@ def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
 
 @contextmanager
 def part_from(start: int) -> Iterator[None]:
-    """Add `start`, where a part of X begins, to the object numbers in errors that the block raises on this part."""
+    """Context manager that adds `start`, where a part of X begins, to the object numbers in errors raised inside."""
     try:
         yield
     except DataError as error:

@@ -148,8 +148,8 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
     """Store (if `reset`) or check the width and column names of a table of numbers.
 
-    If `X` is no table, delete what is stored if `reset`, and otherwise do nothing. If a kernel converts the input of an
-    estimator, `given` is that input, which may have column names, and `X` is the result.
+    If `X` is no table, `reset` deletes the stored width and names, and without `reset` nothing happens. If a kernel
+    converts the input of an estimator, `given` is that input, which may have column names, and `X` is the result.
     """
     X = example_of(X)
     if not is_table(X):

@@ -18,7 +18,7 @@ _display: Any = None  # shared by all loops; nested loops add lines
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
-    """Yield `items`; if ``config(progress=True)`` is set, show a bar with the count and the time left."""
+    """Yield `items`; inside ``similia.config(progress=True)``, show a bar with the count and the time left."""
     global _display
     if not settings().progress:
         yield from items

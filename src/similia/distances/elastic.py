@@ -103,8 +103,9 @@ class ERP(EditDistance):
 
     Notes
     -----
-    The triangle inequality holds without a window, but not with one; the attribute ``facts.metric`` tells which.
-    Deleting a time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
+    The triangle inequality holds without a window, but not with one; the attribute ``facts.metric`` says whether it
+    does. Deleting a time point equal to the gap costs nothing, so series that differ only in such points have distance
+    0.
 
     aeon 1.6 puts the whole sum of gap costs on each cell of the border, so its values are larger if the best alignment
     deletes the first time points.

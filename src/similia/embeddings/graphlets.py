@@ -123,8 +123,8 @@ class GraphletSampling(Transformer):
 
     References
     ----------
-    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, and the thesis that it is
-    part of, Algorithm GSA-phi and Eqs. 3.2-3.11.
+    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021 (Algorithm GSA-phi).
+    Equations 3.2 to 3.11 are in the thesis of which that paper is a part.
 
     Examples
     --------

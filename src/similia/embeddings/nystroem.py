@@ -131,9 +131,9 @@ class Nystroem(ComparesObjects, Transformer):
 
     Notes
     -----
-    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. The row
-    of an object depends on no other object, on no block size and on no number of threads, to the last bit, if its
-    kernel values do not.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. If the
+    kernel values of an object are the same to the last bit, so is its row, whatever the other objects, blocks and
+    threads.
 
     An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
     half of the objects do. Identical landmarks are harmless: they only lower `rank_`.

@@ -97,8 +97,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do. The class
     method `transductive` does so too, for comparison.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object depends
-    on no other object, on no block size and on no number of threads, to the last bit, if its distances do not.
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. If the distances of an
+    object are the same to the last bit, so is its row, whatever the other objects, blocks and threads.
 
     References
     ----------
@@ -147,7 +147,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit and embed the training objects, at no second computation of distances if all of them are landmarks."""
+        """Fit and embed the training objects; if all of these are landmarks, each distance is computed only once."""
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
 
@@ -182,7 +182,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     def transductive(
         cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
     ) -> tuple[Floats, Floats]:
-        """Embed training and test objects together, like GDK_LED (see Notes of the class).
+        """Embed training and test objects together, like the method GDK_LED of Wu et al. (see the class).
 
         Returns the vectors of the training objects and those of the test objects. Training vectors depend on the test
         objects, so scores do not estimate the performance on new objects. With the matrix D of all distances,

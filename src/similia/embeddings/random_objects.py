@@ -171,7 +171,7 @@ class RandomSets(RandomObjects):
     size : int or (int, int), default=(3, 15)
         Number of points, or the smallest and largest number of a uniform distribution.
     radius : float, optional
-        Radius of the sphere. By default the mean norm of the training points; the D2KE paper uses 1.
+        Radius of the sphere. By default the mean norm of the training points; the D2KE paper (Wu et al., 2018) uses 1.
     n_dims : int, optional
         Dimension of the points. By default the dimension of the training points.
     non_negative : bool, optional

@@ -88,8 +88,8 @@ def explain(
         the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
         `y`, `what` is an estimator, and its decision for `x` is explained; its learner must be a linear model, a
         support-vector machine, `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models,
-        one member is explained: the first that can be, among those that agree with the result if there are any. If the
-        targets were scaled for training, the explanation is in the original units of the targets.
+        one member is explained, if possible one that agrees with the result. If the targets were scaled for training,
+        the explanation is in the original units of the targets.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional

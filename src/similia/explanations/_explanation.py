@@ -76,8 +76,8 @@ class Explanation:
     note : str
         How to read the numbers; empty if they need no comment.
     shares_x, shares_y : ndarray of float64, or None
-        For each place of x (letter, node, time point, point of a set), the amount that all parts, listed or not, add
-        there. A part is shared equally among its occurrences, and each occurrence equally among its places.
+        For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
+        not, add there. A part is shared equally among its occurrences, and each occurrence equally among its places.
 
     Notes
     -----
@@ -140,8 +140,8 @@ class Explanation:
     def to_text(self) -> str:
         """Return the explanation as text: a table of parts, then strings with the number of a part below each letter.
 
-        For molecules, a table of whole substructures comes first (`groups`). Lines have at most about 100 characters
-        and no control characters.
+        For molecules, a table of whole substructures comes first; the method `groups` returns them. Lines have at most
+        about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 

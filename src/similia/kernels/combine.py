@@ -55,7 +55,7 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
-        """Return the combination with all data-dependent settings of its kernels determined from `X`."""
+        """Return the combination with settings of its kernels, such as ``mapping="auto"``, fixed from `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
@@ -210,7 +210,7 @@ class Normalized(Kernel):
         return as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
-        """Return this kernel with all data-dependent settings of `kernel` determined from `X`."""
+        """Return this kernel with settings of `kernel`, such as ``mapping="auto"``, fixed from `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else Normalized(found)
 

@@ -339,9 +339,9 @@ class WeightedDegree(StringKernel):
     Notes
     -----
     Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
-    strings of unequal length are compared over the length of the shorter one. Substrings are compared by ids that hold
-    their position and letters. Among v distinct pairs (position, substring), some two share an id with probability v**2
-    / 2**57.
+    strings of unequal length are compared over the length of the shorter one. Substrings are compared by 64-bit ids
+    made from their positions and letters. Among v distinct pairs (position, substring), some two share an id with
+    probability v**2 / 2**57.
 
     References
     ----------

@@ -217,7 +217,8 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Returns
     -------
     Patterns
-        One row for each graph. A graph with fewer than `size` nodes has no codes.
+        A named tuple. The distinct codes of graph i are ``codes[offsets[i]:offsets[i + 1]]``, and the same slice of
+        `counts` says how often each was found. A graph with fewer than `size` nodes has no codes.
 
     Examples
     --------
@@ -264,11 +265,12 @@ def _joined(parts: list[tuple], lengths: npt.ArrayLike) -> Patterns:
 
 
 def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
-    """Return the bits of each code: entry j (j - 1) / 2 + i is 1 if an edge joins nodes i < j.
+    """Return the adjacency bits of graphlet codes: entry j (j - 1) / 2 + i of a row is 1 if an edge joins nodes i < j.
 
     Parameters
     ----------
     codes : array-like of uint64, shape (n,)
+        Codes as `sample_graphlets` returns them.
     size : int
         Number of nodes of each graphlet, 2 to 11.
 

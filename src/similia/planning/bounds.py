@@ -61,8 +61,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     gamma : float
         The parameter of D2KE, above 0.
     constant : float, default=1.0
-        The factor of ``r**-p`` in the number of balls above. 1 applies to distances scaled so that one ball of radius 1
-        covers the objects.
+        The factor of ``r**-p`` in the number of balls; see `effective_dimension`. With the default of 1, distances must
+        be scaled so that one ball of radius 1 covers the objects.
 
     Returns
     -------
@@ -70,13 +70,14 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Notes
     -----
-    Proposition 2 of Wu et al., "D2KE" (Theorem 2 in its appendix), with sharper constants. k~(x, y) is the mean of
+    This is Proposition 2 of Wu et al. (Theorem 2 in their appendix), with sharper constants. k~(x, y) is the mean of
     exp(-gamma d(x, omega)) exp(-gamma d(y, omega)) over R random objects omega. For one pair, Hoeffding's inequality
-    for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2) (paper: exp(-R t^2 / 2), for numbers in
-    [-1, 1]). Let N balls of radius r cover the objects; there are at most N^2 pairs of centres. By the triangle
-    inequality, moving x to the centre of its ball changes exp(-gamma d(x, omega)) by at most gamma r. As both factors
-    are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r (paper: 3), and their difference by 4
-    gamma r (paper: 6). With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
+    for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2). (Wu et al. have exp(-R t^2 / 2), for
+    numbers in [-1, 1].) Let N balls of radius r cover the objects; there are at most N^2 pairs of centres. By the
+    triangle inequality, moving x to the centre of its ball changes exp(-gamma d(x, omega)) by at most gamma r. As both
+    factors are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r, and their difference by 4 gamma
+    r. (Wu et al. have 3 and 6 gamma r.) Choose a number s in (0, 1), and let p be `effective_dimension` and c
+    `constant`. With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
 
     .. math:: P\{\max |\tilde k - k| > \epsilon\} \le
               2 c^2 \left(\frac{4 \gamma}{s\, \epsilon}\right)^{2p} e^{-2 R (1 - s)^2 \epsilon^2},
@@ -84,10 +85,14 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
               R = \min_{0 < s < 1} \frac{2 \log c + 2 p \log(4 \gamma / (s\, \epsilon)) + \log(2 / \delta)}
               {2 (1 - s)^2 \epsilon^2}.
 
-    Any s gives a valid R; the function returns the least R over a grid. The paper uses s = 1/2.
+    Any s gives a valid R; the function returns the least R over a grid of s, rounded up. Wu et al. use s = 1/2.
 
     For n given objects and no others, pass ``effective_dimension=0, constant=n``: the objects cover themselves at
     radius 0, so the result holds for every distance, including DTW. Otherwise the distance must be a metric.
+
+    References
+    ----------
+    Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", 2018.
 
     Examples
     --------
@@ -124,7 +129,8 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Returns
     -------
     EffectiveDimension
-        ``(dimension, constant)``, the form that `d2ke_n_components` takes.
+        A named tuple of `dimension` and `constant`: the arguments `effective_dimension` and `constant` of
+        `d2ke_n_components`.
 
     Raises
     ------
@@ -134,14 +140,14 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Notes
     -----
     The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
-    Procaccia, 1983): the slope of log C against log r between the radius of the n / 10 closest pairs and that of the n
-    closest. Objects at distance 0 count once. Covering numbers have the same slope for evenly spread objects and a
-    larger one otherwise, but n objects show covering numbers at large radii only. n objects cannot show a dimension
-    much above 2 log10(n) (Eckmann & Ruelle, 1992): uniform points of a cube of dimension 2, 5, 10, 20 give about 2.0,
-    4.6, 8.5, 15 at n = 1000, within 5 %.
+    Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs are within the first, and n
+    pairs within the second. Objects at distance 0 count once. The dimension of covering numbers is the same for evenly
+    spread objects and larger otherwise, but n objects show covering numbers at large radii only. Nor can n objects show
+    a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): at n = 1000, uniform points of a cube of dimension 2, 5,
+    10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
 
-    The constant is the least c for which N(r) <= c r^(-dimension) holds for the drawn objects at all radii at which
-    they need more than one ball. Each next ball of the cover is centred on the object farthest from earlier centres.
+    Let N(r) balls of radius r cover the drawn objects. The constant is the least c for which N(r) <= c r^(-dimension)
+    at all radii r with N(r) > 1. Each next ball of the cover is centred on the object farthest from earlier centres.
 
     Examples
     --------
@@ -191,14 +197,17 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If the distance declares that it is not a metric (DTW, ModifiedHausdorff), or the model has another form.
+        If the attribute ``facts`` of the distance says that it is not a metric (DTW, ModifiedHausdorff), or the model
+        has another form.
 
     Notes
     -----
-    Proposition 1 of Wu et al., "D2KE", for the R features phi of the model instead of infinitely many. The model is
-    f(x) = w . phi(x) + b. By the triangle inequality, x and y differ by at most R^(-1/2) gamma d(x, y) in each feature
-    phi_j = R^(-1/2) exp(-gamma d(x, omega_j)), hence L = gamma \|w\|. After a StandardScaler with scales s, w is
-    coef / s. A distance without ``facts`` (a function of your own) is assumed to be a metric.
+    This is Proposition 1 of Wu et al., "D2KE: From Distance to Kernel and Embedding", for the R features of the model
+    instead of infinitely many. Feature j is phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), where omega_j is a random
+    object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, x and y
+    differ by at most R^(-1/2) gamma d(x, y) in each feature, hence L = gamma \|w\|. After a StandardScaler with scales
+    s, w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to be a
+    metric.
 
     Examples
     --------
@@ -261,13 +270,18 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     Notes
     -----
-    Theorem 4 of Ghanem et al. (2021), from Shervashidze et al. (2009), where N is the number of different patterns:
+    With N the number of different graphlets or patterns, the number s of samples is
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
-    The L1 distance is twice the largest error of the probability of a set of graphlets; Hoeffding's inequality for
-    each of the 2^N sets gives exp(-s eps^2 / 2). For a graph with fewer than N different graphlets, their number may
-    replace N.
+    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. The L1 distance is twice the largest error
+    of the probability of a set of graphlets; Hoeffding's inequality for each of the 2^N sets gives exp(-s eps^2 / 2).
+    For a graph with fewer than N different graphlets, their number may replace N.
+
+    References
+    ----------
+    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021. Shervashidze,
+    Vishwanathan, Petri, Mehlhorn & Borgwardt, "Efficient graphlet kernels for large graph comparison", AISTATS 2009.
 
     Examples
     --------
@@ -317,16 +331,23 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     Notes
     -----
-    Theorem 5 of Ghanem et al. (2021), for features of a graphlet F with :math:`|\xi_w(F)| \le 1`:
+    This is Theorem 5 of Ghanem et al. If each feature :math:`\xi` of a graphlet F, before the division by
+    :math:`\sqrt m`, has :math:`|\xi(F)| \le 1`, the bound is
 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 
-    Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. Features
-    :math:`\sqrt 2 \cos(w \cdot a + b)` are bounded by :math:`\sqrt 2`, which doubles both terms. Optical features have
-    no bound, so the theorem does not apply to them. Hoeffding's inequality allows :math:`2 \sqrt 2` instead of the 4.
+    Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. The features
+    :math:`\sqrt 2 \cos(w \cdot a + b)` of ``"gaussian"`` are bounded by :math:`\sqrt 2`, which doubles both terms.
+    Optical features have no bound, so the theorem does not apply to them. Hoeffding's inequality allows
+    :math:`2 \sqrt 2` instead of the 4 in the first term.
 
-    Part of the error is a bias, (2 / s) (1 - the mean kernel) for equal distributions, which
-    `similia.distances.two_sample.mmd2` can remove. ``python dev.py reproduce graphlet-mmd`` compares bound and error.
+    Part of the error is a bias; for equal distributions it is (2 / s) (1 - the mean kernel). `similia.distances.mmd2`
+    can remove it. In the source repository of similia, ``python dev.py reproduce graphlet-mmd`` compares the bound with
+    measured errors.
+
+    References
+    ----------
+    Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 
     Examples
     --------

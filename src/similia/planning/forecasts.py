@@ -114,8 +114,8 @@ def plan(
 ) -> Plan:
     """Predict the cost of turning many objects into packed bits and searching them.
 
-    `Nystroem` makes vectors by a kernel, `D2KE` by a distance, and `SignRandomProjection` makes bits of them. Objects
-    are encoded in chunks of 10,000.
+    `Nystroem` makes vectors by a kernel, `D2KE` by a distance, and `SignRandomProjection` turns the vectors into bits.
+    Objects are encoded in chunks of 10,000.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def plan(
     channels : int, optional
         Numbers per point of a series (default 1) or set (default 2).
     sample : collection of objects, optional
-        A sample of the user's data, used for calibration instead of random objects.
+        A sample of your data. The speed is measured on these objects instead of random ones.
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, used unchanged in place of a kernel or distance.
     costs : Costs, optional
@@ -152,6 +152,7 @@ def plan(
     Returns
     -------
     Plan
+        Operations, bytes and seconds of each step, and how they were computed.
 
     Examples
     --------

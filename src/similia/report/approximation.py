@@ -43,8 +43,9 @@ class ApproximationErrorDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        After `plot`.
+        The axes and figure of the last `plot`.
     line_ : matplotlib line
+        The curve.
 
     Examples
     --------
@@ -163,7 +164,7 @@ class ApproximationErrorDisplay(Display):
         return cls(sizes=found, errors=np.sqrt(spread / found / norm), of="random features", against=against)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the curve on logarithmic axes; `kwargs` go to the line."""
+        """Draw the curve on logarithmic axes; `kwargs` go to ``Axes.plot``."""
         (axis,) = self._axes(ax)
         (self.line_,) = axis.plot(self.sizes, self.errors, **{**line(0), **kwargs})
         axis.set_xscale("log")
@@ -295,7 +296,7 @@ class SpectrumDisplay(Display):
         return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw absolute eigenvalues on a logarithmic axis, hollow if they are negative; `kwargs` go to the line."""
+        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to ``Axes.plot``."""
         (axis,) = self._axes(ax)
         numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
         floor = np.abs(values).max() * 1e-17

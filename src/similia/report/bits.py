@@ -40,7 +40,9 @@ class RobustnessDisplay(Display):
     Attributes
     ----------
     ax_ : list of two matplotlib axes
+        The axes of the last `plot`: flipped bits, then number of bits.
     figure_ : matplotlib figure
+        The figure of the last `plot`.
 
     Examples
     --------
@@ -170,9 +172,11 @@ class RecallDisplay(Display):
     Parameters
     ----------
     candidates : ndarray of int, shape (n_candidates,)
+        Numbers of candidates compared exactly.
     recalls : dict of int to ndarray of float, shape (n_candidates,)
         For each k, the mean share of the k results that are no farther than the true k-th neighbour.
     n_queries : int
+        Number of queries on which the recall was measured.
     against : str
         Name of the kernel or distance of the exact search.
 
@@ -249,7 +253,7 @@ class RecallDisplay(Display):
         return cls(candidates=counts, recalls=found, n_queries=len(rows), against=against).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw a curve for each k; `kwargs` go to the lines."""
+        """Draw a curve for each k; `kwargs` go to ``Axes.plot``."""
         (axis,) = self._axes(ax)
         for i, (k, shares) in enumerate(self.recalls.items()):
             axis.plot(self.candidates, 100 * shares, **{**line(i), "label": f"k = {k}", **kwargs})

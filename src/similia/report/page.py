@@ -37,6 +37,7 @@ def write_report(
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
+        Title of the page.
     names : sequence of n str, optional
         Names of the objects; their numbers if not given.
     unseen : bool, default=False

@@ -69,18 +69,19 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    An interrupted run (also of ``similia encode``) resumes when this is called again with the same file and encoder.
-    `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the finished chunks.
+    Call `encode_stream` again with the same file and encoder to resume an interrupted run, also one of the command
+    ``similia encode``. `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the
+    finished chunks.
 
     Parameters
     ----------
     encoder : fitted transformer
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
-        A file that `similia.sources.read_objects` can read; formats that `open_stream` lists are read in chunks. A run
-        over an iterable, such as a generator, cannot resume. Arrays in an iterable are read as the kind of objects that
-        the encoder was fitted on: series, sets or vectors. To set other options for reading, pass the result of
-        `similia.sources.open_stream`.
+        A file that `similia.sources.read_objects` can read; the formats of `similia.sources.open_stream` are read in
+        chunks. A run over an iterable, such as a generator, cannot resume. Arrays in an iterable are read as the kind
+        of objects that the encoder was fitted on: series, sets or vectors. To set other options for reading, pass the
+        result of `open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional

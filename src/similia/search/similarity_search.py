@@ -89,8 +89,8 @@ class SimilaritySearch(BaseEstimator):
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates. None: by the Hamming distance of their codes. "projected": by the distance between
         the unit vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects.
-        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by this one. In the last
-        two cases the search keeps the objects. A kernel k defines the distance
+        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by itself. For "kernel",
+        a kernel or a distance, the search keeps the objects. A kernel k defines the distance
         ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of nearest codes to rerank, if `rerank` is set.

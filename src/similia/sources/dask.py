@@ -177,7 +177,7 @@ class Distributed(Source):
 
     @contextmanager
     def spooled(self) -> Iterator[npt.NDArray]:
-        """Return a context with all rows as one array, mapped from a temporary file, for access in any order."""
+        """Return a context manager that yields all rows as one array, mapped from a temporary file."""
         parts = self.map(whole_part, few=True)
         first = np.asarray(next(parts))
         with tempfile.TemporaryFile() as file:

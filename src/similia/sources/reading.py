@@ -40,8 +40,8 @@ class Reading:
     series : bool, default=False
         Whether rows of numbers are time series rather than vectors. Empty cells at the end of a row are ignored.
     label : str or int, optional
-        Column of a table, field of SDF, array of an ``.npz``, or field ``label=...`` of FASTA headers that holds the
-        labels; by default the one called "label" (in an ``.npz`` also "y", "labels" or "target").
+        Name of the column of a table, the field of SDF, the array of an ``.npz``, or the field ``name=value`` of FASTA
+        headers that holds the labels. By default "label" (in an ``.npz`` also "y", "labels" or "target").
     names : str or int, optional
         Column, or field of SDF, with names of the objects (``--id`` on the command line).
     time : str or int, optional
@@ -138,7 +138,7 @@ class Reading:
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return an empty list for bad rows, or None if these raise; with `begin`, delete an earlier CSV file."""
+        """Return an empty record of bad rows, or None if these rows raise; `begin` deletes an earlier file of them."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -156,8 +156,11 @@ class Objects:
     source : str
         The path as the user wrote it.
     kind : {"strings", "graphs", "series", "sets", "vectors"}
+        What the objects are.
     objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
+        The objects.
     labels : ndarray, shape (n,), optional
+        The label of each object, if the file has labels.
     names : list of str or of int, optional
         For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
         SDF: the names in the file. For a table: the column given by the option ``names``; without this option, the

@@ -59,6 +59,7 @@ class Source(ABC):
     Attributes
     ----------
     kind : {"strings", "vectors", "series", "sets", "graphs"}
+        What the objects are.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     source : str

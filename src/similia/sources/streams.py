@@ -371,11 +371,11 @@ def open_stream(
     Parameters
     ----------
     source : path or iterable
-        A file: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
-        ``.tsv``, ``.tab``), lines of text (``.txt``), molecules (``.smi`` with a SMILES and a name on each line;
-        ``.sdf``), all of them also with ``.gz``; ``.parquet``; or ``.npy`` of numbers, shape (n, n_features). Or an
-        iterable of strings, series (arrays), graphs or batches; a generator can be read once. A 2-D array gives its
-        rows.
+        A file of FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
+        ``.tsv``, ``.tab``), lines of text (``.txt``) or molecules (``.sdf``, or ``.smi`` with a SMILES and a name on
+        each line). Each of these may also end in ``.gz``. A ``.parquet`` file. A ``.npy`` file of numbers, shape (n,
+        n_features). Or an iterable of strings, series (arrays), graphs or batches; a generator can be read once. A 2-D
+        array gives its rows.
     kind : {"series", "sets", "vectors"}, optional
         Meaning of the arrays of an iterable: time series (if not given), sets of points or vectors.
     chunk : int, default=10_000
