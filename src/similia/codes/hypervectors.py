@@ -134,8 +134,9 @@ def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, n_bits // 8)
+        The codes to shift.
     shift : int, default=1
-        In bits; negative shifts go to the left.
+        Number of positions; a negative shift goes to the left.
 
     Examples
     --------
@@ -162,6 +163,7 @@ def bundle(
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, n_bits // 8)
+        The codes to bundle.
     weights : array of int, shape (n,), optional
         How often to count each code; a negative weight subtracts it. 1 by default. The absolute weights must add up to
         less than 2**31.
@@ -173,6 +175,7 @@ def bundle(
     Returns
     -------
     ndarray of uint8, shape (1, n_bits // 8), or of int32, shape (1, n_bits)
+        The code, or with ``output="counts"`` the sums.
 
     Examples
     --------

@@ -142,8 +142,8 @@ class SignRandomProjection(SignEncoder):
 
     All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 
-    For dense directions, rows are rounded to integers. This rotates a row of k features by about sqrt(k / 12) / 2^12
-    radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
+    For dense directions, rows are rounded to integers. The rounding rotates a row of k features by about sqrt(k / 12) /
+    2^12 radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
 
     References
     ----------

@@ -71,6 +71,7 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Returns
     -------
     float
+        The estimate of MMD^2.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def two_sample_test(
 
     If the two distributions are equal, every division of the pooled objects into n and m is as likely as the observed
     one. The p-value is (1 + the number of permutations whose statistic is at least the observed one) / (1 +
-    `n_permutations`). It is valid for every n and m: under the null hypothesis, P(p-value <= a) <= a.
+    `n_permutations`). The p-value is valid for every n and m: if the distributions are equal, P(p-value <= a) <= a.
 
     Parameters
     ----------

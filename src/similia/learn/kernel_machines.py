@@ -149,7 +149,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     Notes
     -----
     If the kernel is not positive semi-definite (such as `DistanceRBF` of DTW), libsvm ends in a stationary point, which
-    may not be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids this.
+    may not be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids the problem.
 
     If kernel values grow with the size of the objects, set ``normalize=True`` in the kernel. Otherwise the best C
     depends on the size of the objects.

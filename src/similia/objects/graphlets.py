@@ -167,10 +167,12 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
     Parameters
     ----------
     codes : array-like of uint64, shape (n, n_samples)
+        Codes of the graphlets of n graphs, as `sample_graphlets` returns them.
 
     Returns
     -------
     Patterns
+        The distinct codes of each row, their counts, and where each row begins.
 
     Examples
     --------

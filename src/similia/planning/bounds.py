@@ -122,7 +122,7 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     X : sequence of objects, or ndarray (n_objects, n_objects) of distances
         At least ten different objects.
     n : int, default=1000
-        Number of objects drawn from `X`, without replacement; all if there are fewer. This takes n^2 distances.
+        Number of objects drawn from `X`, without replacement; all if there are fewer. The estimate takes n^2 distances.
     random_state : int, numpy Generator or None, default=0
         Draws the objects.
 

@@ -96,6 +96,7 @@ class EmbeddingDisplay(Display):
     Parameters
     ----------
     points : ndarray of float, shape (n, 2)
+        Coordinates of the objects.
     y : ndarray, shape (n,), or None
         Labels, or numbers if the type is float.
     names : tuple of two str

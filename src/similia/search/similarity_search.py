@@ -99,8 +99,10 @@ class SimilaritySearch(BaseEstimator):
 
     Attributes
     ----------
-    encoder_ : fitted encoder
+    encoder_ : transformer
+        The fitted encoder.
     index_ : HammingIndex
+        The index of the codes.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None

@@ -264,9 +264,11 @@ class AutoClassifier(ClassifierMixin, _Auto):
         ``n_objects`` (number of objects in its last comparison), ``state`` (such as "chosen" or "finalist"), and
         ``estimator`` (unfitted). Candidates compared on more objects, or more often, rank higher.
     classes_ : ndarray, shape (n_classes,)
+        Sorted labels.
     n_features_in_ : int
-        Only for vectors.
+        Number of columns; only for vectors.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
+        What the objects are.
     measure_ : str
         Name of the score.
     seconds_ : float
