@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn import neighbors
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
@@ -42,11 +42,11 @@ Learners = tuple[tuple[str, Steps], ...]
 _COLUMNS = 2**18  # number of hashed features: a linear model keeps 2 MB of weights per class
 _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
-_CS, _RBF_CS, _SCALED_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0), (0.001, 0.01, 0.1)
+_CS, _RBF_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0)
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks by cost, DEAR the highest; 0 for explicit features and vectors
 _TOLERANCE = 0.1  # tolerance of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
-_ALPHAS = (1.0, 30.0, 1000.0)
+_ALPHAS = np.logspace(-3, 5, 17)  # leave-one-out errors on the training part choose one
 _LONGEST = 48  # maximum characters of a name; a sum lists several
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 
@@ -164,7 +164,7 @@ class _Parts:
         name = f"{short_name(distance)} · D2KE({drawn}, gamma={gamma})"
         steps = (("d2ke", d2ke), ("scaler", StandardScaler()))
         cost = _LEARNT if isinstance(objects, Representatives) else DEAR
-        return Group(name, steps, self.scaled_linear(), slow=False, partners=n, family="D2KE", cost=cost)
+        return Group(name, steps, self.ridge(), slow=False, partners=n, family="D2KE", cost=cost)
 
     def around(self, distance: Any) -> Iterator[Group]:
         """Yield nearest neighbours, and D2KE with distances to training objects; both read one distance matrix."""
@@ -193,21 +193,14 @@ class _Parts:
     def linear(self) -> Learners:
         """Return linear models on unscaled vectors."""
         if not self.classify:
-            return _ridges(_CS)
+            return self.ridge()
         machines = [LinearSVC(C=C, tol=_TOLERANCE, max_iter=20_000, random_state=self.seed) for C in _CS]
         return _alone({f"LinearSVC(C={machine.C:g})": machine for machine in machines})
 
-    def scaled_linear(self) -> Learners:
-        """Return linear models on standardised vectors, as in `similia.recipes.d2ke`."""
-        if not self.classify:
-            return _ridges(_SCALED_CS)
-        options = {"dual": False, "tol": 1e-2, "max_iter": 10_000, "random_state": self.seed}
-        return _alone({f"LinearSVC(C={C:g})": LinearSVC(C=C, **options) for C in _SCALED_CS})
-
     def ridge(self) -> Learners:
-        """Return ridge models, also for classification: they take a fraction of the time of a `LinearSVC`."""
-        machine = RidgeClassifier if self.classify else Ridge
-        return _alone({f"{machine.__name__}(alpha={alpha:g})": machine(alpha=alpha) for alpha in _ALPHAS})
+        """Return ridge regression, of the labels in classification; it chooses alpha by leave-one-out errors."""
+        machine = RidgeClassifierCV if self.classify else RidgeCV
+        return _alone({"ridge": machine(alphas=_ALPHAS)})
 
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
@@ -231,11 +224,6 @@ class _Parts:
 def _alone(learners: Mapping[str, Any]) -> Learners:
     """Convert {name: learner} to a tuple of (name, steps), where the only step is the learner."""
     return tuple((name, (("learner", learner),)) for name, learner in learners.items())
-
-
-def _ridges(Cs: tuple[float, ...]) -> Learners:
-    """Return a ridge regression for each C, with the penalty of a support vector machine: alpha = 1 / (2 C)."""
-    return _alone({f"Ridge(alpha={1 / (2 * C):g})": Ridge(alpha=1 / (2 * C)) for C in Cs})
 
 
 def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
@@ -281,7 +269,7 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
         yield parts.landmarks(kernel)
     optical = GraphletSampling(size=6, n_samples=2000, n_components=None, random_state=parts.seed)
     steps = (("graphlets", optical), ("scaler", FeatureScaler()))
-    learners = (*parts.scaled_linear()[1:], *parts.rbf())
+    learners = (*parts.ridge(), *parts.rbf())
     yield Group("GraphletSampling 6 · optical", steps, learners, slow=False, family="graphlets", cost=_LEARNT)
     if X.node_attributes is not None:
         scaler = ("scaler", AttributeScaler())
