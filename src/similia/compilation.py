@@ -86,9 +86,11 @@ def _strings(rng: np.random.Generator) -> None:
         sm.kernels.Mismatch(k=3), sm.kernels.WeightedDegree(degree=3),
     ]  # fmt: skip
     names = ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler")
-    _similarities(X, kernels, [getattr(sm.distances, name)() for name in names])
+    compared = [sm.kernels.MinMax(kernels[0]), sm.kernels.Intersection(sm.kernels.Sum(kernels[:2]))]
+    _similarities(X, [*kernels, *compared], [getattr(sm.distances, name)() for name in names])
     _systems(X, kernels[1], sm.distances.Levenshtein())
-    sm.KernelFeatures(kernels[0], 64).fit_transform(X)
+    for kernel in (kernels[0], compared[1]):
+        sm.KernelFeatures(kernel, 64).fit_transform(X)
     sm.NGramEncoder(256).fit_transform(X)
 
 

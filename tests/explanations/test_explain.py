@@ -33,6 +33,10 @@ STRING_KERNELS = [
     kernels.WeightedDegree(degree=2, normalize=True),
     kernels.Sum([kernels.Spectrum(k=1), kernels.WeightedDegree(degree=2)], weights=[0.5, 2]),
     kernels.Normalized(kernels.Sum([kernels.Spectrum(k=2, normalize=True), kernels.GappyKmers(k=2)])),
+    kernels.Intersection(kernels.Spectrum(k=2), normalize=True),
+    kernels.MinMax(kernels.WeightedDegree(degree=2)),
+    kernels.MinMax(kernels.Sum([kernels.Spectrum(k=1, normalize=True), kernels.Spectrum(k=2)], weights=[0.5, 0])),
+    kernels.Sum([kernels.Intersection(kernels.Intersection(kernels.Spectrum(k=1))), kernels.Spectrum(k=2)]),
     kernels.Product([kernels.Spectrum(k=1), kernels.Spectrum(k=2, normalize=True), kernels.Mismatch(k=2)]),
 ]
 
@@ -173,6 +177,8 @@ GRAPH_KERNELS = [
     kernels.Propagation(n_iter=2),
     kernels.Propagation(n_iter=1, metric="hellinger", normalize=True),
     kernels.Sum([kernels.WeisfeilerLehman(n_iter=1), kernels.ShortestPath()], weights=[2, 0.5]),
+    kernels.Intersection(kernels.WeisfeilerLehman(n_iter=2)),
+    kernels.MinMax(kernels.ShortestPath()),
 ]
 
 

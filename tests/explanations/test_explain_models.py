@@ -68,13 +68,21 @@ def test_parts_are_the_decision(promoters, which):
         assert sum(p.contribution for p in found.parts) + found.residual == pytest.approx(found.value)
 
 
-def test_nystroem_weights_pulled_back_are_those_of_the_features(promoters):
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.Spectrum(k=3),
+        kernels.Intersection(kernels.Spectrum(k=2)),
+        kernels.Intersection(kernels.Mismatch(k=2, alphabet="acgt"), normalize=True),
+    ],
+    ids=repr,
+)
+def test_nystroem_weights_pulled_back_are_those_of_the_features(promoters, kernel):
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
     X, _y = promoters
     X, target = X[:40], np.array([len(x.replace("a", "")) for x in X[:40]], dtype=float)
-    kernel = kernels.Spectrum(k=3)
     direct = make_pipeline(sm.KernelFeatures(kernel), Ridge(alpha=10, fit_intercept=False, tol=1e-12)).fit(X, target)
     pulled = make_pipeline(sm.Nystroem(kernel, n_components=40), Ridge(alpha=10, fit_intercept=False)).fit(X, target)
     a, b = (explain(model, X[3], top=ALL) for model in (direct, pulled))

@@ -122,6 +122,8 @@ def _kernels() -> Iterator[tuple[str, Case]]:
             k.Sum([spectrum, k.Normalized(k.Mismatch(k=3))], weights=[0.1, 0.7]),
             k.Product([k.Normalized(spectrum), k.DistanceRBF(d.Levenshtein(), gamma=0.01)]),
             k.Normalized(spectrum),
+            k.Intersection(spectrum, normalize=True),
+            k.MinMax(k.Sum([spectrum, k.Normalized(k.Mismatch(k=3))], weights=[0.1, 0.7])),
             k.DistanceRBF(d.JaroWinkler(), gamma=3.0),
             k.NegativeDistance(d.Levenshtein()),
             k.FromDistance(d.Levenshtein(), embeddings.RandomStrings((3, 9), "ACGT"), 0.1, n_components=64),
@@ -131,6 +133,7 @@ def _kernels() -> Iterator[tuple[str, Case]]:
         "graphs",
         [
             k.WeisfeilerLehman(n_iter=2, normalize=True),
+            k.MinMax(k.WeisfeilerLehman(n_iter=2)),
             k.ShortestPath(),
             k.VertexHistogram(),
             k.EdgeHistogram(normalize=True),

@@ -17,6 +17,7 @@ from naive import similarities as naive
 from samples.graphs import batch, samples
 from similia.kernels import (
     EdgeHistogram,
+    Intersection,
     Normalized,
     Product,
     Propagation,
@@ -301,7 +302,7 @@ def test_labels_of_a_wrong_type_or_parameters_out_of_range():
 
 _GRAKEL = """
 import sys, numpy as np, grakel
-from grakel.kernels import Propagation, ShortestPath, VertexHistogram, WeisfeilerLehman
+from grakel.kernels import ShortestPath, VertexHistogram, WeisfeilerLehman, WeisfeilerLehmanOptimalAssignment
 z = np.load(sys.argv[1])
 def graph(a, b):
     arcs = {v - a: {int(u) - a: 1.0 for u in z["indices"][z["indptr"][v]:z["indptr"][v + 1]]} for v in range(a, b)}
@@ -309,6 +310,7 @@ def graph(a, b):
 def graphs():
     return [graph(int(a), int(b)) for a, b in zip(z["offsets"][:-1], z["offsets"][1:])]
 np.savez(sys.argv[2], wl=WeisfeilerLehman(n_iter=3, base_graph_kernel=VertexHistogram).fit_transform(graphs()),
+         assignment=WeisfeilerLehmanOptimalAssignment(n_iter=3).fit_transform(graphs()),
          vertices=VertexHistogram().fit_transform(graphs()), paths=ShortestPath().fit_transform(graphs()),
          distances=ShortestPath(with_labels=False).fit_transform(graphs()))
 """
@@ -325,6 +327,7 @@ def test_grakel_agrees_on_mutag(data_folder, tmp_path):
     other = np.load(tmp_path / "out.npz")
     for name, kernel in (
         ("wl", WeisfeilerLehman(n_iter=3, edge_labels=False)),
+        ("assignment", Intersection(WeisfeilerLehman(n_iter=3, edge_labels=False))),
         ("vertices", VertexHistogram()),
         ("paths", ShortestPath()),
         ("distances", ShortestPath(with_labels=False)),

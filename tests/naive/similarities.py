@@ -5,8 +5,10 @@ from __future__ import annotations
 import collections
 import fractions
 import itertools
+import math
 
 import numpy as np
+import scipy.optimize
 from Bio.Seq import Seq
 
 
@@ -446,3 +448,19 @@ def jaro_winkler(x, y, weight=0.1):
     similarity = (m / len(x) + m / len(y) + (m - exchanged) / m) / 3 if m else 0.0
     prefix = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(x[:4], y[:4], strict=False))))
     return 1 - similarity - (prefix * weight * (1 - similarity) if similarity > 0.7 else 0.0)
+
+
+# ---- room: kernels/minmax
+def min_max(f, g):
+    """(sum of minima, sum of maxima) of two dictionaries from features to numbers >= 0."""
+    both = {*f, *g}
+    low = math.fsum(min(f.get(i, 0), g.get(i, 0)) for i in both)
+    return low, math.fsum(max(f.get(i, 0), g.get(i, 0)) for i in both)
+
+
+def optimal_assignment(G, H, n_iter):
+    """Largest sum, over matchings of nodes, of the number of rounds in which matched nodes have one colour."""
+    a, b = (np.array(weisfeiler_lehman_strings(x.neighbours(False), x.labels, n_iter)) for x in (G, H))
+    agreements = (a[:, :, None] == b[:, None, :]).sum(axis=0)
+    rows, columns = scipy.optimize.linear_sum_assignment(agreements, maximize=True)
+    return agreements[rows, columns].sum()

@@ -38,7 +38,7 @@ from similia.embeddings.gram import (
 )
 from similia.embeddings.landmarks import STRATEGIES
 from similia.embeddings.spectrum import POLICIES, decompose
-from similia.kernels.features import FeatureKernel
+from similia.kernels.features import CountsKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one
 from similia.similarity import (
@@ -356,7 +356,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     def _kernel_values(self, X: Any) -> npt.NDArray:
         """Return k(X, landmarks_); for few objects and a kernel that counts features, keep the landmarks' counts."""
-        counts = isinstance(self.kernel_, FeatureKernel) and type(self.kernel_).__call__ is FeatureKernel.__call__
+        counts = isinstance(self.kernel_, CountsKernel) and type(self.kernel_).__call__ is CountsKernel.__call__
         if n_objects(X) <= _FEW_OBJECTS and counts and isinstance(self.landmarks_, Batch):
             return self.kernel_.against(X, self.landmarks_)  # type: ignore[union-attr]
         return evaluate(self.kernel_, X, self.landmarks_)

@@ -293,7 +293,7 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
         parts = []
         for block, column in blocks:
             x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
-            coefficients = coefficients_by_column(block, column, x.ids, first.n_features, found.weights)
+            coefficients = coefficients_by_column(block, column, x, first.n_features, found.weights)
             parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
         return joined(parts), found.intercept
     if isinstance(first, Nystroem) and not first._precomputed:
@@ -328,7 +328,7 @@ def _of_landmarks(
     for block, _ in blocks:
         x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
         amounts = alpha * block.scale(landmarks)
-        coefficients = coefficients_by_objects(block, x.ids, block.as_objects(landmarks), amounts)
+        coefficients = coefficients_by_objects(block, x, block.as_objects(landmarks), amounts)
         parts.append(linear_parts(x, block.scale(X)[0] * block.weight * coefficients).times(1.0, block.prefix))
     return joined(parts)
 

@@ -20,6 +20,7 @@ from similia.explanations._explanation import NOWHERE, Described, Floats, Found,
 from similia.kernels import GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree
 from similia.kernels.counts import Counts
 from similia.kernels.features import FeatureKernel
+from similia.kernels.minmax import Intersection
 from similia.kernels.string_ids import DEGREE_SHIFT
 from similia.kernels.strings import StringKernel, arrays_of, complements_of, ids_at, letters_read, substitutions
 from similia.objects import StringBatch
@@ -144,6 +145,20 @@ def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats])
     found = linear_parts(x, weights(x.ids) * lookup(x.ids, *summed(y.ids, y.values)), y)
     shares_y = y.shares(y.values * weights(y.ids) * lookup(y.ids, *summed(x.ids, x.values)))
     return replace(found, shares_y=shares_y)
+
+
+def common_parts(x: Occurrences, fx: Floats, y: Occurrences, fy: Floats) -> Found:
+    """Return a part min(f(x), f(y)) for each feature f; `fx` and `fy` are the factors of the counts of occurrences."""
+    x_ids, x_sums = summed(x.ids, x.values * fx)
+    y_ids, y_sums = summed(y.ids, y.values * fy)
+
+    def shared(ids: Ids, own: Ids, sums: Floats) -> Floats:
+        """Return the smaller of the two sums of each id, divided by its sum in the object that has the ids `own`."""
+        low, total = np.minimum(lookup(ids, x_ids, x_sums), lookup(ids, y_ids, y_sums)), lookup(ids, own, sums)
+        return low / np.where(total > 0, total, 1.0)
+
+    found = linear_parts(x, fx * shared(x.ids, x_ids, x_sums), y)
+    return replace(found, shares_y=y.shares(y.values * fy * shared(y.ids, y_ids, y_sums)))
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
@@ -288,13 +303,15 @@ class Block:
     """One kernel with explicit features inside a (nested) sum of kernels.
 
     `weight` is the weight of the kernel in the sum. The features are divided by the norms of the kernels `normed`, and
-    `prefix` precedes the features' names.
+    `prefix` precedes the features' names. If `least`, the kernel of the sum is the `Intersection` of the features of
+    `kernel`.
     """
 
     kernel: FeatureKernel
     weight: float
     normed: tuple[Any, ...]
     prefix: str
+    least: bool = False
 
     def as_objects(self, X: Any) -> Any:
         """Convert a collection to the form that the kernel takes."""
@@ -314,6 +331,12 @@ class Block:
 
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
     """Return (block, function that finds the block's columns) for each kernel of a sum; None if any has no features."""
+    if isinstance(kernel, Intersection):
+        inner = kernel.kernel
+        plain = isinstance(inner, FeatureKernel) and not inner.normalize
+        if not plain or isinstance(inner, WeightedDegree | Intersection):
+            return None
+        return [(Block(inner, 1.0, (kernel,) if kernel.normalize else (), "", True), lambda n: (0, n))]
     if isinstance(kernel, FeatureKernel):
         return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
     if isinstance(kernel, Normalized):
@@ -346,18 +369,33 @@ def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
     return of_sum
 
 
-def coefficients_by_column(block: Block, columns: Columns, ids: Ids, n_features: int, weights: Floats) -> Floats:
-    """Return the coefficient of each feature's count in a linear model on hashed features, not yet divided by norms."""
+def coefficients_by_column(block: Block, columns: Columns, x: Occurrences, n_features: int, weights: Floats) -> Floats:
+    """Return the coefficient of each occurrence in x in a linear model on hashed features, not yet divided by norms."""
     first, width = columns(n_features)
-    places = first + (ids % np.uint64(width)).astype(np.int64)
-    own = np.ones(len(ids))
+
+    def of(ids: Ids) -> Floats:
+        return weights[first + (ids % np.uint64(width)).astype(np.int64)]
+
+    if block.least:
+        ids, numbers = summed(x.ids, x.values)
+        counts = Counts(np.arange(len(ids) + 1), ids, numbers)
+        sums = totals(np.repeat(np.arange(len(ids)), numbers.astype(np.int64)), of(counts.unary.ids), len(ids))
+        return np.sqrt(block.weight) * lookup(x.ids, ids, sums / numbers)
+    own = np.ones(len(x.ids))
     if isinstance(block.kernel, WeightedDegree):  # the only kernel whose features have weights
-        own = block.kernel.degree + 1 - (ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
-    return np.sqrt(block.weight * own) * weights[places]
+        own = block.kernel.degree + 1 - (x.ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
+    return np.sqrt(block.weight * own) * of(x.ids)
 
 
-def coefficients_by_objects(block: Block, ids: Ids, landmarks: Any, alpha: Floats) -> Floats:
-    """Return, for each feature in `ids`, its weight times the sum over landmarks of `alpha` times its count there."""
+def coefficients_by_objects(block: Block, x: Occurrences, landmarks: Any, alpha: Floats) -> Floats:
+    """Return, for each occurrence in x, the weight of its feature times the sum over landmarks of `alpha` times counts.
+
+    For an intersection: the sum over landmarks of `alpha` times the smaller count, divided by the count in x.
+    """
     counts, weights = counts_of(block.kernel, landmarks)
-    amounts = counts.values * weights * np.repeat(alpha, np.diff(counts.offsets))
-    return lookup(ids, *summed(counts.ids, amounts))
+    each = np.repeat(alpha, np.diff(counts.offsets))
+    if block.least:
+        ids, numbers = summed(x.ids, x.values)
+        shared = np.minimum(counts.values, lookup(counts.ids, ids, numbers))
+        return lookup(x.ids, *summed(counts.ids, shared * each)) / lookup(x.ids, ids, numbers)
+    return lookup(x.ids, *summed(counts.ids, counts.values * weights * each))

@@ -5,6 +5,8 @@ kernel                 parts
 =====================  ========================================================================================
 with features          w_f c_f(x) c_f(y) for each feature f that both have: weight times counts in x and in y,
                        divided by the norms if normalised
+`Intersection`         min(f(x), f(y)) for each feature f that both have, divided by the norms if normalised
+`MinMax`               the same, divided by the sum of the larger values of all features
 `Sum`                  the parts of each summand, times its weight
 `Normalized`           the parts of the kernel inside, divided by sqrt(k(x, x) k(y, y))
 `Product` of p         the parts of each factor, times the other factors and 1/p, since
@@ -35,16 +37,28 @@ from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
-from similia.explanations._features import Ids, Occurrences, counts_of, lookup, of_strings, pair_parts, shared_runs
+from similia.explanations._features import (
+    Ids,
+    Occurrences,
+    blocks_of,
+    common_parts,
+    counts_of,
+    lookup,
+    of_strings,
+    pair_parts,
+    shared_runs,
+)
 from similia.explanations._graph_features import graphlet_name, of_graphs
 from similia.explanations._graph_features import is_directed as graph_is_directed
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
 from similia.explanations._views import as_text, dense, described, view_of
 from similia.kernels.combine import Normalized, Product, Sum
+from similia.kernels.counts import inner_products
 from similia.kernels.features import FeatureKernel
 from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance
 from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
+from similia.kernels.minmax import Intersection, MinMax
 from similia.kernels.series import GlobalAlignment
 from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, SetBatch, StringBatch, take
@@ -55,9 +69,9 @@ from similia.similarity import as_objects, decided, evaluate, name_of
 
 WHAT = (
     "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "
-    "graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, EdgeHistogram), Cosine, "
-    "GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set "
-    "distances; and fitted linear models"
+    "graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, EdgeHistogram), Intersection, "
+    "MinMax, Cosine, GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, "
+    "elastic and set distances; and fitted linear models"
 )
 Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object
@@ -119,6 +133,8 @@ def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found
 def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
     """Return the parts of k(x, y), x and y the first of `X` and of `Y`; raise `NoParts` if the kernel has no parts."""
     X, Y = as_objects(kernel, X), as_objects(kernel, Y)
+    if isinstance(kernel, Intersection | MinMax):
+        return _in_common(kernel, X, Y, naming)
     if isinstance(kernel, FeatureKernel):
         return _counted(kernel, X, Y, naming)
     if isinstance(kernel, Sum):
@@ -174,6 +190,30 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
         return np.where(np.isin(ids, a.ids), lookup(ids, a.ids, a_weights), lookup(ids, b.ids, b_weights))
 
     return pair_parts(x, y, weights).times(scale)
+
+
+def _in_common(kernel: Intersection | MinMax, X: Any, Y: Any, naming: Naming) -> Found:
+    """Return one part for each feature that both objects have: the smaller value, divided as the kernel divides."""
+    kernel._check_alike(X, Y)
+    counts = kernel.counted(X), kernel.counted(Y)
+    shared = float(inner_products(*counts)[0, 0])
+    scale = value_of(kernel, X, Y) / shared if shared > 0 else 0.0
+    blocks = blocks_of(kernel.kernel)
+    if blocks is None or any(block.least and block.normed for block, _ in blocks):
+        name = "column {}" if kernel.kernel is None else "feature {:016x}"
+        x, y = (Occurrences.without_places(c, lambda o, ids=c.ids: name.format(int(ids[o])), 0) for c in counts)  # type: ignore[misc]
+        return common_parts(x, np.ones(len(x.ids)), y, np.ones(len(y.ids))).times(scale)
+    parts = []
+    for block, _ in blocks:
+        sides = [block.as_objects(objects) for objects in (X, Y)]
+        x, y = (feature_occurrences(block.kernel, side, naming, is_directed(*sides)) for side in sides)
+        factors = []
+        for side, occurrences in zip(sides, (x, y), strict=True):
+            known, weights = counts_of(block.kernel, side)
+            own = np.sqrt(block.weight * lookup(occurrences.ids, known.ids, weights))
+            factors.append(block.scale(side)[0] * own)
+        parts.append(common_parts(x, factors[0], y, factors[1]).times(scale, block.prefix))
+    return joined(parts)
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:

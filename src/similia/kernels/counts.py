@@ -4,6 +4,11 @@ Three arrays represent the features of n objects: object i has feature ``ids[k]`
 ``offsets[i]:offsets[i + 1]``. Each id has its own column, so inner products are exact. If counts and weights are
 integers (sums below 2**53), an inner product does not depend on block sizes, threads or the order of sums.
 
+If `Counts.least` is set, each feature adds the smaller of its two counts instead of their product (histogram
+intersection). A loop over the objects that share a feature adds these minima. For whole counts they are inner products
+of the features (f, 1), ..., (f, c) for count c of feature f (`Counts.unary`), but on graphs of molecules the product of
+these takes as long as the loop, and on graphs of thousands of nodes four times as long.
+
 Columns of features that most objects share ("dense") are multiplied as a dense matrix, the others ("sparse") as a
 sparse one; the split minimises the estimated time. In the loops, ``dense[c]`` is the position of column c among the
 dense columns, or -1. Ids are counted and matched in hash tables, in a sixth of the time that sorting takes. A table has
@@ -21,6 +26,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.hashing import combine
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 
@@ -31,6 +37,7 @@ Floats = npt.NDArray[np.float64]
 _SPARSE_TO_DENSE_COST = 100  # number of dense multiply-adds (in BLAS) that take as long as a sparse one
 _ROWS_PER_BLOCK = 1024  # few enough for the cache, and enough that BLAS threads seldom wait for each other
 _PAIRS_OF_A_THREAD = 512
+_ROWS_OF_A_THREAD = 16
 _GOLDEN, _ALL_ONES = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)
 
 
@@ -48,12 +55,15 @@ class Counts:
         Counts of the features.
     weights : ndarray of float64, shape (nnz,), optional
         Weights of the features in the inner product. Entries with the same id have the same weight.
+    least : bool
+        Whether two counts of a feature contribute the smaller count instead of their product; see `as_least`.
     """
 
     offsets: Indices
     ids: Ids
     values: Floats
     weights: Floats | None = None
+    least: bool = False
 
     @classmethod
     def concatenate(cls, parts: Sequence[Counts]) -> Counts:
@@ -74,6 +84,9 @@ class Counts:
     @cached_property
     def squared_norms(self) -> Floats:
         """Inner product of each object with itself, shape (n,)."""
+        if self.least:
+            ordered = _in_order(self)
+            return _sums(ordered.offsets, ordered.values)
         products = self.values * self.weighted_values()
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
 
@@ -81,6 +94,25 @@ class Counts:
     def _whole(self) -> bool:
         """Whether all counts and weights are integers."""
         return all(np.array_equal(x, np.rint(x)) for x in (self.values, self.weights) if x is not None)
+
+    @property
+    def _exact(self) -> bool:
+        """Whether sums of the values have the same bits in any order: they are integers below 2**53."""
+        return self._whole and float(self.values.sum()) < 2**53
+
+    @cached_property
+    def unary(self) -> Counts:
+        """Features (f, 1), ..., (f, c), each of count 1, for each feature f of count c, a whole number; (f, 1) is f."""
+        offsets = np.zeros_like(self.offsets)
+        ids = np.empty(int(self.values.sum()), np.uint64)
+        _expand(self.offsets, self.ids, self.values, offsets, ids)
+        return Counts(offsets, ids, np.ones(len(ids)))
+
+    @cached_property
+    def _sorted(self) -> Counts:
+        """The same counts with the ids of each object in ascending order; `weights` must be None."""
+        order = np.lexsort((self.ids, np.repeat(np.arange(len(self)), np.diff(self.offsets))))
+        return Counts(self.offsets, self.ids[order], self.values[order], None, self.least)
 
     @cached_property
     def _index(self) -> tuple[npt.NDArray, ...]:
@@ -92,6 +124,8 @@ class Counts:
 
     def hashed(self, n_features: int) -> sp.csr_array:
         """Return values times sqrt(weights) as a sparse matrix; a feature goes to column ``id % n_features``."""
+        if self.least:
+            return self.unary.hashed(n_features)
         columns = (self.ids % np.uint64(n_features)).astype(np.int32)
         values = self.values.copy() if self.weights is None else self.values * np.sqrt(self.weights)
         indptr = self.offsets.astype(np.int32 if len(columns) < 2**31 else np.int64)
@@ -129,6 +163,8 @@ def number_ids(ids: Ids) -> tuple[Ids, Indices]:
 
 def inner_products(A: Counts, B: Counts) -> Floats:
     """Return the inner products of all objects of `A` with all objects of `B`, shape (len(A), len(B))."""
+    if A.least:
+        return _least_sums(A, B)
     n_columns, columns_a, columns_b = _columns(A, B)
     values_a, values_b = A.weighted_values(), B.values
     dense = _dense_columns(columns_a, columns_b, n_columns, len(A) * len(B))
@@ -153,13 +189,16 @@ def paired_products(A: Counts, B: Counts, rows: Indices, columns: Indices) -> Fl
     for name, places, n in (("rows", rows, len(A)), ("columns", columns, len(B))):
         if len(places) and not 0 <= places.min() <= places.max() < n:  # the loop checks no bounds
             raise ValueError(f"{name} must be positions of {n} objects, got {places.min()} to {places.max()}")
+    if A.least:
+        A, B = _in_order(A, B), _in_order(B, A)
     values, out = A.weighted_values(), np.empty(len(rows))
     order = np.argsort(rows, kind="stable")
     longest = int(np.diff(A.offsets).max(initial=0))
 
     def fill(start: int, stop: int) -> None:
         pairs = order[start:stop]
-        _paired(A.offsets, A.ids, values, B.offsets, B.ids, B.values, rows, columns, pairs, _table(longest), out)
+        table = _table(longest)
+        _paired(A.offsets, A.ids, values, B.offsets, B.ids, B.values, rows, columns, pairs, A.least, table, out)
 
     run_in_ranges(fill, len(order), grain=_PAIRS_OF_A_THREAD)
     return out
@@ -171,10 +210,43 @@ def few_products(A: Counts, B: Counts) -> Floats:
     Each feature of `A` is looked up in an index of `B`, so terms are added in another order than in `inner_products`.
     The order does not change sums that are exact integers; for any others, `inner_products` is called instead.
     """
-    if _largest_sum(A, B) >= 2**53:
+    if A.least:
+        A, B = _in_order(A, B), _in_order(B, A)
+    elif _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
     out = np.zeros((len(A), len(B)))
-    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._index, out)
+    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._index, A.least, out)
+    return out
+
+
+def as_least(counts: Counts) -> Counts:
+    """Return counts >= 0 with the attribute `least`: weights become factors sqrt(weight) of the counts, zeros go."""
+    values = counts.values if counts.weights is None else counts.values * np.sqrt(counts.weights)
+    offsets, ids = counts.offsets, counts.ids
+    kept = values != 0
+    if not kept.all():
+        offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
+        ids, values = ids[kept], values[kept]
+    return Counts(offsets, np.ascontiguousarray(ids), values, None, least=True)
+
+
+def _in_order(counts: Counts, others: Counts | None = None) -> Counts:
+    """Return `counts` in an order of ids in which sums of minima (with `others`) have the same bits in every loop."""
+    return counts if counts._exact and (others is None or others._exact) else counts._sorted
+
+
+def _least_sums(A: Counts, B: Counts) -> Floats:
+    """Return, for all objects of `A` and of `B`, the sum over features of the smaller count, shape (len(A), len(B))."""
+    same = A is B
+    A, B = _in_order(A, B), _in_order(B, A)
+    n_columns, columns_a, columns_b = _columns(A, A if same else B)
+    postings = _postings(B.offsets, columns_b, B.values, np.full(n_columns, -1))
+    out = np.zeros((len(A), len(B)))
+
+    def fill(start: int, stop: int) -> None:
+        _add_least(A.offsets, columns_a, A.values, *postings, start, stop, out)
+
+    run_in_ranges(fill, len(A), grain=_ROWS_OF_A_THREAD)
     return out
 
 
@@ -296,20 +368,26 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _few(offsets, ids, values, distinct, table, starts, rows, data, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the inner products of objects (`offsets`, `ids`, `values`) and an index (`distinct` to `data`)."""
+def _few(offsets, ids, values, distinct, table, starts, rows, data, least, out):  # type: ignore[no-untyped-def]
+    """Add to `out` the inner products of objects (`offsets`, `ids`, `values`) and an index (`distinct` to `data`).
+
+    If `least`, add sums of minima instead.
+    """
     shift = _shift_for(len(table))
     for i in range(len(out)):
         for k in range(offsets[i], offsets[i + 1]):
             column = table[_place(ids[k], distinct, table, shift)]
             if column >= 0:
                 for p in range(starts[column], starts[column + 1]):
-                    out[i, rows[p]] += values[k] * data[p]
+                    out[i, rows[p]] += min(values[k], data[p]) if least else values[k] * data[p]
 
 
 @njit()
-def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, table, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[pairs]`` with inner products; fastest if `pairs` are sorted by row, as `table` holds one row."""
+def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, columns, pairs, least, table, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[pairs]`` with inner products, or with sums of minima if `least`.
+
+    This is fastest if `pairs` are sorted by row, as `table` holds one row.
+    """
     filled, shift = -1, np.uint64(63)
     for pair in pairs:
         i, j = rows[pair], columns[pair]
@@ -322,8 +400,43 @@ def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, column
         for k in range(b_offsets[j], b_offsets[j + 1] if n else b_offsets[j]):
             position = table[_place(b_ids[k], a_ids, table, shift)]
             if position >= 0:
-                total += a_values[position] * b_values[k]
+                a, b = a_values[position], b_values[k]
+                total += min(a, b) if least else a * b
         out[pair] = total
+
+
+@njit()
+def _add_least(offsets, columns, values, starts, rows, data, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add to rows `start` to `stop` of `out` the sums of minima of objects and postings (`starts`, `rows`, `data`)."""
+    for i in range(start, stop):
+        row = out[i]
+        for k in range(offsets[i], offsets[i + 1]):
+            column, value = columns[k], values[k]
+            if column >= 0:
+                for p in range(starts[column], starts[column + 1]):
+                    row[rows[p]] += min(value, data[p])
+
+
+@njit()
+def _expand(offsets, ids, values, new_offsets, new_ids):  # type: ignore[no-untyped-def]
+    """Fill `new_offsets` and `new_ids` with the offsets and ids of `Counts.unary`."""
+    end = 0
+    for i in range(len(offsets) - 1):
+        for k in range(offsets[i], offsets[i + 1]):
+            for t in range(np.int64(values[k])):
+                new_ids[end] = combine(ids[k], np.uint64(t)) if t else ids[k]
+                end += 1
+        new_offsets[i + 1] = end
+
+
+@njit()
+def _sums(offsets, values):  # type: ignore[no-untyped-def]
+    """Return the sum of the values of each object, added in the order of its ids."""
+    sums = np.zeros(len(offsets) - 1)
+    for i in range(len(sums)):
+        for k in range(offsets[i], offsets[i + 1]):
+            sums[i] += values[k]
+    return sums
 
 
 @njit()

@@ -1,4 +1,4 @@
-"""Kernels with a finite explicit feature map: kernel values are a sparse product of feature counts."""
+"""Kernels computed from feature counts; most are inner products of these, and so have a finite explicit feature map."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from similia.kernels.counts import Counts, few_products, inner_products, paired_
 from similia.objects.sequences import named
 from similia.similarity import Kernel
 
+Floats = npt.NDArray[np.float64]
+
 # A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
 # the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16
@@ -24,13 +26,11 @@ _PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` co
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
-class FeatureKernel(Kernel):
-    """Base class of kernels that are inner products of feature counts.
+class CountsKernel(Kernel):
+    """Base class of kernels that are computed from feature counts.
 
-    Subclasses have a parameter `normalize` and implement `_counts`.
+    Subclasses implement `_counts`, and `_scaled` if the kernel is a function of inner products of counts.
     """
-
-    normalize: bool
 
     def _counts(self, objects: Any) -> Counts:
         """Return the feature counts of objects that `as_objects` returned."""
@@ -39,25 +39,26 @@ class FeatureKernel(Kernel):
     def _check_alike(self, X: Any, Y: Any) -> None:
         """Raise if objects of the two collections cannot be compared."""
 
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+    def _scaled(self, K: Floats, kxx: Floats, kyy: Floats, *, same: bool = False) -> Floats:
+        """Return the kernel, given the inner products K of counts and those of each object with itself; may change K.
+
+        K is a matrix for objects with self products `kxx` (rows) and `kyy` (columns), which may be the `same` objects;
+        or one number for each pair with self products `kxx` and `kyy`.
+        """
+        return K
+
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
         objects = self.as_objects(X)
         A = B = self._counts(objects)
         if Y is not None and Y is not X:
             others = as_second(self.as_objects, Y)
             self._check_alike(objects, others)
             B = as_second(self._counts, others)
-        K = inner_products(A, B)
-        if self.normalize:
-            scale_by_norms(K, A.squared_norms, B.squared_norms, same=Y is None)
-        return K
-
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        counts = self._counts(self.as_objects(X))
-        return np.ones(len(counts)) if self.normalize else counts.squared_norms
+        return self._scaled(inner_products(A, B), A.squared_norms, B.squared_norms, same=Y is None)
 
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
 
         Parameters
@@ -75,17 +76,13 @@ class FeatureKernel(Kernel):
         else:
             right = np.asarray(columns, np.int64)
         A, B = self._counts(X), counts
-        values = paired_products(A, B, left, right)
-        if self.normalize:
-            norms = np.sqrt(A.squared_norms[left] * B.squared_norms[right])
-            values /= np.where(norms > 0, norms, 1.0)
-        return values
+        return self._scaled(paired_products(A, B, left, right), A.squared_norms[left], B.squared_norms[right])
 
     def counted(self, Y: Any) -> Counts:
         """Return the feature counts of `Y`, to reuse in many calls of `paired`."""
         return self._counts(self.as_objects(Y))
 
-    def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+    def against(self, X: Any, Y: Any) -> Floats:
         """Return the same values as ``self(X, Y)``, faster if few objects at a time are compared with the same `Y`.
 
         Parameters
@@ -97,10 +94,29 @@ class FeatureKernel(Kernel):
         X = self.as_objects(X)
         self._check_alike(X, Y)
         A, B = self._counts(X), counts_of(self, Y)
-        K = few_products(A, B)
-        if self.normalize:
-            scale_by_norms(K, A.squared_norms, B.squared_norms, same=False)
+        return self._scaled(few_products(A, B), A.squared_norms, B.squared_norms)
+
+
+class FeatureKernel(CountsKernel):
+    """Base class of kernels that are inner products of feature counts.
+
+    Subclasses have a parameter `normalize` and implement `_counts`.
+    """
+
+    normalize: bool
+
+    def _scaled(self, K: Floats, kxx: Floats, kyy: Floats, *, same: bool = False) -> Floats:
+        if not self.normalize:
+            return K
+        if K.ndim == 1:
+            norms = np.sqrt(kxx * kyy)
+            return K / np.where(norms > 0, norms, 1.0)
+        scale_by_norms(K, kxx, kyy, same=same)
         return K
+
+    def diag(self, X: Any) -> Floats:
+        counts = self._counts(self.as_objects(X))
+        return np.ones(len(counts)) if self.normalize else counts.squared_norms
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features whose inner products are the kernel.
@@ -178,13 +194,26 @@ def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> Non
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))
 
 
-def counts_of(kernel: FeatureKernel, Y: Any) -> Counts:
+def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
     """Return ``kernel.counted(Y)``, from the cache if an equal kernel counted the same collection before."""
-    slot, parameters = (id(Y) // 64) % _SLOTS, vars(kernel)
+    slot, parameters = (id(Y) // 64) % _SLOTS, _plain_parameters(kernel)
     entry = _kept.get(slot)
     if entry is not None and entry[0]() is Y and entry[1] is type(kernel) and entry[2] == parameters:
         return entry[3]
     counts = kernel.counted(Y)
-    if all(isinstance(value, _PLAIN) for value in parameters.values()):
-        _kept[slot] = weakref.ref(Y), type(kernel), dict(parameters), counts
+    if parameters is not None:
+        _kept[slot] = weakref.ref(Y), type(kernel), parameters, counts
     return counts
+
+
+def _plain_parameters(kernel: CountsKernel) -> dict[str, Any] | None:
+    """Return the parameters of a kernel, with those of a kernel inside it; None if `==` cannot compare one by value."""
+    found: dict[str, Any] = {}
+    for name, value in vars(kernel).items():
+        found[name] = (type(value), _plain_parameters(value)) if isinstance(value, CountsKernel) else value
+        if isinstance(value, CountsKernel):
+            if found[name][1] is None:
+                return None
+        elif not isinstance(value, _PLAIN):
+            return None
+    return found

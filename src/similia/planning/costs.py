@@ -43,7 +43,7 @@ from similia.core.threads import limited_to
 from similia.embeddings.d2ke import D2KE
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.kernels.features import FeatureKernel
+from similia.kernels.features import CountsKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.pipelines import n_bytes
@@ -180,7 +180,7 @@ class Method:
         """Return the terms (see `Formula`) of the steps ``embed`` and ``fit`` for objects of this kind."""
         if self.encoder is not None:
             return {"embed": ("calls", "n", "n L"), "fit": ("m",)}
-        aligned = not self.random and kind != "vectors" and not isinstance(self.comparison, FeatureKernel)
+        aligned = not self.random and kind != "vectors" and not isinstance(self.comparison, CountsKernel)
         power = "L L" if aligned else "L"
         embed: tuple[str, ...] = ("calls", "calls s", f"calls s {power}", "n", "n L", "n s", f"n s {power}")
         if isinstance(self.comparison, ShortestPath):
@@ -289,7 +289,7 @@ def _fit_rows(method: Method, s: int) -> int:
 def _facts(method: Method, fitted: Any, objects: Any, L: int) -> dict[str, Any]:
     """Return the fields of `Costs` that describe objects of length `L` and the random objects of `fitted`."""
     facts: dict[str, Any] = {"bytes_per_length": n_bytes(objects) / n_objects(objects) / L}
-    if isinstance(method.comparison, FeatureKernel):
+    if isinstance(method.comparison, CountsKernel):
         facts["features"] = len(method.comparison.counted(objects).ids) / n_objects(objects) / L
     if method.is_distance:
         drawn = fitted.random_objects_
