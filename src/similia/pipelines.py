@@ -394,9 +394,9 @@ def steps_of(model: Any) -> list[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
-    If `fitted`, the attribute ``kernel_`` set by ``fit`` has precedence over the parameters. The parameter ``distance``
-    may hold a kernel, for neighbours in its feature space. A `Pairwise` counts as a distance in the parameter
-    ``distance``, but as a kernel in ``kernel``.
+    It is the step's parameter ``kernel`` or ``distance``; if `fitted`, its attribute ``kernel_``, set by ``fit``, comes
+    first. A kernel may be the parameter ``distance`` of a step that searches neighbours in the kernel's feature space.
+    A `Pairwise`, a wrapped function of two objects, is taken for what its parameter is named after.
     """
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)

@@ -39,7 +39,7 @@ class DataError(Exception):
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return the error with `start` added to its object numbers; it was raised on a part of X that begins there."""
+        """Return a copy for the whole of X of an error about its part from object `start` on: numbers are shifted."""
         return self
 
     def _file(self) -> str:
@@ -240,7 +240,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return the warning with `start` added to its object numbers; it is about a part of X that begins there."""
+        """Return a copy for the whole of X of a warning about its part from object `start` on: numbers are shifted."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 

@@ -121,7 +121,7 @@ def fetch(
     name : str
         One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
         ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``;
-        ``"promoters"`` and ``"splice"``, which are bundled. All others come from the folders only: series such as
+        ``"promoters"`` and ``"splice"``, which are bundled. Any other set is read only from the folders: series such as
         ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets
         and pictures.
     subset : {"all", "train", "test"}
@@ -138,17 +138,18 @@ def fetch(
     -------
     sklearn.utils.Bunch
         ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, a list of str or an array; SMILES for molecules, which
-        `similia.objects.from_smiles` reads), ``target`` (int64 labels of graphs, str labels of strings, numbers of
-        molecules), ``target_names`` (of classes), ``DESCR`` (with source and licence), ``kind`` (``"graphs"``,
-        ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``); the other columns of the file, such
-        as ``split`` (0 for training, 1 for test), where the set has them.
+        `similia.objects.from_smiles` reads), ``target`` (class labels: int64 for graphs, str for strings; the measured
+        value of each molecule), ``target_names`` (of classes), ``DESCR`` (with source and licence), ``kind``
+        (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``), and any other columns
+        of the file, such as ``split`` (0 for training, 1 for test).
 
     Raises
     ------
     ValueError
-        If the name is unknown, the set has no published training and test parts, or a file does not have the expected
-        number of objects, nodes, directed edges or members of each class. Files of downloads must also have the known
-        sha256 digests (except the edges of ``DD`` and all of ``REDDIT-BINARY``, whose digests are not known).
+        If the name is unknown, if `subset` names a part and the set has no published parts, or if a file does not have
+        the expected number of objects, nodes, directed edges or members of each class. Files of downloads must also
+        have the known sha256 digests (except the edges of ``DD`` and all of ``REDDIT-BINARY``, whose digests are not
+        known).
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
@@ -159,7 +160,7 @@ def fetch(
     ``SIMILIA_DATA`` names one or more folders, separated as those of ``PATH`` (`os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
     ``molecules/NAME.tsv.gz`` and ``series/NAME.npz`` (also ``sets/``, ``vectors/`` and ``hdc/``); the first folder that
-    has a file is taken. Their checksums are not compared, as these files may be your own.
+    has the file is used. Files in these folders may be your own, so their checksums are not compared.
 
     See Also
     --------

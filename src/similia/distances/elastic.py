@@ -209,8 +209,8 @@ class TWE(EditDistance):
 
     Notes
     -----
-    Marteau and aeon put a time point 0 at time 0 before each series. With infinity along the border, this point has
-    no effect: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
+    As in Marteau and aeon, a point of value 0 at time 0 precedes each series. It has no effect, because the border is
+    infinite: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
     series does not change the distance. TWE is a metric for nu > 0 without a window; the attribute ``facts.metric``
     says whether it is.
 
@@ -293,7 +293,7 @@ class SoftDTW(_Elastic):
     window : int or float, optional
         Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
     divergence : bool, default=True
-        True returns d. False returns S, which is negative for most similar series and does not have its minimum at
+        True returns d. False returns S, which is usually negative if x and y are similar, and whose minimum is not at
         x = y. S is not a distance in the sense of `similia.distances`: the attribute ``facts.identity`` is False, and
         functions that take a distance refuse it.
 
@@ -302,7 +302,7 @@ class SoftDTW(_Elastic):
     d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove for some local costs that d is never negative.
     For squared Euclidean costs there is no proof, but among 24 million pairs of short series on grids no d was
     negative. Rounding errors below 0 are set to 0. exp(-d / gamma) is not positive definite, unlike
-    `similia.kernels.GlobalAlignment`. S(x, x) and S(y, y) of a pair use the window of the pair.
+    `similia.kernels.GlobalAlignment`. S(x, x) and S(y, y) are computed with the same w as S(x, y).
 
     References
     ----------

@@ -95,10 +95,11 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters, set `compared_` and delete `met_`.
+        """Check the parameters; no feature is learnt from the objects.
 
-        If `X` is a table, the number and names of the columns are stored. If `X` holds graphs, the first few are read
-        to set `compared_`. Other objects are not read, and `y` is ignored.
+        The attributes `met_` and `compared_` of an earlier fit are deleted. If `X` is a table, the number and names of
+        the columns are stored. If `X` holds graphs, the first few are read to set `compared_`. Other objects are not
+        read, and `y` is ignored.
 
         Raises
         ------

@@ -138,10 +138,11 @@ class Explanation:
         return sorted(found, key=lambda part: -abs(part.contribution))
 
     def to_text(self) -> str:
-        """Return the explanation as text: a table of parts, then strings with the number of a part below each letter.
+        """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        For molecules, a table of whole substructures comes first; the method `groups` returns them. Lines have at most
-        about 100 characters and no control characters.
+        A part is a feature, such as a k-mer, with its contribution; the number below a letter names the part that
+        covers it. For molecules, a table of whole substructures (see `groups`) comes first. Lines have at most about
+        100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 

@@ -30,7 +30,8 @@ class Chunk:
         Objects of the kind of the source.
     names : list of str or of int, optional
         For FASTA and FASTQ, the first word of each header; for a table, the column given by the option ``names``; for
-        ``.smi`` and SDF, the names in the file. Without names: positions of the rows, if bad rows may be skipped.
+        ``.smi`` and SDF, the names in the file. A source without names has the
+        positions of the rows if ``on_error="skip"``, otherwise None.
     start, stop : int
         Positions of the objects in the source, from 0, `stop` excluded.
     bytes_read : int
