@@ -29,6 +29,7 @@ from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Sum
+from similia.kernels.features import CountsKernel
 from similia.learn import HDClassifier
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -153,7 +154,8 @@ class _Parts:
         """Yield the exact kernel machine on the Gram matrix; nothing for regression."""
         if self.classify:
             learners = _alone({f"KernelSVC(C={C:g})": KernelSVC(kernel, C) for C in _RBF_CS})
-            cost = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else DEAR
+            fast = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else _PAIRS
+            cost = fast if isinstance(kernel, (k.HypersphericalHeat, CountsKernel)) else DEAR
             yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
 
     def random(self, distance: Any, objects: Any, gamma: str) -> Group:
@@ -255,18 +257,21 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
 def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
     """Yield the candidates for graphs."""
     short = X.node_offsets[-1] <= _LONG * len(X)
-    refined = {n: k.WeisfeilerLehman(n_iter=n, normalize=True) for n in (1, 2, 3, 5)}
-    paths = [k.ShortestPath(normalize=True)] if short else []
-    for kernel in (refined[2], *paths):
-        yield parts.nearest(kernel)
-    if X.node_labels is not None:
-        yield parts.features(k.VertexHistogram(normalize=True))
-    for kernel in (*refined.values(), *paths, *(k.Sum([refined[2], kernel]) for kernel in paths)):
-        yield parts.features(kernel)
+    refined = {n: k.WeisfeilerLehman(n_iter=n) for n in (1, 2, 3, 5)}
+    paths = [k.ShortestPath()] if short else []
+    both = [k.Sum([refined[2], kernel]) for kernel in paths]
+    for kernel in (*both, refined[3], *paths):
+        yield parts.nearest(k.MinMax(kernel))
+    for kernel in (*both, refined[3], refined[1], refined[5], *paths):
+        yield from parts.exact(k.MinMax(kernel))
+    for kernel in (refined[3], refined[5], *both):
+        yield parts.features(k.Intersection(kernel, normalize=True))
+    for kernel in (refined[2], refined[5], *paths):
+        yield parts.features(k.Normalized(kernel))
     if X.node_labels is not None:
         yield parts.features(k.Propagation(n_iter=4, use="labels", normalize=True))
-    for kernel in (refined[1], refined[3], *(k.Sum([refined[2], kernel]) for kernel in paths)):
-        yield parts.landmarks(kernel)
+    for kernel in (refined[3], *both):
+        yield parts.landmarks(k.MinMax(kernel))
     optical = GraphletSampling(size=6, n_samples=2000, n_components=None, random_state=parts.seed)
     steps = (("graphlets", optical), ("scaler", FeatureScaler()))
     learners = (*parts.ridge(), *parts.rbf())
@@ -275,9 +280,8 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
         scaler = ("scaler", AttributeScaler())
         for width in (1.0, 2.0):
             yield parts.landmarks(_attributes(width), scaler)
-        yield parts.landmarks(k.Sum([_attributes(1.0), refined[1]]), scaler)
-        for kernel in paths:
-            yield parts.landmarks(k.Sum([_attributes(1.0), kernel]), scaler)
+        for kernel in (refined[1], *paths):
+            yield parts.landmarks(k.Sum([_attributes(1.0), k.Normalized(kernel)]), scaler)
 
 
 def _attributes(width: float) -> Any:
