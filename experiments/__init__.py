@@ -1,14 +1,18 @@
 """The published tables, run again: ``python dev.py reproduce NAME``.
 
-Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns
-single results, and ``present(records)``, which makes tables and a picture of them.
+Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns or
+yields single results, and ``present(records)``, which makes tables and a picture of them. Where ``measure`` takes
+``budget``, the command has that option; where it takes ``known`` (the rows that a run before has written), rows are
+written as they come, and an interrupted run goes on.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from similia.core.progress import track
 from similia.core.text import did_you_mean
@@ -43,13 +47,21 @@ EXPERIMENTS = {
     "heat-tcga": "heat kernel on the sphere, Table 3: mutations of genes, where a MAF file is supplied",
     "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
+    "specialists": "AutoClassifier and AutoRegressor beside the tools that a specialist of each kind would pick",
     "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands
 
 
-def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Section:
+def run(
+    name: str,
+    only: Sequence[str] | None = None,
+    seeds: int = 10,
+    *,
+    budget: float | None = None,
+    output: str | os.PathLike[str] | None = None,
+) -> Section:
     """Run an experiment.
 
     Parameters
@@ -57,9 +69,13 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
     name : str
         A key of `EXPERIMENTS`.
     only : sequence of str, optional
-        Names of data sets, as the paper prints them; all by default.
+        Names of data sets, as the paper prints them, or kinds of objects; all by default.
     seeds : int, default=10
         Number of seeds and of stratified splits.
+    budget : float, optional
+        Seconds for similia, of an experiment that has a budget.
+    output : path, optional
+        Folder in which an experiment of many hours keeps its rows as they come, and finds those of a run before.
 
     Returns
     -------
@@ -69,7 +85,7 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
     Raises
     ------
     ValueError
-        If there is no such experiment or data set.
+        If there is no such experiment or data set, or the experiment has no budget.
     """
     if name not in EXPERIMENTS:
         meant = did_you_mean(name, EXPERIMENTS)
@@ -80,5 +96,18 @@ def run(name: str, only: Sequence[str] | None = None, seeds: int = 10) -> Sectio
     name, kind = _PARTS.get(name, (name, None))
     module = importlib.import_module(f"experiments.{name.replace('-', '_')}")
     tasks = choose(tuple(task for task in module.TASKS if kind is None or task.kind == kind), only)
-    records = [record for task in track(tasks, name, len(tasks)) for record in module.measure(task, seeds)]
-    return Section(name, module.TITLE, module.TEXT, records, module.present)
+    section = Section(name, module.TITLE, module.TEXT, [], module.present)
+    takes = inspect.signature(module.measure).parameters
+    if budget is not None and "budget" not in takes:
+        raise ValueError(f"{name} has no budget")
+    options: dict[str, Any] = {} if budget is None else {"budget": budget}
+    resumes = output is not None and "known" in takes
+    known = section.known(output) if output is not None else []
+    for task in track(tasks, name, len(tasks)):
+        if resumes:
+            options["known"] = [record for record in known if record["set"] == task.name]
+        for record in module.measure(task, seeds, **options):
+            section.records.append(record)
+            if output is not None and resumes:
+                section.write_rows(output)
+    return section

@@ -20,8 +20,9 @@ def main(
     experiment: Annotated[
         str | None, typer.Argument(help="Name of the experiment; without it, they are listed.", autocompletion=_names)
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only this data set (repeat for several).")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this data set or kind (repeat for several).")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds (and stratified splits); the paper used 10.")] = 10,
+    budget: Annotated[float | None, typer.Option(help="Seconds for similia, where it chooses by itself.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for Markdown, CSV and pictures, e.g. docs.")
     ] = None,
@@ -34,7 +35,7 @@ def main(
         return
     try:
         with config(progress=True):
-            section = run(experiment, only=only, seeds=seeds)
+            section = run(experiment, only=only, seeds=seeds, budget=budget, output=output)
     except ValueError as error:
         raise SystemExit(f"{error}") from None
     for table in section.tables:

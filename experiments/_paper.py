@@ -83,11 +83,11 @@ FIGURE_TASKS = tuple(TASKS[name] for name in ("ENZYMES", "NCI1", "Protein", "Pro
 
 
 def choose(tasks: tuple[Task, ...], only: Sequence[str] | None) -> list[Task]:
-    """Return the tasks named in `only` (all if None)."""
+    """Return the tasks whose names or kinds are in `only` (all if None)."""
     if only is None:
         return list(tasks)
-    names = [task.name for task in tasks]
+    names, kinds = [task.name for task in tasks], {getattr(task, "kind", None) for task in tasks}
     for name in only:
-        if name not in names:
+        if name not in names and name not in kinds:
             raise ValueError(f"no data set of this experiment is called {name!r}; there are {', '.join(names)}")
-    return [task for task in tasks if task.name in only]
+    return [task for task in tasks if task.name in only or getattr(task, "kind", None) in only]

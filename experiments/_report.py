@@ -76,18 +76,27 @@ class Section:
         """The tables of these results."""
         return self.present(self.records)[0]
 
+    def known(self, folder: str | os.PathLike[str]) -> list[Record]:
+        """Return the single results in ``reproduction/NAME.csv``; none if there is no such file."""
+        table = Path(folder) / "reproduction" / f"{self.name}.csv"
+        return _read_csv(table) if table.exists() else []
+
+    def write_rows(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``reproduction/NAME.csv`` and return its path; results of other data sets in the file are kept."""
+        table = Path(folder) / "reproduction" / f"{self.name}.csv"
+        table.parent.mkdir(parents=True, exist_ok=True)
+        measured = {record["set"] for record in self.records}
+        _write_csv([*(record for record in self.known(folder) if record["set"] not in measured), *self.records], table)
+        return table
+
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write ``reproduction/NAME.csv``, ``.md`` and ``.svg``, and put ``reproduction.md`` together anew.
 
         Results of data sets that the CSV file holds and this run did not measure are kept, so that an
         experiment can be run set by set.
         """
-        parts = Path(folder) / "reproduction"
-        parts.mkdir(parents=True, exist_ok=True)
-        table = parts / f"{self.name}.csv"
-        measured = {record["set"] for record in self.records}
-        kept = [record for record in _read_csv(table) if record["set"] not in measured] if table.exists() else []
-        _write_csv([*kept, *self.records], table)
+        table = self.write_rows(folder)
+        parts = table.parent
         tables, figure = self.present(_read_csv(table))
         seeds = 1 + max(record["run" if "run" in record else "seed"] for record in _read_csv(table))
         command = f"python dev.py reproduce {self.name} --seeds {seeds} --output docs"
