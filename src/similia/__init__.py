@@ -27,6 +27,7 @@ _NAMES = {
     "D2KE": "embeddings",
     "PseudoEuclidean": "embeddings",
     "GraphletSampling": "embeddings", "OpticalRandomFeatures": "embeddings", "HeatRandomFeatures": "embeddings",
+    "MeanMapFeatures": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",

@@ -127,15 +127,20 @@ def _sets(rng: np.random.Generator) -> None:
         X = [rng.normal(size=(size, 3)).astype(dtype) for size in rng.integers(4, 9, _N)]
         names = ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein")
         distances = [getattr(sm.distances, name)() for name in names]
-        _similarities(X, [], distances)
+        _similarities(X, [sm.kernels.MeanMap(sm.kernels.RBF(1.0))], distances)
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
+        sm.MeanMapFeatures(16, random_state=0).fit_transform(X)
 
 
 def _vectors(rng: np.random.Generator) -> None:
     y = np.arange(96) % 3
     for dtype in (np.float32, np.float64):
         X = np.abs(rng.normal(size=(96, 16))).astype(dtype)
-        _similarities(X, [sm.kernels.Optical(), sm.kernels.Cosine(), sm.kernels.HypersphericalHeat(t=0.5)], [])
+        _similarities(
+            X,
+            [sm.kernels.RBF(1.0), sm.kernels.Optical(), sm.kernels.Cosine(), sm.kernels.HypersphericalHeat(t=0.5)],
+            [],
+        )
         sm.OpticalRandomFeatures(32, random_state=0).fit_transform(X)
         sm.HeatRandomFeatures(32, random_state=0).fit_transform(X)
         sm.HeatSVC().fit(X[:24], y[:24]).predict(X)  # its grid takes a second on all

@@ -23,7 +23,7 @@ from similia.codes import RecordEncoder
 from similia.embeddings import Representatives, SeriesVectors
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.objects import AttributeScaler, as_graphs, as_series, as_strings
+from similia.objects import AttributeScaler, GraphToSets, SeriesToSets, as_graphs, as_series, as_strings
 from similia.objects.transformers import FromColumn, as_column
 
 STRINGS = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC", "TATTAG", "GGCC", "ACATTA", "CGGCG", "", "A"]
@@ -76,6 +76,9 @@ CASES = {
         RECORDS,
     ),
     "AttributeScaler": (AttributeScaler(), GRAPHS),
+    "MeanMapFeatures": (sm.MeanMapFeatures(16), SETS),
+    "GraphToSets": (make_pipeline(GraphToSets(1, 1), sm.MeanMapFeatures(16)), GRAPHS),
+    "SeriesToSets": (make_pipeline(SeriesToSets(4), sm.MeanMapFeatures(16, scales=(0.5, 2))), SERIES),
     "FromColumn": (make_pipeline(FromColumn(), sm.Nystroem(SPECTRUM, 4)), STRINGS),
     "ITQ": (sm.ITQ(8), np.random.default_rng(0).normal(size=(12, 8))),
     "SignCodes": (sm.codes.SignCodes(), np.random.default_rng(0).normal(size=(12, 8))),

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from similia import codes, distances, embeddings, kernels, learn, search
 from similia.embeddings import SeriesVectors
-from similia.objects import AttributeScaler, FromColumn, as_column
+from similia.objects import AttributeScaler, FromColumn, GraphToSets, SeriesToSets, as_column
 from similia.recipes import FeatureScaler
 
 ROOMS = (
@@ -147,11 +147,12 @@ def _kernels() -> Iterator[tuple[str, Case]]:
     for kind in ("series", "series, float32"):
         yield from _named(kind, [k.GlobalAlignment(2.0), k.DistanceRBF(d.DTW(), gamma=1e-3)])
     for kind in ("sets", "sets, float32", "sets, unit norm"):
-        yield from _named(kind, [k.DistanceRBF(d.ModifiedHausdorff(), gamma=0.3)])
+        yield from _named(kind, [k.DistanceRBF(d.ModifiedHausdorff(), gamma=0.3), k.MeanMap(k.RBF(0.2))])
     for kind in ("vectors", "vectors, float32", "frequencies"):
         yield from _named(
             kind,
             [
+                k.RBF(0.1),
                 k.Optical(0.1, normalize=True),
                 k.Cosine(),
                 k.HypersphericalHeat(2.0),
@@ -220,6 +221,12 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
     for data in ("vectors", "vectors, float32", "frequencies"):
         make = lambda: _hashed(sm.HeatRandomFeatures(129, 2.0, **seed))  # noqa: E731
         yield f"HeatRandomFeatures, {data}", Case(data, make)
+    for data in ("sets", "sets, float32", "sets, unit norm"):
+        yield f"MeanMapFeatures, {data}", Case(data, lambda: _hashed(sm.MeanMapFeatures(130, 0.2, **seed)))
+    of_graphs = lambda: make_pipeline(GraphToSets(1, 2, "both"), sm.MeanMapFeatures(130, 0.2, **seed))  # noqa: E731
+    yield "GraphToSets, MeanMapFeatures", Case("graphs", of_graphs)
+    of_series = lambda: make_pipeline(SeriesToSets(5, time=1.0), sm.MeanMapFeatures(130, 0.2, **seed))  # noqa: E731
+    yield "SeriesToSets, MeanMapFeatures", Case("series", of_series)
     yield "AttributeScaler", Case("graphs", lambda: make_pipeline(AttributeScaler(), _scaled_graphs()))
     yield "SeriesVectors", Case("series, one length", SeriesVectors)
     column = lambda: make_pipeline(FromColumn(), sm.KernelFeatures(k.Spectrum(k=2), 64))  # noqa: E731

@@ -35,7 +35,7 @@ from similia.core.threads import limited_to
 from similia.distances import Distance
 from similia.embeddings.random_objects import RandomObjects
 from similia.kernels import Kernel
-from similia.objects import AttributeScaler, FromColumn, n_objects, take
+from similia.objects import AttributeScaler, FromColumn, GraphToSets, SeriesToSets, n_objects, take
 
 Arrays = dict[str, np.ndarray]
 N_COLUMNS = 37  # objects that kernels and distances are computed to
@@ -51,7 +51,9 @@ def functions(model: Any, X: Any, case: Case) -> dict[str, Callable[[Any], Any]]
         found |= {"diag": model.diag} if hasattr(model, "diag") else {}
         return found | ({"features": lambda Z: model.features(Z, 4099)} if hasattr(model, "features") else {})
     found, steps = {}, {}
-    if isinstance(model, Pipeline) and not isinstance(model[0], AttributeScaler | FromColumn):  # those return objects
+    if isinstance(model, Pipeline) and not isinstance(
+        model[0], AttributeScaler | FromColumn | GraphToSets | SeriesToSets
+    ):  # those return objects
         steps = {f"{type(model[0]).__name__}.": model[:1]}
     for prefix, part in (steps | {"": model}).items():
         for method in case.methods:

@@ -464,3 +464,28 @@ def optimal_assignment(G, H, n_iter):
     agreements = (a[:, :, None] == b[:, None, :]).sum(axis=0)
     rows, columns = scipy.optimize.linear_sum_assignment(agreements, maximize=True)
     return agreements[rows, columns].sum()
+
+
+# ---- mean maps
+def mean_map(U, V, gamma):
+    """The mean of exp(-gamma |u - v|^2) over all pairs of points; 0 if a set is empty."""
+    values = [np.exp(-gamma * np.sum((u - v) ** 2)) for u in U for v in V]
+    return np.mean(values) if values else 0.0
+
+
+def averaged(neighbours, values, n_iter):
+    """a <- (a + mean of neighbours) / 2, n_iter times, all steps side by side; neighbours[v] lists nodes."""
+    steps = [np.array(values, float)]
+    for _ in range(n_iter):
+        old = steps[-1]
+        mean = [old[list(near)].mean(axis=0) if len(near) else old[v] for v, near in enumerate(neighbours)]
+        steps.append((old + np.array(mean).reshape(old.shape)) / 2)
+    return np.hstack(steps)
+
+
+def paths(neighbours, length):
+    """All walks of `length` edges that never go straight back, as lists of nodes."""
+    found = [[v] for v in range(len(neighbours))]
+    for _ in range(length):
+        found = [[*path, u] for path in found for u in neighbours[path[-1]] if path[-2:-1] != [u]]
+    return found

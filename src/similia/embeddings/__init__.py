@@ -9,7 +9,7 @@ _NAMES = {
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
     "SeriesVectors": "vectors",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
-    "HeatRandomFeatures": "heat_features",
+    "HeatRandomFeatures": "heat_features", "MeanMapFeatures": "mean_map",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

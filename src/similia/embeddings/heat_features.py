@@ -179,7 +179,7 @@ class HeatRandomFeatures(Transformer):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
         orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
         with one_blas_thread():  # rounding depends on the number of threads
-            self.directions_ = _directions(n, (m + 1) // 2, orthogonal, generator(self.random_state), rows.dtype)
+            self.directions_ = random_directions(n, (m + 1) // 2, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self._learn_columns(X)
         return self
@@ -229,7 +229,7 @@ class HeatRandomFeatures(Transformer):
         run_tasks(block, range(0, len(out), step), len(out) * n * k)
 
 
-def _directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:
+def random_directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:
     """Return k random unit vectors as columns (n, k); if `orthogonal`, orthogonal within each block of n columns."""
     W = rng.standard_normal((k, n)).T
     out = np.empty((n, k), dtype=dtype)

@@ -1,4 +1,4 @@
-"""Positive semi-definite kernels k(x, y) of strings, graphs, series and vectors; combinations; user functions."""
+"""Positive semi-definite kernels k(x, y) of strings, graphs, series, sets and vectors; combinations; user functions."""
 
 from similia.core.lazy import attach
 
@@ -7,8 +7,8 @@ _NAMES = {
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
-    "Intersection": "minmax", "MinMax": "minmax",
-    "Optical": "vectors", "Cosine": "hypersphere", "to_hypersphere": "hypersphere",
+    "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "sets",
+    "RBF": "vectors", "Optical": "vectors", "Cosine": "hypersphere", "to_hypersphere": "hypersphere",
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
     "FromDistance": "from_distance", "DistanceRBF": "from_distance", "NegativeDistance": "from_distance",
