@@ -98,7 +98,14 @@ def _graphs(rng: np.random.Generator) -> None:
     X = []
     for _ in range(_N):
         edges = np.array([(i, rng.integers(i)) for i in range(1, 9)]).T
-        X.append({"edge_index": edges, "n_nodes": 9, "node_labels": rng.integers(3, size=9)})
+        X.append(
+            {
+                "edge_index": edges,
+                "n_nodes": 9,
+                "node_labels": rng.integers(3, size=9),
+                "node_details": rng.integers(2, size=9),
+            }
+        )
     graphs = sm.objects.as_graphs(X)
     names = ("WeisfeilerLehman", "ShortestPath", "VertexHistogram", "EdgeHistogram", "Propagation", "Graphlet")
     kernels = [getattr(sm.kernels, name)() for name in names]

@@ -12,6 +12,7 @@ import pytest
 
 import similia as sm
 from similia.objects import as_graphs
+from similia.objects.graph_forms import SYMBOLS, atom_text
 from similia.objects.molecules import from_smiles
 
 Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
@@ -146,7 +147,9 @@ def test_explanations_name_atoms_and_bonds_without_being_told(tmp_path):
     assert named(kernel, batch[2], batch[2]) == {"C:C": 36.0, "C-C": 1.0, "C=O": 1.0, "C-O": 1.0}
     assert named(kernel, batch[3], batch[3]) == {"C-C": 1.0, "C#N": 1.0}
     trees = named(sm.kernels.WeisfeilerLehman(n_iter=1), batch[0], batch[1])
-    assert trees == {"C": 6.0, "O": 4.0, "C(-C)": 1.0, "C(-C, -O, =O)": 1.0, "O(=C)": 1.0, "O(-C)": 1.0}
+    whole = {"C": 6.0, "O": 4.0, "C(-C)": 1.0, "C(-C, -O, =O)": 1.0, "O(=C)": 1.0, "O(-C)": 1.0}
+    assert trees == whole | {"[C;H3;X4]": 1.0, "[C;H0;X3]": 1.0, "[O;H0;X1]": 1.0, "[O;H1;X2]": 1.0}
+    assert named(sm.kernels.WeisfeilerLehman(n_iter=1, details=False), batch[0], batch[1]) == whole
     assert "atom 1, Na" in sm.explain(kernel, from_smiles(["C[Na]"])[0], batch[0]).to_html()
 
 
@@ -166,6 +169,10 @@ def test_molecules_are_the_graphs_of_other_libraries_with_these_symbols():
     nx.set_node_attributes(water, {0: "O", 1: "H", 2: "H"}, "label")
     nx.set_edge_attributes(water, "-", "label")
     kernel = sm.kernels.WeisfeilerLehman(n_iter=2, normalize=True)
+    assert kernel([water], from_smiles(["O"], hydrogens=True, details=False))[0, 0] == 1.0
+    with pytest.raises(ValueError, match="nodes without details of X with nodes with details of Y"):
+        kernel([water], from_smiles(["O"], hydrogens=True))
+    kernel.set_params(details=False)
     assert kernel([water], from_smiles(["O"], hydrogens=True))[0, 0] == 1.0
 
 
@@ -178,3 +185,52 @@ def test_every_element_has_its_symbol():
         symbol = "*" if atom.GetAtomicNum() == 0 else table.GetElementSymbol(atom.GetAtomicNum())
         (part,) = sm.explain(sm.kernels.VertexHistogram(), molecule, molecule).parts
         assert part.name == symbol
+
+
+# details of atoms
+
+
+DETAILS = {  # atoms as SMARTS: hydrogens, neighbours (with hydrogens), ring, charge, handedness; by hand
+    "CC(=O)[O-]": ["[C;H3;X4]", "[C;H0;X3]", "[O;H0;X1]", "[O;H0;X1;-1]"],
+    "C1CC1[NH3+]": ["[C;H2;X4;R]", "[C;H2;X4;R]", "[C;H1;X4;R]", "[N;H3;X4;+1]"],
+    "C[C@H](N)C(=O)O": ["[C;H3;X4]", "[C;H1;X4;(S)]", "[N;H2;X3]", "[C;H0;X3]", "[O;H0;X1]", "[O;H1;X2]"],  # L-alanine
+    "C[C@@H](N)C(=O)O": ["[C;H3;X4]", "[C;H1;X4;(R)]", "[N;H2;X3]", "[C;H0;X3]", "[O;H0;X1]", "[O;H1;X2]"],
+    "[13CH3]O": ["[13C;H3;X4]", "[O;H1;X2]"],
+    "[Fe+3]": ["[Fe;H0;X0;+3]"],
+    "[U-99]": ["[U;H0;X0;-16]"],  # charges are kept up to 15 and -16
+}
+
+
+@pytest.mark.parametrize("smiles", DETAILS)
+def test_atoms_have_their_details(smiles):
+    graph = from_smiles([smiles])[0]
+    atoms = zip(graph.node_labels.tolist(), graph.node_details.tolist(), strict=True)
+    assert [atom_text(SYMBOLS[label], detail) for label, detail in atoms] == DETAILS[smiles]
+
+
+def test_details_of_other_data_sets_are_not_taken_for_those_of_atoms():
+    arcs = [[0, 1], [1, 0]]
+    one = {"edge_index": arcs, "node_labels": [6, 8], "node_details": [0, 3]}
+    other = {"edge_index": arcs, "node_labels": [6, 8], "node_details": [1, 3]}
+    kernel = sm.kernels.WeisfeilerLehman(n_iter=0)
+    assert named(kernel, one, other) == {"6": 1.0, "8": 1.0, "8[3]": 1.0}
+    assert kernel([one, other]).tolist() == [[4.0, 3.0], [3.0, 4.0]]
+
+
+def test_sides_of_double_bonds_are_read():
+    kernel = sm.kernels.EdgeHistogram()
+    trans, cis, unknown = from_smiles(["F/C=C/F", "F/C=C\\F", "FC=CF"])
+    assert set(named(kernel, trans, trans)) == {"C-F", "C=(E)C"}
+    assert set(named(kernel, cis, cis)) == {"C-F", "C=(Z)C"}
+    assert set(named(kernel, unknown, unknown)) == {"C-F", "C=C"}
+    assert named(kernel, trans, cis) == {"C-F": 4.0}
+    butene = from_smiles(["C/C=C/C"])[0]
+    found = sm.explain(sm.kernels.WeisfeilerLehman(1), butene, butene)
+    assert [part.name for part in found.groups].count("double bond C=C") == 2
+    assert "bond-1 atom-1 atom-2" in found.to_html()
+
+
+def test_a_molecule_that_was_never_sanitised_gets_its_details():
+    raw = Chem.MolFromSmiles("C1CC1O", sanitize=False)
+    np.testing.assert_array_equal(as_graphs([raw]).node_details, from_smiles(["C1CC1O"]).node_details)
+    assert raw.NeedsUpdatePropertyCache()  # the caller's molecule is left as it was

@@ -7,7 +7,7 @@ label                 ``6``; ``degree 3`` for graphs without labels
 edge                  ``6-7``, with an edge label ``6-[1]-7``, in molecules ``C=O``
 Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among one node 6 and two nodes 8; the trees of
                       more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, in molecules ``C(=O, -O)``;
-                      long names are cut
+                      long names are cut; ``[C;H3;X4]`` is an atom with its details, see `atom_text`
 shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
 graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
 propagation           ``step 2, bin 3dc8 (6/7)``: nodes 6 or 7 whose surroundings of two steps fall into one bin
@@ -33,6 +33,7 @@ from similia.kernels import EdgeHistogram, Graphlet, Propagation, ShortestPath, 
 from similia.kernels.graphs import (
     GraphKernel,
     arcs_of,
+    detailed_ids,
     edge_ids,
     edge_labels_of,
     node_labels_of,
@@ -40,7 +41,7 @@ from similia.kernels.graphs import (
     vertex_ids,
 )
 from similia.objects import GraphBatch
-from similia.objects.graph_forms import BONDS
+from similia.objects.graph_forms import BONDS, atom_text
 from similia.objects.graphlets import canonical_forms
 
 _LONGEST_NAME = 72
@@ -102,11 +103,18 @@ def _edges(kernel: EdgeHistogram, graph: GraphBatch, labels: list[str]) -> Occur
 
 
 def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Occurrences:
-    """Return each node's colour after r = 0, 1, ... rounds as a feature, placed at the nodes within r steps of it."""
+    """Return each node's colour after r = 0, 1, ... rounds as a feature, placed at the nodes within r steps of it.
+
+    A node's pair (label, detail) is a feature placed at the node; it comes after the colours of all rounds.
+    """
     indptr, indices = arcs_of(graph)
     edge_labels = edge_labels_of(graph, kernel.edge_labels)
     n, rounds = graph.n_nodes, kernel.n_iter + 1
-    colours = refined_ids(vertex_ids(node_labels_of(graph)), indptr, indices, edge_labels, kernel.n_iter)
+    first = vertex_ids(node_labels_of(graph))
+    ids = refined_ids(first, indptr, indices, edge_labels, kernel.n_iter).ravel()
+    details = [] if graph.node_details is None or not kernel.details else graph.node_details.tolist()
+    if details:
+        ids = np.concatenate([ids, detailed_ids(first, graph.node_details)])
     neighbours = _neighbours(graph)
     marks = [edge_labels[indptr[v] : indptr[v + 1]].tolist() if len(edge_labels) else [] for v in range(n)]
     runs, covered = [], 0
@@ -115,13 +123,19 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
         covered += sum(map(len, runs[-rounds:]))
     if covered > _MOST_COVERED:
         runs = [[v] for v in range(n) for _ in range(rounds)]
+    runs += [[v] for v in range(len(details))]
     offsets = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
     places = np.fromiter(chain.from_iterable(runs), dtype=np.int64)
 
     def name(o: int) -> str:
-        return _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
+        v = o - n * rounds
+        return (
+            atom_text(labels[v], details[v])
+            if v >= 0
+            else _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
+        )
 
-    return Occurrences(colours.ravel(), np.ones(colours.size), offsets, places, name, n)
+    return Occurrences(ids, np.ones(len(ids)), offsets, places, name, n)
 
 
 def _balls(v: int, rounds: int, neighbours: list[list[int]]) -> list[list[int]]:

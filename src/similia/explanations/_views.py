@@ -85,7 +85,7 @@ def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
     if labels is None and len(graph.indices) == 0:
         labels = []
     known = labels is not None and all(label in BONDS for label in labels) and {*names} <= {*SYMBOLS.values()}
-    return [BONDS[label] for label in labels or []] if known else None
+    return [BONDS[label][0] for label in labels or []] if known else None  # "=" for "=(E)"
 
 
 def node_names(graphs: GraphBatch, label_names: Mapping[int, str]) -> list[str]:

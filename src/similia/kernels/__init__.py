@@ -7,7 +7,7 @@ _NAMES = {
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
-    "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "sets",
+    "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "sets", "Morgan": "molecules",
     "RBF": "vectors", "Optical": "vectors", "Cosine": "hypersphere", "to_hypersphere": "hypersphere",
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",

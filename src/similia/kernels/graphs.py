@@ -34,6 +34,7 @@ from similia.objects.graphlets import (
 )
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
+_DETAILED = np.uint64(0xD37A11ED)
 
 
 class GraphKernel(FeatureKernel):
@@ -46,6 +47,8 @@ class GraphKernel(FeatureKernel):
         found = {"nodes": self._compared_nodes(graphs)} if graphs.n_nodes else {}
         if self._reads_edge_labels() and len(graphs.indices):
             found["edges"] = "edges without labels" if graphs.edge_labels is None else "edges with labels"
+        if getattr(self, "details", False) and graphs.n_nodes:
+            found["details"] = "nodes without details" if graphs.node_details is None else "nodes with details"
         return found
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
@@ -165,14 +168,19 @@ class WeisfeilerLehman(GraphKernel):
 
     .. math:: K(G, H) = \sum_{t=0}^{n\_iter} \langle c_t(G), c_t(H) \rangle.
 
+    If the nodes have details, as atoms from SMILES have (charge, hydrogens, rings, handedness), c_0 also counts pairs
+    (label, detail). Refinement reads labels only.
+
     Parameters
     ----------
     n_iter : int, default=5
-        Number of rounds of refinement; with 0, the kernel equals `VertexHistogram`.
+        Number of rounds of refinement; with 0 and without details, the kernel equals `VertexHistogram`.
     edge_labels : bool, default=True
         Whether to combine each neighbour's colour with the label of the edge to it, if the graphs have edge labels.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
+    details : bool, default=True
+        Whether to count pairs (label, detail) too, if the nodes have details.
 
     Notes
     -----
@@ -201,10 +209,13 @@ class WeisfeilerLehman(GraphKernel):
            [ 72.,  72.,  48.]])
     """
 
-    def __init__(self, n_iter: int = 5, edge_labels: bool = True, normalize: bool = False) -> None:
+    def __init__(
+        self, n_iter: int = 5, edge_labels: bool = True, normalize: bool = False, details: bool = True
+    ) -> None:
         self.n_iter = n_iter
         self.edge_labels = edge_labels
         self.normalize = normalize
+        self.details = details
 
     def _reads_edge_labels(self) -> bool:
         return self.edge_labels and check_positive_int(self.n_iter, "n_iter", minimum=0) > 0
@@ -213,7 +224,9 @@ class WeisfeilerLehman(GraphKernel):
         n_iter = check_positive_int(self.n_iter, "n_iter", minimum=0)
         first = vertex_ids(node_labels_of(objects))
         colours = refined_ids(first, *arcs_of(objects), edge_labels_of(objects, self.edge_labels), n_iter)
-        return count(colours.ravel(), objects.node_offsets * (n_iter + 1))
+        if self.details and objects.node_details is not None:
+            colours = np.column_stack([colours, detailed_ids(first, objects.node_details)])
+        return count(colours.ravel(), objects.node_offsets * colours.shape[1])
 
 
 class ShortestPath(GraphKernel):
@@ -367,6 +380,15 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
     for v in range(len(labels)):
         ids[v] = mix(np.uint64(labels[v]))
     return ids
+
+
+@njit()
+def detailed_ids(ids, details):  # type: ignore[no-untyped-def]
+    """Return a feature id for each pair (id of a node's label, detail of the node), unlike all colours of nodes."""
+    found = np.empty(len(ids), dtype=np.uint64)
+    for v in range(len(ids)):
+        found[v] = combine(combine(ids[v], np.uint64(details[v])), _DETAILED)
+    return found
 
 
 @njit()

@@ -13,7 +13,9 @@ from similia.core.errors import BadValue
 from similia.core.validation import unmasked
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, offsets_of, resolve_indices, segments
 
-SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights")  # optional columns, a row per node or arc
+# Optional columns, with a row per node or arc.
+SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights", "node_details")
+_NUMBERS = ("node_attributes", "edge_weights")  # float64; the others are int64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +41,8 @@ class GraphBatch(Batch):
         A label for each arc, stored like the labels of nodes.
     edge_weights : ndarray of float64, shape (n_arcs,), optional
         A weight for each arc.
+    node_details : ndarray of int64, shape (n_nodes,), optional
+        What distinguishes nodes of one label, such as the charge of an atom; `WeisfeilerLehman` counts it.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class GraphBatch(Batch):
     node_attributes: npt.NDArray[np.float64] | None = None
     edge_labels: npt.NDArray[np.int64] | None = None
     edge_weights: npt.NDArray[np.float64] | None = None
+    node_details: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def from_arrays(
@@ -69,13 +74,14 @@ class GraphBatch(Batch):
         node_attributes: npt.ArrayLike | None = None,
         edge_labels: npt.ArrayLike | None = None,
         edge_weights: npt.ArrayLike | None = None,
+        node_details: npt.ArrayLike | None = None,
         repeated: Literal["sum", "first"] = "sum",
     ) -> Self:
         """Make a batch from arcs in any order; repeated arcs are merged.
 
         Parameters
         ----------
-        node_offsets, node_labels, node_attributes, edge_labels, edge_weights : array-like
+        node_offsets, node_labels, node_attributes, edge_labels, edge_weights, node_details : array-like
             As the attributes of `GraphBatch`, except that edge labels and weights are in the order of `edge_index`.
         edge_index : array-like of int, shape (2, n_arcs)
             Source and target node of each arc; nodes are numbered over the whole batch. An undirected edge is two arcs.
@@ -91,7 +97,7 @@ class GraphBatch(Batch):
         offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
         arcs = _check_arcs(edge_index, offsets)
-        columns = (node_labels, node_attributes, edge_labels, edge_weights)
+        columns = (node_labels, node_attributes, edge_labels, edge_weights, node_details)
         side = _checked_side(dict(zip(SIDE, columns, strict=True)), n_nodes, arcs.shape[1])
         order, first = _sorted_arcs(arcs, n_nodes)
         kept = order[first]
@@ -156,7 +162,7 @@ class GraphBatch(Batch):
             check_array(getattr(self, name), name, np.int64)
         for name, value in self._side().items():
             if value is not None:
-                dtype = np.int64 if name.endswith("labels") else np.float64
+                dtype = np.float64 if name in _NUMBERS else np.int64
                 check_array(value, name, dtype, 2 if name == "node_attributes" else 1)
         offsets, indptr = check_offsets(self.node_offsets, "node_offsets"), check_offsets(self.indptr, "indptr")
         if offsets[-1] != self.n_nodes or indptr[-1] != len(self.indices):
@@ -241,7 +247,7 @@ def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, 
 def _check_column(name: str, value: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     if value.ndim != (2 if name == "node_attributes" else 1) or len(value) != size:
         raise ValueError(f"{name} must have one row for each of {size} {name[:4]}s, got shape {value.shape}")
-    if name.endswith("labels"):
+    if name not in _NUMBERS:
         if value.dtype.kind not in "biu" and size:
             raise ValueError(f"{name} must be integers, got {value.dtype}; as_graphs takes labels of any kind")
         return value.astype(np.int64)

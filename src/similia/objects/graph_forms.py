@@ -32,8 +32,8 @@ class Names(NamedTuple):
     edge_weight: str | None = "weight"
 
     def chosen(self, columns: Iterable[Any]) -> list[Any]:
-        """Return `columns`, one for each name in order, with None in place of each column whose name is None."""
-        return [column if name else None for name, column in zip(self, columns, strict=True)]
+        """Return `columns`, in the order of `SIDE`, with None in place of each column that is not to be read."""
+        return [column if name else None for name, column in zip((*self, self.node_label), columns, strict=True)]
 
 
 @dataclass
@@ -46,6 +46,7 @@ class Part:
     node_attributes: npt.NDArray[np.float64] | None = None
     edge_labels: npt.NDArray[np.int64] | None = None
     edge_weights: npt.NDArray[np.float64] | None = None
+    node_details: npt.NDArray[np.int64] | None = None
     node_names: tuple[str, ...] = ()  # names of all data found at nodes, read or not
     edge_names: tuple[str, ...] = ()
 
@@ -161,8 +162,8 @@ def _from_tables(nodes: _Table, edges: _Table, pairs: list[tuple[int, int]], dir
         nodes.vectors(names.node_attributes),
         edges.labels(names.edge_label),
         edges.weights(names.edge_weight),
-        nodes.names(),
-        edges.names(),
+        node_names=nodes.names(),
+        edge_names=edges.names(),
     )
     return part if directed else part.both_directions()
 
@@ -312,8 +313,9 @@ def _undo_one_hot(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _checked(
-    edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any
-) -> Part:
+    edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any,
+    node_details: Any = None,
+) -> Part:  # fmt: skip
     """Return a `Part` from arrays of a user, whose labels may have any type; raise if an array is invalid."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
@@ -333,6 +335,7 @@ def _checked(
         node_attributes,
         None if edge_labels is None else _label_array(edge_labels),
         None if edge_weights is None else _numbers(edge_weights, "edge weights").reshape(-1),
+        None if node_details is None else _label_array(node_details),
     )
 
 
@@ -343,18 +346,71 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
 
 def _from_molecule(graph: Any, names: Names) -> Part:
     """Read an RDKit molecule: atoms are nodes labelled by symbol, bonds are edges labelled as by `_bond`."""
+    graph = _perceived(graph)
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
-    arcs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    symbols = [graph.GetAtomWithIdx(i).GetSymbol() for i in range(n)]  # faster than GetAtoms
-    labels = hash_labels(map(_bond, bonds)) if names.edge_label else None
-    return Part(n, arcs, hash_labels(symbols) if names.node_label else None, None, labels).both_directions()
+    part = Part(n, np.array(ends, dtype=np.int64).reshape(-1, 2).T)
+    if names.node_label:
+        atoms = [graph.GetAtomWithIdx(i) for i in range(n)]  # faster than GetAtoms
+        part.node_labels = hash_labels(atom.GetSymbol() for atom in atoms)
+        part.node_details = np.fromiter(map(_atom_detail, atoms), np.int64, n)
+    if names.edge_label:
+        part.edge_labels = hash_labels(map(_bond, bonds))
+    return part.both_directions()
+
+
+def _perceived(molecule: Any) -> Any:
+    """Return a molecule of which RDKit knows hydrogens and rings; a copy if `molecule` was never sanitised."""
+    if not molecule.NeedsUpdatePropertyCache():
+        return molecule
+    from rdkit import Chem
+
+    molecule = Chem.Mol(molecule)
+    molecule.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(molecule)
+    return molecule
 
 
 def _bond(bond: Any) -> str:
-    """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds."""
-    kind = bond.GetBondType()
-    return {1: "-", 2: "=", 3: "#", 12: ":"}.get(int(kind), str(kind))
+    """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds.
+
+    A double bond whose sides are known is ``=(E)`` or ``=(Z)``.
+    """
+    kind = int(bond.GetBondType())
+    if kind == _DOUBLE:
+        return _DOUBLE_BONDS.get(int(bond.GetStereo()), "=")
+    return {1: "-", 3: "#", 12: ":"}.get(kind) or str(bond.GetBondType())
+
+
+def _atom_detail(atom: Any) -> int:
+    """Pack what Morgan fingerprints read at an atom, beyond its element, and its chirality into one integer."""
+    hand = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+    handedness = _HANDS.index(hand if hand in _HANDS else "?")
+    charge = min(max(atom.GetFormalCharge(), -_CHARGES), _CHARGES - 1) + _CHARGES
+    detail = _MOLECULE
+    for size, value in zip(
+        _FIELDS, (atom.GetIsotope(), handedness, atom.IsInRing(), charge, atom.GetTotalDegree(), atom.GetTotalNumHs()),
+        strict=True,
+    ):  # fmt: skip
+        detail = detail * size + min(int(value), size - 1)
+    return detail
+
+
+def atom_text(symbol: str, detail: int) -> str:
+    """Return an atom with the details of `_atom_detail` as in SMARTS, such as ``[C;H3;X4]``; other integers as text.
+
+    H3 means three hydrogens, X4 four neighbours, R in a ring, +1 the charge; R or S in parentheses the handedness.
+    """
+    rest, values = detail, []
+    for size in reversed(_FIELDS):
+        rest, value = divmod(rest, size)
+        values.append(value)
+    if rest != _MOLECULE:
+        return f"{symbol}[{detail}]"
+    hydrogens, degree, charge, in_ring, handedness, isotope = values
+    facts = [f"{isotope or ''}{symbol}", f"H{hydrogens}", f"X{degree}", "R" * in_ring]
+    facts += [f"{charge - _CHARGES:+d}" * (charge != _CHARGES), f"({_HANDS[handedness]})" * (handedness > 0)]
+    return f"[{';'.join(filter(None, facts))}]"
 
 
 def _from_batch(graph: Any, names: Names) -> Part:
@@ -404,4 +460,9 @@ _ELEMENTS = (
 )
 # Texts of atoms and bonds by their hash, used to show molecules; * is RDKit's symbol for any atom.
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
-BONDS = {_hash_text(bond): bond for bond in "-=#:"}
+_DOUBLE, _DOUBLE_BONDS = 2, {2: "=(Z)", 3: "=(E)", 4: "=(cis)", 5: "=(trans)"}  # RDKit's types and stereo descriptors
+BONDS = {_hash_text(bond): bond for bond in (*"-=#:", *_DOUBLE_BONDS.values())}
+# Details of atoms: isotope, handedness, whether in a ring, charge, neighbours and hydrogens as digits of these sizes,
+# after a number that no other data set will have by chance.
+_CHARGES, _HANDS = 16, ("", "R", "S", "r", "s", "?")
+_FIELDS, _MOLECULE = (512, 8, 2, 2 * _CHARGES, 16, 16), 0x6D6F6C31

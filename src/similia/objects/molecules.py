@@ -3,25 +3,31 @@
 The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash.
 Symbols are few, so a fixed table (`graph_forms.SYMBOLS`) recovers them from the hash in any process. Atomic numbers
 would be ambiguous as labels: in many data sets, the label 6 is not carbon.
+
+Charge, hydrogens, neighbours, rings, isotope and handedness of an atom are not part of its label but of its *details*.
+As labels, they would make most neighbourhoods unique: on ESOL, the error of kernel ridge regression with min-max
+similarity is 0.73 with such labels, 0.62 with symbols, and 0.60 with symbols and details (README of benchmarks/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from similia.core.errors import BadValue
+from similia.core.errors import BadType, BadValue
 from similia.core.text import short
 from similia.objects.graph_batch import GraphBatch
-from similia.objects.graph_forms import Names, Part, read_graph
+from similia.objects.graph_forms import Names, read_graph
 from similia.objects.graphs import join_parts
-from similia.objects.strings import as_strings
+from similia.objects.strings import StringBatch, as_strings
+from similia.objects.tables import objects_in
 
 _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
 
 
-def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
+def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -> GraphBatch:
     """Convert molecules from SMILES to graphs.
 
     Parameters
@@ -31,12 +37,16 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
         without atoms.
     hydrogens : bool, default=False
         Whether hydrogens become nodes, including those that SMILES leave implicit.
+    details : bool, default=True
+        Whether to keep what distinguishes atoms of one element: charge, numbers of hydrogens and of neighbours, ring
+        or not, isotope, handedness (R or S). `kernels.WeisfeilerLehman` counts atoms by these details too.
 
     Returns
     -------
     GraphBatch
         Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
-        as RDKit decides). Labels are 64-bit hashes, like all text labels; `similia.explain` and reports show the texts.
+        as RDKit decides), a double bond with known sides ``=(E)`` or ``=(Z)``. Labels are 64-bit hashes, like all text
+        labels; `similia.explain` and reports show the texts. With `details`, the graphs have ``node_details``.
 
     Raises
     ------
@@ -60,7 +70,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False) -> GraphBatch:
     >>> [part.name for part in sm.explain(sm.kernels.EdgeHistogram(), ethanol, ethanol).parts]
     ['C-C', 'C-O']
     """
-    return read_smiles(smiles, hydrogens)
+    graphs = read_smiles(smiles, hydrogens)
+    return graphs if details else replace(graphs, node_details=None)
 
 
 def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], None] | None = None) -> GraphBatch:
@@ -68,21 +79,49 @@ def read_smiles(smiles: Any, hydrogens: bool = False, bad: Callable[[int, str], 
 
     By default, the first invalid text raises an error.
     """
+    Chem, _ = import_rdkit()
+    molecules = parse_smiles(smiles, bad)
+    return join_parts([read_graph(Chem.AddHs(mol) if hydrogens else mol, Names()) for mol in molecules])
+
+
+def parse_smiles(
+    smiles: Any, bad: Callable[[int, str], None] | None = None, collection: str = "smiles"
+) -> Iterator[Any]:
+    """Yield an RDKit molecule for each valid text; `bad` as for `read_smiles`; errors call the texts `collection`."""
     Chem, rdBase = import_rdkit()
-    parts: list[Part] = []
     with rdBase.BlockLogs():  # otherwise RDKit also prints the errors raised here
         for i, text in enumerate(as_strings(smiles)):
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
             molecule = Chem.MolFromSmiles(text)
-            if molecule is None:
-                (bad or _refuse)(i, f"{short(text)}, which is {_problem(Chem, text)}")
+            if molecule is not None:
+                yield molecule
                 continue
-            parts.append(read_graph(Chem.AddHs(molecule) if hydrogens else molecule, Names()))
-    return join_parts(parts)
+            why = f"{short(text)}, which is {_problem(Chem, text)}"
+            if bad is None:
+                raise BadValue(i, f"is {why}", remedy="correct or drop it", collection=collection)
+            bad(i, why)
 
 
-def _refuse(i: int, why: str) -> None:
-    raise BadValue(i, f"is {why}", remedy="correct or drop it", collection="smiles")
+class SmilesBatch(StringBatch):
+    """Texts that RDKit has read as molecules, see `StringBatch` and `as_smiles`."""
+
+
+def as_smiles(X: Any) -> SmilesBatch:
+    """Return SMILES in any form that `as_strings` takes, or RDKit molecules, as a batch of SMILES.
+
+    Raise BadValue, which names the position, if a text is not a SMILES of a valid molecule.
+    """
+    if isinstance(X, SmilesBatch):
+        return X
+    if isinstance(X, GraphBatch):
+        raise BadType(None, "is a GraphBatch", "SMILES or RDKit molecules", "WeisfeilerLehman compares graphs")
+    items = X if isinstance(X, StringBatch) else objects_in(X)
+    if not isinstance(items, str | bytes | StringBatch) and hasattr(items, "__len__") and hasattr(items, "__iter__"):
+        items = [import_rdkit()[0].MolToSmiles(item) if hasattr(item, "GetAtoms") else item for item in items]
+    batch = as_strings(items)
+    for _ in parse_smiles(batch, collection="X"):
+        continue  # the first invalid text raises an error
+    return SmilesBatch(batch.values, batch.offsets, batch.is_bytes)
 
 
 def import_rdkit() -> tuple[Any, Any]:

@@ -364,7 +364,7 @@ def _graphs(seen: Seen) -> list[Json]:
         if symbols:
             shown["s"] = " ".join(symbols)
         if symbols and batch.edge_labels is not None and has_rdkit():
-            marks = [BONDS.get(label, "") for label in batch.edge_labels[positions][kept].tolist()]
+            marks = [BONDS.get(label, "")[:1] for label in batch.edge_labels[positions][kept].tolist()]
             orders = dict(zip((low * _NODES + high).tolist(), marks, strict=True))
             shown |= _placed(symbols, [(*divmod(edge, _NODES), orders[edge]) for edge in edges.tolist()])
         drawn.append(shown)

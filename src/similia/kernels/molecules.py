@@ -1,0 +1,122 @@
+r"""Morgan fingerprints of molecules as a kernel: counts of the neighbourhoods of atoms, read by RDKit.
+
+A feature is the neighbourhood of an atom within 0, 1, ..., `radius` bonds; x(a) counts the neighbourhoods a:
+
+.. math:: K(x, y) = \sum_a x(a)\, y(a).
+
+Counts are not folded to a number of bits, so no two features share a column. Of neighbourhoods that consist of the same
+bonds, RDKit counts one only, which `WeisfeilerLehman` on the graphs of `from_smiles` does not do.
+
+Cost: RDKit reads a SMILES in about 0.1 ms and finds its neighbourhoods in 0.03 ms, each time that the molecule is
+compared; the counts of landmarks are kept. Objects stay SMILES, so that models, streams and reports hold plain strings.
+
+Paper: Rogers & Hahn, "Extended-connectivity fingerprints", J. Chem. Inf. Model. 50, 2010.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from similia.core.validation import check_positive_int
+from similia.kernels.counts import Counts
+from similia.kernels.features import FeatureKernel
+from similia.kernels.graphs import vertex_ids
+from similia.objects.molecules import SmilesBatch, as_smiles, import_rdkit, parse_smiles
+from similia.objects.sequences import offsets_of
+
+_INVARIANTS = ("connectivity", "features")
+
+
+class Morgan(FeatureKernel):
+    r"""Morgan kernel: inner product of the counts of atoms' neighbourhoods (ECFP without folding).
+
+    .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
+
+    where c_a(x) counts the atoms of x whose neighbourhood, within at most `radius` bonds, is a.
+
+    Parameters
+    ----------
+    radius : int, default=2
+        Largest number of bonds from the centre of a neighbourhood to its border. 2 gives the counts of ECFP4, 3 those
+        of ECFP6; 0 counts atoms.
+    use_chirality : bool, default=True
+        Whether the handedness of atoms (R or S) and the sides of double bonds (E or Z) distinguish neighbourhoods.
+    invariants : {"connectivity", "features"}, default="connectivity"
+        What distinguishes atoms: their element, charge, numbers of hydrogens and neighbours, isotope and rings
+        (ECFP), or their role: donor, acceptor, aromatic, halogen, basic, acidic (FCFP).
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range, or a text is not a SMILES of a valid molecule; the message gives
+        its position.
+    TypeError
+        If an object is neither a text nor an RDKit molecule.
+    ModuleNotFoundError
+        If RDKit is not installed (``pip install 'similia[molecules]'``).
+
+    Notes
+    -----
+    Objects are SMILES in any form that `as_strings` takes, or RDKit molecules. Molecules are read through their SMILES,
+    so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms, with kernel 0.
+
+    RDKit gives each neighbourhood a number of 32 bits: among v distinct ones, some two have the same number with
+    probability v**2 / 2**33. Numbers, and so saved models, hold for the versions of RDKit that compute the same ones.
+
+    References
+    ----------
+    Rogers & Hahn, "Extended-connectivity fingerprints", J. Chem. Inf. Model. 50, 2010.
+
+    Examples
+    --------
+    Ethanol has one CH3, one CH2 and one OH; propanol has one more CH2:
+
+    >>> from similia.kernels import Morgan
+    >>> Morgan(radius=0)(["CCO", "CCCO"])
+    array([[3., 4.],
+           [4., 6.]])
+    >>> Morgan(radius=2, normalize=True)(["CCO", "OCC", "c1ccccc1"]).round(2)
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    def __init__(
+        self, radius: int = 2, use_chirality: bool = True, invariants: str = "connectivity", normalize: bool = False
+    ) -> None:
+        self.radius = radius
+        self.use_chirality = use_chirality
+        self.invariants = invariants
+        self.normalize = normalize
+
+    def as_objects(self, X: Any) -> SmilesBatch:
+        return as_smiles(X)
+
+    def _counts(self, objects: SmilesBatch) -> Counts:
+        generator = self._generator()
+        found = [
+            generator.GetSparseCountFingerprint(molecule).GetNonzeroElements() for molecule in parse_smiles(objects)
+        ]
+        offsets = offsets_of(np.fromiter(map(len, found), np.int64, len(found)))
+        ids, values = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1])
+        for i, counts in enumerate(found):
+            ids[offsets[i] : offsets[i + 1]] = [*counts]
+            values[offsets[i] : offsets[i + 1]] = [*counts.values()]
+        return Counts(offsets, vertex_ids(ids), values)
+
+    def _generator(self) -> Any:
+        """Return RDKit's generator of these fingerprints; raise if a parameter is out of range."""
+        if self.invariants not in _INVARIANTS:
+            raise ValueError(f"invariants must be one of {', '.join(_INVARIANTS)}, got {self.invariants!r}")
+        radius = check_positive_int(self.radius, "radius", minimum=0)
+        import_rdkit()
+        from rdkit.Chem import rdFingerprintGenerator
+
+        roles = rdFingerprintGenerator.GetMorganFeatureAtomInvGen() if self.invariants == "features" else None
+        return rdFingerprintGenerator.GetMorganGenerator(
+            radius=radius, includeChirality=bool(self.use_chirality), atomInvariantsGenerator=roles
+        )
