@@ -76,6 +76,7 @@ VECTORS = [
     KernelSVC(rbf_kernel),
     KernelSVC(rbf_kernel, probability=True),
     sm.KernelRidge(rbf_kernel),
+    sm.KernelRidge(rbf_kernel, alpha="auto"),
     sm.KernelSVR(rbf_kernel),
     KNeighborsClassifier(euclidean_distances),
     KNeighborsRegressor(euclidean_distances),

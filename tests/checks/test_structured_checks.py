@@ -91,6 +91,7 @@ CASES = {
     "KernelSVC, probabilities": (KernelSVC(SPECTRUM, probability=True), STRINGS),
     "KernelRidge": (sm.KernelRidge(SPECTRUM), STRINGS),
     "KernelRidge of graphs": (sm.KernelRidge(WL), GRAPHS),
+    "KernelRidge, best alpha": (sm.KernelRidge(SPECTRUM, alpha="auto"), STRINGS),
     "KernelSVR": (sm.KernelSVR(SPECTRUM), STRINGS),
     "KernelSVR of series": (sm.KernelSVR(kernels.DistanceRBF(distances.DTW(), 0.1)), SERIES),
     "KNeighborsClassifier": (KNeighborsClassifier(distances.DTW()), SERIES),

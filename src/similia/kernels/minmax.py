@@ -79,7 +79,8 @@ class Intersection(_OfFeatures, FeatureKernel):
     r"""Intersection of the features of another kernel, :math:`K(x, y) = \sum_i \min(f_i(x), f_i(y))`.
 
     Of counts, it is the number of substructures that x and y have in common, each counted as often as both have it.
-    With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal assignment kernel.
+    With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal assignment kernel (of molecules, with
+    ``details=False``).
 
     Parameters
     ----------

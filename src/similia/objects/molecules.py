@@ -6,7 +6,7 @@ would be ambiguous as labels: in many data sets, the label 6 is not carbon.
 
 Charge, hydrogens, neighbours, rings, isotope and handedness of an atom are not part of its label but of its *details*.
 As labels, they would make most neighbourhoods unique: on ESOL, the error of kernel ridge regression with min-max
-similarity is 0.73 with such labels, 0.62 with symbols, and 0.60 with symbols and details (README of benchmarks/).
+similarity is 0.73 with such labels, 0.62 with symbols, and 0.60 with symbols and details.
 """
 
 from __future__ import annotations
