@@ -4,9 +4,10 @@ Protocol, written before the first run:
 
 - *Splits.* Where a set has published training and test parts, these; for graphs, the ten folds of Errica et al. (their
   validation part joins training). Other sets are split at random, stratified by class, by the number of the split.
-- *What is tuned where.* similia gets the training part and `BUDGET` seconds, nothing else. Each specialist's
-  parameters are chosen by 5-fold cross-validation on the training part by the measure of the table, or are its defaults
-  (`_specialist_tools`). All tools get the same objects, targets and splits in the same run.
+- *What is tuned where.* similia gets the training part and a budget in seconds (60 by default; the head of its column
+  says how many), nothing else. Each specialist's parameters are chosen by 5-fold cross-validation on the training part
+  by the measure of the table, or are its defaults (`_specialist_tools`). All tools get the same objects, targets and
+  splits in the same run.
 - *What is never looked at.* The targets of a test part, except to score predictions, once. No parameter in these files
   may be changed because of a score below. Sets that similia's ladder was tuned on, or was looked at on the way, have a
   star; for them the comparison is not fair to the specialists.
