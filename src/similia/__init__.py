@@ -28,6 +28,7 @@ _NAMES = {
     "PseudoEuclidean": "embeddings",
     "GraphletSampling": "embeddings", "OpticalRandomFeatures": "embeddings", "HeatRandomFeatures": "embeddings",
     "MeanMapFeatures": "embeddings",
+    "IntervalQuantiles": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",

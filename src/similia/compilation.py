@@ -126,6 +126,8 @@ def _series(rng: np.random.Generator) -> None:
         distances = [getattr(sm.distances, name)() for name in names]
         _similarities(X, [sm.kernels.GlobalAlignment()], distances)
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
+        sm.embeddings.Hydra(2, 4, random_state=0).fit_transform(X)
+        sm.IntervalQuantiles(2).fit_transform(X)
     sm.SequenceEncoder(256).fit_transform(X)
 
 

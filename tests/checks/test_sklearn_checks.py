@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 import similia as sm
 from similia.codes import SignCodes
+from similia.embeddings import SparseScaler
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.recipes import FeatureScaler
@@ -69,6 +70,7 @@ VECTORS = [
     sm.FractionalPowerEncoder(n_bits=64),
     sm.FractionalPowerEncoder(n_bits=64, output="floats"),
     FeatureScaler(),
+    SparseScaler(),
     sm.HDClassifier(),
     sm.HDClassifier(init="bundle", binary_prototypes=True),
     sm.HeatSVC([0.5, 1.0], [1.0, 10.0], zero_rows="uniform", cv=2),
@@ -102,6 +104,8 @@ OTHERS = {
     "MeanMapFeatures": "sets of points",
     "SequenceEncoder": "time series",
     "SeriesVectors": "time series of one length",
+    "Hydra": "time series",
+    "IntervalQuantiles": "time series",
     "RecordEncoder": "records of several kinds of data",
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
     "ShardedIndex": "packed bits, in files or of Dask",

@@ -20,7 +20,7 @@ import similia as sm
 from similia import distances, kernels
 from similia.checks.structured import check_structured_estimator
 from similia.codes import RecordEncoder
-from similia.embeddings import Representatives, SeriesVectors
+from similia.embeddings import Hydra, Representatives, SeriesVectors
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, GraphToSets, SeriesToSets, as_graphs, as_series, as_strings
@@ -69,6 +69,8 @@ CASES = {
     "NGramEncoder, counts": (sm.NGramEncoder(2, 64, output="counts"), STRINGS),
     "GraphHDEncoder": (sm.GraphHDEncoder(64), GRAPHS),
     "SeriesVectors": (SeriesVectors(), as_series(np.random.default_rng(0).normal(size=(12, 6)))),
+    "Hydra": (Hydra(2, 4), SERIES),
+    "IntervalQuantiles": (sm.IntervalQuantiles(depth=3), SERIES),
     "SequenceEncoder": (sm.SequenceEncoder(8, n_bits=64), SERIES),
     "LevelEncoder": (sm.LevelEncoder(8, n_bits=64), [float(i) for i in range(12)]),
     "RecordEncoder": (

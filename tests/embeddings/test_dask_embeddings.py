@@ -21,7 +21,16 @@ import similia as sm
 from samples.graphs import batch, samples
 from similia import kernels
 from similia.codes import RecordEncoder
-from similia.embeddings import Mixture, Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.embeddings import (
+    Hydra,
+    Mixture,
+    Mosaics,
+    RandomSeries,
+    RandomSets,
+    RandomStrings,
+    Representatives,
+    SparseScaler,
+)
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.embeddings.vectors import FeatureScaler
 from similia.learn.d2ke_search import D2KESearch
@@ -94,6 +103,9 @@ ESTIMATORS = {
     "Heat counts": (sm.HeatRandomFeatures(66, random_state=3), COUNTS),
     "Heat single": (sm.HeatRandomFeatures(66, random_state=3), SINGLE),
     "Heat sparse": (sm.HeatRandomFeatures(66, random_state=3), SPARSE),
+    "Hydra": (Hydra(4, 3, 3), SERIES),
+    "SparseScaler": (SparseScaler(), VECTORS),
+    "IntervalQuantiles": (sm.IntervalQuantiles(3, 2), SERIES),
     "NGram": (sm.NGramEncoder(3, 64, random_state=3), WORDS),
     "NGram add": (sm.NGramEncoder(2, 64, "add", "counts", random_state=3), WORDS),
     "GraphHD": (sm.GraphHDEncoder(64, random_state=3), GRAPHS),

@@ -230,6 +230,10 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
     yield "SeriesToSets, MeanMapFeatures", Case("series", of_series)
     yield "AttributeScaler", Case("graphs", lambda: make_pipeline(AttributeScaler(), _scaled_graphs()))
     yield "SeriesVectors", Case("series, one length", SeriesVectors)
+    for data in ("series", "series, float32", "series, one length"):
+        make = lambda: make_pipeline(embeddings.Hydra(6, 5, **seed), embeddings.SparseScaler())  # noqa: E731
+        yield f"Hydra, SparseScaler, {data}", Case(data, make)
+        yield f"IntervalQuantiles, {data}", Case(data, lambda: sm.IntervalQuantiles(4, 3))
     column = lambda: make_pipeline(FromColumn(), sm.KernelFeatures(k.Spectrum(k=2), 64))  # noqa: E731
     yield "FromColumn", Case("strings", column, prepare=as_column)
 

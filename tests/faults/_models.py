@@ -66,6 +66,9 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
         "kernel features": (lambda: sm.KernelFeatures(k.Spectrum(), 64).fit(words), words),
         "sequences": (fitted(c.SequenceEncoder(4, n_bits=64, **s), _SERIES), _SERIES),
         "sequence n-grams": (fitted(c.SequenceEncoder(4, n=2, n_bits=64, output="counts", **s), _SERIES), _SERIES),
+        "hydra": (fitted(e.Hydra(2, 2, **s), _SERIES), _SERIES),
+        "interval quantiles": (fitted(sm.IntervalQuantiles(3, 2), _SERIES), _SERIES),
+        "sparse scaler": (fitted(e.SparseScaler(), _VECTORS), _VECTORS),
         "graphhd": (fitted(c.GraphHDEncoder(64, n_iter=5, **s), graphs), graphs),
         "signs": (fitted(c.SignRandomProjection(64, **s), _VECTORS), _VECTORS),
         "structured signs": (

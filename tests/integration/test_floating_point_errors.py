@@ -81,6 +81,8 @@ RUNS = {
     "SignRandomProjection": lambda: sm.SignRandomProjection(64, random_state=0).fit_transform(VECTORS),
     "LevelEncoder": lambda: sm.LevelEncoder(64, random_state=0).fit_transform(VECTORS),
     "FractionalPowerEncoder": lambda: sm.FractionalPowerEncoder(64, random_state=0).fit_transform(VECTORS),
+    "Hydra": lambda: make_pipeline(sm.embeddings.Hydra(4, 3, 0), sm.embeddings.SparseScaler()).fit_transform(FAR),
+    "IntervalQuantiles": lambda: sm.IntervalQuantiles().fit_transform(FAR),
     "SequenceEncoder": lambda: sm.SequenceEncoder(64, random_state=0).fit_transform(FAR),
     "NGramEncoder": lambda: sm.NGramEncoder(64, random_state=0).fit_transform(STRINGS),
     "GraphHDEncoder": lambda: sm.GraphHDEncoder(64, random_state=0).fit_transform(GRAPHS),

@@ -91,6 +91,11 @@ CASES |= {
 Y = np.arange(12) % 2
 
 
+def divisors(unit):
+    """The units of Hydra's features: sums of values, then numbers of times, of three kernels each."""
+    return np.tile(np.repeat([unit, 1], 3), 4)
+
+
 def embedded(make, X, degree, must=ALL):
     return Case(X, degree, lambda X, unit: make().fit(X).transform(X), must)
 
@@ -112,6 +117,8 @@ CASES |= {
     ),
     "PseudoEuclidean": embedded(lambda: sm.PseudoEuclidean(distances.DTW()), SERIES, 1, (-460, 490)),
     "D2KE": embedded(lambda: sm.D2KE(distances.DTW(), n_components=8, random_state=0), SERIES, 0, (-470, 490)),
+    "IntervalQuantiles": embedded(sm.IntervalQuantiles, SERIES, 1, (-48, 47)),
+    "Hydra": Case(SERIES, 0, lambda X, unit: sm.embeddings.Hydra(4, 3, 0).fit_transform(X) / divisors(unit), (-48, 47)),
     "OpticalRandomFeatures": embedded(lambda: sm.OpticalRandomFeatures(16, random_state=0), VECTORS, 2, (-475, 475)),
     "HeatRandomFeatures": embedded(lambda: sm.HeatRandomFeatures(n_components=16, random_state=0), VECTORS, 0),
     "SignRandomProjection": embedded(lambda: sm.SignRandomProjection(64, random_state=0), VECTORS, 0),

@@ -114,6 +114,8 @@ def models():
         yield name, vectors, model
     for features in ("gaussian", "gaussian_eig", "optical"):
         yield f"GraphletSampling({features})", graphs, sm.GraphletSampling(4, 30, "uniform", features, 40, 0)
+    yield "Hydra", series, make_pipeline(sm.embeddings.Hydra(6, 5, 0), sm.embeddings.SparseScaler())
+    yield "IntervalQuantiles", series, sm.IntervalQuantiles()
     yield "KernelSVC", strings, sm.KernelSVC(kernels.Spectrum(k=2))
     yield "HeatSVC", vectors, sm.HeatSVC()
 

@@ -8,6 +8,7 @@ _NAMES = {
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
     "SeriesVectors": "vectors",
+    "Hydra": "hydra", "SparseScaler": "hydra", "IntervalQuantiles": "intervals",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
     "HeatRandomFeatures": "heat_features", "MeanMapFeatures": "mean_map",
 }  # fmt: skip

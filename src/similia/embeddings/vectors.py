@@ -21,10 +21,11 @@ from similia.core.estimators import Transformer, all_at_once, check_table, examp
 from similia.core.state import count, state
 from similia.core.text import counted
 from similia.objects.series import SeriesBatch, as_series
-from similia.sources.dask import each_block, from_parts, lazily, refuse_lazy
+from similia.sources.dask import Distributed, each_block, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256
+_REACH = 1e15  # most of the largest number of a series in float32, and of its inverse
 _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 
@@ -133,6 +134,36 @@ class SeriesVectors(Transformer):
             found = f"has {counted(batch.lengths[i], 'time point')} and {counted(batch.n_dims, 'channel')}"
             expected = f"{self.length_} and {self.n_channels_} as in fit"
             raise BadValue(i, found, expected, "series of different lengths are for similia.D2KE with DTW()")
+
+
+def lengths_of(X: Any) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the lengths (n,) of time series, which may be a `Distributed`, and their number of channels."""
+    n_channels = as_single(example_of(X)).n_dims
+    return np.concatenate(
+        [*each_block(X if isinstance(X, Distributed) else as_series(X), BLOCK, _lengths, n_channels)]
+    ), n_channels
+
+
+def _lengths(X: Any, start: int, n_channels: int) -> npt.NDArray[np.int64]:
+    return as_single(X, n_channels).lengths
+
+
+def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
+    """Return time series as a batch of float32; raise if their numbers are too large or too small for it.
+
+    If `n_channels` is given, also raise if the series have another number of channels.
+    """
+    batch = as_series(X)
+    if n_channels is not None and batch.n_dims != n_channels:
+        raise BadValue(None, f"has {counted(batch.n_dims, 'channel')}", f"{n_channels} as in fit")
+    reach = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
+    bad = (reach > _REACH) | ((reach > 0) & (reach < 1 / _REACH))
+    if bad.any():
+        i = int(np.argmax(bad))
+        found = f"holds numbers up to {reach[i]:.3g}"
+        raise BadValue(i, found, f"between {1 / _REACH:g} and {_REACH:g}", "scale the series", kind="series")
+    with np.errstate(under="ignore"):
+        return batch.astype(np.float32)
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

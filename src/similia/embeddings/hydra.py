@@ -1,0 +1,233 @@
+r"""Hydra: random convolutional kernels compete in groups, and a series becomes the record of their wins.
+
+At time t, kernel k of a group with dilation d responds to a series x by
+
+.. math:: z_k(t) = \sum_{j=0}^{8} w_{kj} \, x_{t + (j - 4) d}, \qquad x_s = 0 \text{ outside the series.}
+
+A kernel gets two features: the sum of its responses over the times at which it has the largest response of its group,
+and the number of times at which it has the smallest. A group of kernels thus counts patterns, as a dictionary method
+does, with random patterns in place of learnt ones. Half of the groups see the differences x_{t+1} - x_t.
+
+Cost: a series of T points takes 9 T multiplications for each kernel and dilation, and there are about log2(T / 8)
+dilations. Dempster, Schmidt & Webb (2023), "Hydra", Sec. 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.errors import BadValue
+from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.state import array, count, state
+from similia.core.threads import run_in_ranges
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.embeddings._hydra_loops import LENGTH, compete
+from similia.embeddings.vectors import as_single, lengths_of, moments
+from similia.objects import SeriesBatch
+from similia.sources.dask import from_parts, lazily
+
+_MOST_CHANNELS = 8  # that a group sees, as published
+_WORK = 2**25  # multiplications of a task, a few milliseconds
+
+
+def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
+    """Return whether a loaded `Hydra` has channels that exist, and as many features as its weights give."""
+    channels, n_channels = state["channels_"], state["n_channels_"]
+    n_features = 2 * sizes["d"] * sizes["g"] * sizes["k"]
+    inside = bool(((channels >= 0) & (channels < n_channels)).all())
+    return inside and 0 < sizes["d"] < 60 and state["_n_features_out"] == n_features > 0
+
+
+@state(
+    fits=_fits, n_channels_=count(least=1), _n_features_out=count(least=1),
+    weights_=array("f4", "d", "g", "k", LENGTH), channels_=array("i8", "d", "g", None),
+)  # fmt: skip
+class Hydra(Transformer):
+    r"""Embed time series by the wins of random convolutional kernels that compete in groups.
+
+    Follow it with `SparseScaler` and a linear classifier, as in the example: this is the published classifier.
+
+    Parameters
+    ----------
+    n_groups : int, default=64
+        Number of groups for each dilation. Half of them (rounded up) see the series, the others its differences.
+    n_kernels : int, default=8
+        Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many,
+        a dictionary method.
+    random_state : int, numpy Generator or None, default=None
+        Source of randomness with which `fit` draws the kernels and their channels.
+
+    Attributes
+    ----------
+    weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
+        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ...; the kernels of the
+        largest one are no longer than the longest series in `fit`.
+    channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
+        The channels whose sum a group sees, drawn with replacement: half of the channels, but at least 2 and at most 8.
+    n_channels_ : int
+        Number of channels of the series in `fit`.
+
+    Raises
+    ------
+    ValueError
+        If the number of channels differs from that in `fit`, or if the largest number of a series is too large or too
+        small for float32 (outside 1e-15 to 1e15).
+
+    Notes
+    -----
+    Output is float32, with columns in the order (dilation, group, pooling, kernel); the first pooling is the sum of
+    largest responses, the second the number of smallest ones.
+
+    Series may have any lengths, in `fit` and later. Both features grow with the length, and the first one also with the
+    scale; standardise series whose level and scale mean nothing. At its ends, a series is continued by zeros, also if it
+    is shorter than a kernel. A series of one point has no differences, and features 0 there.
+
+    Equal responses count for the first kernel. The features of a series have the same bits for any block, number of
+    threads and processor.
+
+    References
+    ----------
+    Dempster, Schmidt & Webb, "Hydra: competing convolutional kernels for fast and accurate time series classification",
+    Data Mining and Knowledge Discovery 37, 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import RidgeClassifierCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from similia.embeddings import Hydra, SparseScaler
+    >>> rng = np.random.default_rng(0)
+    >>> X = [np.sin(np.arange(60 + i) * (0.3 + i % 2)) + rng.normal(size=60 + i) for i in range(40)]
+    >>> y = np.arange(40) % 2
+    >>> model = make_pipeline(Hydra(random_state=0), SparseScaler(), RidgeClassifierCV(np.logspace(-3, 3, 10)))
+    >>> model.fit(X[:20], y[:20]).score(X[20:], y[20:])
+    1.0
+    """
+
+    _takes = ("three_d_array",)
+    _dtypes = ("float32",)
+
+    def __init__(self, n_groups: int = 64, n_kernels: int = 8, random_state: RandomState = None) -> None:
+        self.n_groups = n_groups
+        self.n_kernels = n_kernels
+        self.random_state = random_state
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw kernels for the number of channels of the time series `X` and for the length of the longest."""
+        n_groups = check_positive_int(self.n_groups, "n_groups")
+        n_kernels = check_positive_int(self.n_kernels, "n_kernels")
+        rng = generator(self.random_state)
+        lengths, n_channels = lengths_of(X)
+        n_dilations = max(1, ((int(lengths.max()) - 1) // (LENGTH - 1)).bit_length())
+        weights = rng.standard_normal((n_dilations, n_groups, n_kernels, LENGTH))
+        weights -= weights.mean(axis=-1, keepdims=True)
+        self.weights_ = (weights / np.abs(weights).sum(axis=-1, keepdims=True)).astype(np.float32)
+        n_drawn = 1 if n_channels == 1 else int(np.clip(n_channels // 2, 2, _MOST_CHANNELS))
+        self.channels_ = rng.integers(n_channels, size=(n_dilations, n_groups, n_drawn))
+        self.n_channels_ = n_channels
+        self._n_features_out = 2 * n_dilations * n_groups * n_kernels
+        return self
+
+    @lazily
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the features of n time series, shape (n, 2 * n_dilations * n_groups * n_kernels)."""
+        check_is_fitted(self)
+        series = as_single(X, self.n_channels_)
+        shape = self.weights_.shape[:2] + (2, self.weights_.shape[2])
+        out = np.empty((len(series), *shape), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            compete(series.values, series.offsets, start, stop, self.weights_, self.channels_, out)
+
+        run_in_ranges(work, len(series), self._grain(series))
+        return out.reshape(len(series), -1)
+
+    def _grain(self, series: SeriesBatch) -> int:
+        """Return a number of series that is worth a task."""
+        return max(1, _WORK * len(series) // (len(series.values) * self.weights_.size))
+
+    def _example(self) -> list[npt.NDArray]:
+        return [np.zeros((1, self.n_channels_), np.float32)]
+
+
+@state(mean_=array("f4 f8", "d"), scale_=array("f4 f8", "d"), _n_features_out=count("d", least=1))
+class SparseScaler(Transformer):
+    r"""Standardise the square roots of counts that are often 0, and leave zeros at 0.
+
+    .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^4 + 10^{-8})
+
+    Here mu and sigma are the mean and the standard deviation of the square roots of a column in `fit`, and p_0 is the
+    share of its entries that are not above 0. Negative numbers count as 0.
+
+    Parameters
+    ----------
+    exponent : float, default=4.0
+        Power of p_0, as published. A column that is nearly always 0 gets a divisor near 1.
+
+    Attributes
+    ----------
+    mean_ : ndarray, shape (n_features,)
+        The numbers mu.
+    scale_ : ndarray, shape (n_features,)
+        The divisors.
+
+    References
+    ----------
+    Dempster, Schmidt & Webb, "Hydra", 2023, and the code of its authors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.embeddings import SparseScaler
+    >>> SparseScaler().fit_transform(np.array([[0.0, 4.0], [1.0, 16.0], [9.0, 36.0]])).round(2)
+    array([[ 0.  , -1.  ],
+           [-0.22,  0.  ],
+           [ 1.08,  1.  ]])
+    """
+
+    def __init__(self, exponent: float = 4.0) -> None:
+        self.exponent = exponent
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn means, deviations and shares of zeros of the columns of `X`, an array of shape (n, n_features)."""
+        check_positive(self.exponent, "exponent")
+        like = _roots(example_of(X), 0)
+        n, mean, variance = moments(X, _roots_and_zeros)
+        width = len(mean) // 2
+        deviation = np.sqrt(variance[:width] * (n / max(1, n - 1)))
+        self.mean_ = mean[:width].astype(like.dtype)
+        self.scale_ = (deviation + mean[width:] ** self.exponent + 1e-8).astype(like.dtype)
+        self._n_features_out = width
+        self._learn_columns(X)
+        return self
+
+    @lazily
+    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+        """Return the scaled square roots, shape (n, n_features), in the dtype of `X`."""
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        roots = _roots(X, 0)
+        return np.where(roots > 0, (roots - self.mean_) / self.scale_, 0).astype(roots.dtype)
+
+
+def _roots(X: Any, start: int) -> npt.NDArray[np.floating]:
+    """Return the square roots of the entries of `X`, 0 for negative ones; row 0 is row `start` of the collection."""
+    X = np.asarray(X)
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    if not np.isfinite(X).all():
+        row = start + int(np.argmin(np.isfinite(X).all(axis=1)))
+        raise BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row")
+    return np.sqrt(np.maximum(X, 0))
+
+
+def _roots_and_zeros(X: Any, start: int) -> npt.NDArray[np.floating]:
+    roots = _roots(X, start)
+    return np.concatenate([roots, roots == 0], axis=1)
