@@ -160,10 +160,10 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="n_kernels"):
         Hydra(n_kernels=-1).fit(X)
     model = Hydra(2, 2, 0).fit(X)
-    with pytest.raises(ValueError, match="^X has 1 channel, expected 2 as in fit$"):
+    with pytest.raises(ValueError, match=r"^X has 1 channel, expected 2 as in fit$"):
         model.transform([np.zeros(5)])
-    for size in (1e16, 1e-16):
-        said = f"series 1 holds numbers up to {size:.0e}, expected between 1e-15 and 1e+15; scale the series"
+    for size in (1e31, 1e-31):
+        said = f"series 1 holds numbers up to {size:.0e}, expected between 1e-30 and 1e+30; scale the series"
         with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
             model.transform([X[0], X[1] / np.abs(X[1]).max() * size])
     assert np.isfinite(model.transform([np.zeros((3, 2))])).all()
@@ -174,9 +174,8 @@ def test_a_file_cannot_name_channels_that_do_not_exist(tmp_path):
     sm.save(model, tmp_path / "m.similia")
     np.testing.assert_array_equal(sm.load(tmp_path / "m.similia").channels_, model.channels_)
     model.channels_[0, 1, 0] = 2
-    with pytest.raises(ValueError, match="Hydra"):
-        sm.save(model, tmp_path / "m.similia")
-        sm.load(tmp_path / "m.similia")
+    with pytest.raises(ValueError, match="Hydra has attributes that do not fit each other"):
+        sm.save(model, tmp_path / "m.similia")  # which checks what loading checks
 
 
 # ---- the scaler

@@ -131,6 +131,7 @@ def test_tables_of_the_heat_kernel(n, t):
 @pytest.mark.parametrize("k", [0, -150, 150])
 def test_magnitudes(name, k):
     case = CASES[name]
+    k = int(np.clip(k, *case.must))
     X = [np.ldexp(x, k) for x in case.X] if isinstance(case.X, list) else np.ldexp(case.X, k)
     with np.errstate(all="raise"):
         found = case.run(X, 2.0**k)

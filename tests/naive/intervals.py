@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -25,7 +26,7 @@ def features(x, depth, divisor):
     for z in (x, smoothed, np.diff(x, n=2), np.abs(np.fft.rfft(x))):
         for level in range(min(depth, int(math.log2(len(z))) + 1)):
             cuts = [math.floor(j * len(z) / 2**level) for j in range(2**level + 1)]
-            pairs = [*zip(cuts[:-1], cuts[1:], strict=True)]
+            pairs = [*itertools.pairwise(cuts)]
             out += [q for a, b in pairs for q in quantiles(z[a:b], divisor)]
             if level > 0 and sorted(b - a for a, b in pairs)[(len(pairs) - 1) // 2] > 1:
                 shift = math.ceil(len(z) / 2**level / 2)

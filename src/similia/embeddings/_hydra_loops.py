@@ -1,8 +1,8 @@
 """The loop of `Hydra`: at each time point, the kernels of a group compete.
 
-Time points are SIMD lanes. The nine shifted vectors of a step stay in registers while the kernels of the group pass, so a
-kernel costs nine fused multiply-adds and ten comparisons and additions for `LANES` time points. Each lane has sums of its
-own, which are added in a fixed order at the end: equal bits on every processor.
+Time points are SIMD lanes. The nine shifted vectors of a step stay in registers while the kernels of the group pass,
+so a kernel costs nine fused multiply-adds and ten comparisons and additions for `LANES` time points. Each lane has sums
+of its own, which are added in a fixed order at the end: equal bits on every processor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The loop of `IntervalQuantiles`: quantiles of all intervals from one sorting of a series.
 
-The time points of a series, in the order of their values, are dealt out to the intervals of a level, which are then sorted
-too. So a level costs one pass, and no interval is sorted on its own.
+The time points of a series, in the order of their values, are dealt out to the intervals of a level, which are then
+sorted too. So a level costs one pass, and no interval is sorted on its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ def fill_quantiles(values, order, owner, bounds, sizes, out):  # type: ignore[no
 
     `values` and `order`, both (n, T), hold the series and the time points sorted by value. ``owner[r, t]`` is the
     interval of level r with time point t, or the number of intervals there, if none has it. ``bounds[r]`` holds the
-    first points of intervals and the end of the last one; ``sizes[r]`` the number of quantiles of each interval, then 0.
+    first points of intervals and the end of the last one; ``sizes[r]`` the number of quantiles of each interval, then
+    0.
     """
     n, length = values.shape
     dealt = np.empty(2 * length, values.dtype)  # the points of no interval come behind the others

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadValue
+from similia.core.errors import part_from
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.state import array, count, state
 from similia.core.threads import run_in_ranges
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings._hydra_loops import LENGTH, compete
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
@@ -35,7 +35,7 @@ _WORK = 2**25  # multiplications of a task, a few milliseconds
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
-    """Return whether a loaded `Hydra` has channels that exist, and as many features as its weights give."""
+    """Return whether the channels of a loaded `Hydra` exist, and the weights give its number of features."""
     channels, n_channels = state["channels_"], state["n_channels_"]
     n_features = 2 * sizes["d"] * sizes["g"] * sizes["k"]
     inside = bool(((channels >= 0) & (channels < n_channels)).all())
@@ -64,8 +64,8 @@ class Hydra(Transformer):
     Attributes
     ----------
     weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
-        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ...; the kernels of the
-        largest one are no longer than the longest series in `fit`.
+        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ...; the kernels of
+        the largest one are no longer than the longest series in `fit`.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
         The channels whose sum a group sees, drawn with replacement: half of the channels, but at least 2 and at most 8.
     n_channels_ : int
@@ -75,7 +75,7 @@ class Hydra(Transformer):
     ------
     ValueError
         If the number of channels differs from that in `fit`, or if the largest number of a series is too large or too
-        small for float32 (outside 1e-15 to 1e15).
+        small for float32 (outside 1e-30 to 1e30).
 
     Notes
     -----
@@ -83,8 +83,8 @@ class Hydra(Transformer):
     largest responses, the second the number of smallest ones.
 
     Series may have any lengths, in `fit` and later. Both features grow with the length, and the first one also with the
-    scale; standardise series whose level and scale mean nothing. At its ends, a series is continued by zeros, also if it
-    is shorter than a kernel. A series of one point has no differences, and features 0 there.
+    scale; standardise series whose level and scale mean nothing. A series is continued by zeros on both sides, even if
+    it is shorter than a kernel. A series of one point has no differences, and features 0 there.
 
     Equal responses count for the first kernel. The features of a series have the same bits for any block, number of
     threads and processor.
@@ -139,8 +139,8 @@ class Hydra(Transformer):
         """Return the features of n time series, shape (n, 2 * n_dilations * n_groups * n_kernels)."""
         check_is_fitted(self)
         series = as_single(X, self.n_channels_)
-        shape = self.weights_.shape[:2] + (2, self.weights_.shape[2])
-        out = np.empty((len(series), *shape), np.float32)
+        n_dilations, n_groups, n_kernels, _ = self.weights_.shape
+        out = np.empty((len(series), n_dilations, n_groups, 2, n_kernels), np.float32)
 
         def work(start: int, stop: int) -> None:
             compete(series.values, series.offsets, start, stop, self.weights_, self.channels_, out)
@@ -156,7 +156,9 @@ class Hydra(Transformer):
         return [np.zeros((1, self.n_channels_), np.float32)]
 
 
-@state(mean_=array("f4 f8", "d"), scale_=array("f4 f8", "d"), _n_features_out=count("d", least=1))
+@state(
+    mean_=array("f4 f8", "d", most=1e150), scale_=array("f4 f8", "d", most=1e150), _n_features_out=count("d", least=1)
+)
 class SparseScaler(Transformer):
     r"""Standardise the square roots of counts that are often 0, and leave zeros at 0.
 
@@ -200,7 +202,8 @@ class SparseScaler(Transformer):
         """Learn means, deviations and shares of zeros of the columns of `X`, an array of shape (n, n_features)."""
         check_positive(self.exponent, "exponent")
         like = _roots(example_of(X), 0)
-        n, mean, variance = moments(X, _roots_and_zeros)
+        rows = X if hasattr(X, "shape") else np.asarray(X)
+        n, mean, variance = moments(rows, _roots_and_zeros)
         width = len(mean) // 2
         deviation = np.sqrt(variance[:width] * (n / max(1, n - 1)))
         self.mean_ = mean[:width].astype(like.dtype)
@@ -220,12 +223,8 @@ class SparseScaler(Transformer):
 
 def _roots(X: Any, start: int) -> npt.NDArray[np.floating]:
     """Return the square roots of the entries of `X`, 0 for negative ones; row 0 is row `start` of the collection."""
-    X = np.asarray(X)
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    if not np.isfinite(X).all():
-        row = start + int(np.argmin(np.isfinite(X).all(axis=1)))
-        raise BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row")
-    return np.sqrt(np.maximum(X, 0))
+    with part_from(start):
+        return np.sqrt(np.maximum(check_vectors(X), 0))
 
 
 def _roots_and_zeros(X: Any, start: int) -> npt.NDArray[np.floating]:

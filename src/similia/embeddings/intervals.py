@@ -1,12 +1,13 @@
 r"""QUANT: quantiles of a time series, and of what is derived from it, in intervals of halving length.
 
-A series of T points, its smoothed differences, its second differences and the amplitudes of its Fourier transform are each
-cut into 1, 2, 4, ..., 2^(depth - 1) intervals; from 2 on, also into the intervals that lie half an interval later. An
-interval of m points gives 1 + (m - 1) // divisor quantiles, equidistant from the smallest number to the largest; every second
-one minus the mean of the interval. A single quantile is the median.
+Four series of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
+differences, its second differences, and the amplitudes of its Fourier transform. From 2 intervals on, they are also cut
+into the intervals that lie half an interval later. An interval of m points gives 1 + (m - 1) // divisor quantiles, from
+the smallest number to the largest at equal steps. The mean of the interval is subtracted from every second quantile. A
+single quantile is the median.
 
-Cost: T log T to sort and to transform, plus T for each of the levels. The number of features is about
-(2 depth - 1) T / divisor for each of the four, so a large `depth` costs little. Dempster, Schmidt & Webb (2024), "QUANT".
+Cost: T log T to sort and to transform, plus T for each level. A level gives about T / divisor features.
+Dempster, Schmidt & Webb (2024), "QUANT".
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class IntervalQuantiles(Transformer):
     Parameters
     ----------
     depth : int, default=6
-        Number of levels, at most 16: level i, counted from 0, cuts a series into 2^i intervals. There are no more levels
-        than give each interval a point.
+        Number of levels, at most 16. Level i, counted from 0, cuts a series into 2^i intervals; levels with more
+        intervals than points are left out.
     divisor : int, default=4
         Number of points of an interval per quantile; 1 keeps all sorted values.
 
@@ -70,19 +71,19 @@ class IntervalQuantiles(Transformer):
     ------
     ValueError
         If the number of channels differs from that in `fit`, or if the largest number of a series is too large or too
-        small for float32 (outside 1e-15 to 1e15).
+        small for float32 (outside 1e-30 to 1e30).
 
     Notes
     -----
-    Output is float32, with columns in the order (channel, derived series, level, interval, quantile). Derived series are
-    the series itself, its differences, averaged over five times (ends repeated), the differences of its differences, and
-    the absolute values of its Fourier coefficients.
+    Output is float32, with columns in the order (channel, derived series, level, interval, quantile). The derived
+    series are the series itself; its differences, averaged over five times (the first and the last are repeated); the
+    differences of its differences; and the absolute values of its Fourier coefficients.
 
-    Series of any length: interval j of n has the points from floor(j T / n) to before floor((j + 1) T / n) of a series of T
-    points, so that it stands for the same part of a long and of a short series; its quantiles are those of a series of
-    `length_` points. Fourier amplitudes are multiplied by `length_` / T, so that a wave has the same amplitude in
-    both. If a series has fewer points than the last level has intervals, points are repeated. A series of one point has
-    the difference 0, a series of one or two the second difference 0.
+    Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it is the
+    same share of a long and of a short series, and has the same number of quantiles in both: that for `length_` points.
+    Fourier amplitudes are multiplied by `length_` / T, so a wave has the same amplitude in both. If a series has fewer
+    points than the last level has intervals, points are repeated. The differences of a series of one point are a 0, and
+    so are the second differences of a series of one or two.
 
     The features of a series have the same bits for any block and number of threads. On another processor, the Fourier
     amplitudes, computed in float64, may differ in the last bit of float32; all other features are equal.

@@ -25,7 +25,7 @@ from similia.sources.dask import Distributed, each_block, from_parts, lazily, re
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256
-_REACH = 1e15  # most of the largest number of a series in float32, and of its inverse
+_REACH = 1e30  # most of the largest number of a series in float32, and of its inverse
 _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 
