@@ -23,7 +23,7 @@ MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
     *("dtw", "set_distances", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
-    *("heat", "heat_features"),
+    *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan"),
     *("report", "drop_ins"),
 )
@@ -36,7 +36,8 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 `{command}`
 
 The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON` and `SIMILIA_RIVALS_PYTHON` name the
-folder of data sets and interpreters that have the rivals (`grakel`; `torch` and `torch-hd`; `aeon` and `tslearn`).
+folder of data sets and interpreters that have the rivals (`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and
+`torch`).
 """
 
 
