@@ -25,7 +25,7 @@ MODULES = (
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan"),
-    *("report", "drop_ins"),
+    *("report", "drop_ins", "molecules"),
 )
 
 _HEAD = """# Benchmarks

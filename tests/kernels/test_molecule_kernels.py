@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 import similia as sm
 from similia.checks import check_kernel
-from similia.kernels import Morgan, WeisfeilerLehman
+from similia.kernels import MinMax, Morgan, WeisfeilerLehman
 from similia.objects import as_strings, from_smiles
 
 Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
@@ -61,6 +61,17 @@ def test_by_hand():
     assert counts.values.tolist() == [1.0] * 6
     # Octane: 2 CH3 and 6 CH2; radius 1: 2 ends, 2 CH2 beside an end and 4 others
     assert sorted(Morgan(radius=1).counted(["CCCCCCCC"]).values.tolist()) == [2.0, 2.0, 2.0, 4.0, 6.0]
+
+
+def test_min_max_of_morgan_is_rdkits_tanimoto_similarity_of_counts():
+    from rdkit import DataStructs
+    from rdkit.Chem import rdFingerprintGenerator
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, includeChirality=True)
+    atoms = [text for text in SMILES if text]  # RDKit calls two molecules without atoms unlike
+    theirs = [generator.GetSparseCountFingerprint(Chem.MolFromSmiles(text)) for text in atoms]
+    expected = [DataStructs.BulkTanimotoSimilarity(one, theirs) for one in theirs]
+    np.testing.assert_array_equal(MinMax(Morgan())(atoms), expected)
 
 
 def test_it_is_a_kernel():
@@ -191,7 +202,7 @@ def test_details_add_the_histogram_of_atoms_with_their_details():
 
 
 def test_details_are_the_atoms_of_morgan_fingerprints():
-    plain = [text for text in SMILES if "@" not in text and "13C" not in text]
+    plain = [text for text in SMILES if "@" not in text and "13C" not in text]  # and no ring atom with a double bond
     pairs = WeisfeilerLehman(0)(from_smiles(plain)) - WeisfeilerLehman(0, details=False)(from_smiles(plain))
     np.testing.assert_array_equal(pairs, Morgan(radius=0)(plain))
 

@@ -195,6 +195,7 @@ DETAILS = {  # atoms as SMARTS: hydrogens, neighbours (with hydrogens), ring, ch
     "C1CC1[NH3+]": ["[C;H2;X4;R]", "[C;H2;X4;R]", "[C;H1;X4;R]", "[N;H3;X4;+1]"],
     "C[C@H](N)C(=O)O": ["[C;H3;X4]", "[C;H1;X4;(S)]", "[N;H2;X3]", "[C;H0;X3]", "[O;H0;X1]", "[O;H1;X2]"],  # L-alanine
     "C[C@@H](N)C(=O)O": ["[C;H3;X4]", "[C;H1;X4;(R)]", "[N;H2;X3]", "[C;H0;X3]", "[O;H0;X1]", "[O;H1;X2]"],
+    "c1ccsc1C": ["[c;H1;X3;R]", "[c;H1;X3;R]", "[c;H1;X3;R]", "[s;H0;X2;R]", "[c;H0;X3;R]", "[C;H3;X4]"],
     "[13CH3]O": ["[13C;H3;X4]", "[O;H1;X2]"],
     "[Fe+3]": ["[Fe;H0;X0;+3]"],
     "[U-99]": ["[U;H0;X0;-16]"],  # charges are kept up to 15 and -16

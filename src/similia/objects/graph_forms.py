@@ -383,15 +383,13 @@ def _bond(bond: Any) -> str:
 
 
 def _atom_detail(atom: Any) -> int:
-    """Pack what Morgan fingerprints read at an atom, beyond its element, and its chirality into one integer."""
+    """Pack what Morgan fingerprints read at an atom beyond its element, aromaticity and handedness into one integer."""
     hand = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
     handedness = _HANDS.index(hand if hand in _HANDS else "?")
     charge = min(max(atom.GetFormalCharge(), -_CHARGES), _CHARGES - 1) + _CHARGES
+    ring, numbers = (atom.GetIsAromatic(), atom.IsInRing()), (atom.GetTotalDegree(), atom.GetTotalNumHs())
     detail = _MOLECULE
-    for size, value in zip(
-        _FIELDS, (atom.GetIsotope(), handedness, atom.IsInRing(), charge, atom.GetTotalDegree(), atom.GetTotalNumHs()),
-        strict=True,
-    ):  # fmt: skip
+    for size, value in zip(_FIELDS, (atom.GetIsotope(), handedness, *ring, charge, *numbers), strict=True):
         detail = detail * size + min(int(value), size - 1)
     return detail
 
@@ -399,7 +397,8 @@ def _atom_detail(atom: Any) -> int:
 def atom_text(symbol: str, detail: int) -> str:
     """Return an atom with the details of `_atom_detail` as in SMARTS, such as ``[C;H3;X4]``; other integers as text.
 
-    H3 means three hydrogens, X4 four neighbours, R in a ring, +1 the charge; R or S in parentheses the handedness.
+    H3 means three hydrogens, X4 four neighbours with hydrogens, R in a ring, +1 the charge; R or S in parentheses the
+    handedness. Symbols of aromatic atoms are in lower case.
     """
     rest, values = detail, []
     for size in reversed(_FIELDS):
@@ -407,8 +406,8 @@ def atom_text(symbol: str, detail: int) -> str:
         values.append(value)
     if rest != _MOLECULE:
         return f"{symbol}[{detail}]"
-    hydrogens, degree, charge, in_ring, handedness, isotope = values
-    facts = [f"{isotope or ''}{symbol}", f"H{hydrogens}", f"X{degree}", "R" * in_ring]
+    hydrogens, degree, charge, in_ring, aromatic, handedness, isotope = values
+    facts = [f"{isotope or ''}{symbol.lower() if aromatic else symbol}", f"H{hydrogens}", f"X{degree}", "R" * in_ring]
     facts += [f"{charge - _CHARGES:+d}" * (charge != _CHARGES), f"({_HANDS[handedness]})" * (handedness > 0)]
     return f"[{';'.join(filter(None, facts))}]"
 
@@ -462,7 +461,7 @@ _ELEMENTS = (
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
 _DOUBLE, _DOUBLE_BONDS = 2, {2: "=(Z)", 3: "=(E)", 4: "=(cis)", 5: "=(trans)"}  # RDKit's types and stereo descriptors
 BONDS = {_hash_text(bond): bond for bond in (*"-=#:", *_DOUBLE_BONDS.values())}
-# Details of atoms: isotope, handedness, whether in a ring, charge, neighbours and hydrogens as digits of these sizes,
-# after a number that no other data set will have by chance.
+# Details of atoms: isotope, handedness, whether aromatic and in a ring, charge, neighbours and hydrogens, as digits of
+# these sizes after a number that no other data set will have by chance.
 _CHARGES, _HANDS = 16, ("", "R", "S", "r", "s", "?")
-_FIELDS, _MOLECULE = (512, 8, 2, 2 * _CHARGES, 16, 16), 0x6D6F6C31
+_FIELDS, _MOLECULE = (512, 8, 2, 2, 2 * _CHARGES, 16, 16), 0x6D6F6C31
