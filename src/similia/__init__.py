@@ -29,6 +29,7 @@ _NAMES = {
     "GraphletSampling": "embeddings", "OpticalRandomFeatures": "embeddings", "HeatRandomFeatures": "embeddings",
     "MeanMapFeatures": "embeddings",
     "IntervalQuantiles": "embeddings",
+    "RandomConvolutions": "embeddings",
     "SignRandomProjection": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",

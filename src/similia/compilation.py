@@ -129,6 +129,7 @@ def _series(rng: np.random.Generator) -> None:
         sm.embeddings.Hydra(2, 4, random_state=0).fit_transform(X)
         sm.IntervalQuantiles(2).fit_transform(X)
     sm.SequenceEncoder(256).fit_transform(X)
+    sm.RandomConvolutions(84, random_state=0).fit_transform(X)
 
 
 def _sets(rng: np.random.Generator) -> None:

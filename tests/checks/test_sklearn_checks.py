@@ -106,6 +106,7 @@ OTHERS = {
     "SeriesVectors": "time series of one length",
     "Hydra": "time series",
     "IntervalQuantiles": "time series",
+    "RandomConvolutions": "time series",
     "RecordEncoder": "records of several kinds of data",
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
     "ShardedIndex": "packed bits, in files or of Dask",

@@ -72,6 +72,8 @@ CASES = {
     "Hydra": (Hydra(2, 4), SERIES),
     "IntervalQuantiles": (sm.IntervalQuantiles(depth=3), SERIES),
     "SequenceEncoder": (sm.SequenceEncoder(8, n_bits=64), SERIES),
+    "RandomConvolutions": (sm.RandomConvolutions(168), SERIES),
+    "RandomConvolutions, MultiRocket": (sm.RandomConvolutions(672, "multirocket"), SERIES),
     "LevelEncoder": (sm.LevelEncoder(8, n_bits=64), [float(i) for i in range(12)]),
     "RecordEncoder": (
         RecordEncoder([(0, sm.NGramEncoder(2, 64, random_state=0)), (1, sm.LevelEncoder(8, 64, random_state=0))]),

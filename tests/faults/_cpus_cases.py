@@ -234,6 +234,10 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
         make = lambda: make_pipeline(embeddings.Hydra(6, 5, **seed), embeddings.SparseScaler())  # noqa: E731
         yield f"Hydra, SparseScaler, {data}", Case(data, make)
         yield f"IntervalQuantiles, {data}", Case(data, lambda: sm.IntervalQuantiles(4, 3))
+    for data in ("series", "series, float32"):
+        for family in ("minirocket", "multirocket"):
+            make = lambda family=family: _hashed(sm.RandomConvolutions(1344, family, **seed))  # noqa: E731
+            yield f"RandomConvolutions({family}), {data}", Case(data, make)
     column = lambda: make_pipeline(FromColumn(), sm.KernelFeatures(k.Spectrum(k=2), 64))  # noqa: E731
     yield "FromColumn", Case("strings", column, prepare=as_column)
 

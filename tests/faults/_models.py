@@ -69,6 +69,8 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
         "hydra": (fitted(e.Hydra(2, 2, **s), _SERIES), _SERIES),
         "interval quantiles": (fitted(sm.IntervalQuantiles(3, 2), _SERIES), _SERIES),
         "sparse scaler": (fitted(e.SparseScaler(), _VECTORS), _VECTORS),
+        "convolutions": (fitted(sm.RandomConvolutions(84, **s), _SERIES), _SERIES),
+        "convolutions, four poolings": (fitted(sm.RandomConvolutions(672, "multirocket", **s), _SERIES), _SERIES),
         "graphhd": (fitted(c.GraphHDEncoder(64, n_iter=5, **s), graphs), graphs),
         "signs": (fitted(c.SignRandomProjection(64, **s), _VECTORS), _VECTORS),
         "structured signs": (

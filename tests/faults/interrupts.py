@@ -83,6 +83,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (c.NGramEncoder(n_bits=64, **s), _WORDS), (c.SequenceEncoder(4, n_bits=64, **s), _SERIES),
         (sm.embeddings.SeriesVectors(), _SERIES[::3] * 2), (sm.embeddings.Hydra(2, 2, **s), _SERIES),
         (sm.IntervalQuantiles(2), _SERIES), (sm.embeddings.SparseScaler(), np.abs(_VECTORS)),
+        (sm.RandomConvolutions(84, **s), _SERIES),
         (c.GraphHDEncoder(64, n_iter=5, **s), graphs), (sm.objects.AttributeScaler(), graphs),
         (c.RecordEncoder([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s), table),
         (sm.HDClassifier(max_iter=2, **s), _CODES, _Y), (sm.learn.HeatSVC(contrast=2.0), _VECTORS, _Y),

@@ -84,6 +84,7 @@ RUNS = {
     "Hydra": lambda: make_pipeline(sm.embeddings.Hydra(4, 3, 0), sm.embeddings.SparseScaler()).fit_transform(FAR),
     "IntervalQuantiles": lambda: sm.IntervalQuantiles().fit_transform(FAR),
     "SequenceEncoder": lambda: sm.SequenceEncoder(64, random_state=0).fit_transform(FAR),
+    "RandomConvolutions": lambda: sm.RandomConvolutions(672, "multirocket", random_state=0).fit_transform(FAR),
     "NGramEncoder": lambda: sm.NGramEncoder(64, random_state=0).fit_transform(STRINGS),
     "GraphHDEncoder": lambda: sm.GraphHDEncoder(64, random_state=0).fit_transform(GRAPHS),
     "GeneralizedNystroemPCA": lambda: sm.GeneralizedNystroemPCA(3, random_state=0).fit_transform(VECTORS),

@@ -124,6 +124,7 @@ CASES |= {
     "SignRandomProjection": embedded(lambda: sm.SignRandomProjection(64, random_state=0), VECTORS, 0),
     "LevelEncoder": embedded(lambda: sm.LevelEncoder(64, random_state=0), VECTORS, 0),
     "SequenceEncoder": embedded(lambda: sm.SequenceEncoder(64, random_state=0), PLANE, 0),
+    "RandomConvolutions": embedded(lambda: sm.RandomConvolutions(672, "multirocket", random_state=0), SERIES, 0),
     "GeneralizedNystroemPCA": embedded(lambda: sm.GeneralizedNystroemPCA(3, random_state=0), VECTORS, 1, (-990, 490)),
     "ITQ": embedded(lambda: sm.ITQ(8, random_state=0), rng.normal(size=(40, 8)), 0),
     "SignCodes": embedded(lambda: sm.codes.SignCodes(), rng.normal(size=(40, 8)), 0),

@@ -116,6 +116,8 @@ def models():
         yield f"GraphletSampling({features})", graphs, sm.GraphletSampling(4, 30, "uniform", features, 40, 0)
     yield "Hydra", series, make_pipeline(sm.embeddings.Hydra(6, 5, 0), sm.embeddings.SparseScaler())
     yield "IntervalQuantiles", series, sm.IntervalQuantiles()
+    for family in ("minirocket", "multirocket"):
+        yield f"RandomConvolutions({family})", series, sm.RandomConvolutions(1344, family, random_state=0)
     yield "KernelSVC", strings, sm.KernelSVC(kernels.Spectrum(k=2))
     yield "HeatSVC", vectors, sm.HeatSVC()
 

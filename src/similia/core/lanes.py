@@ -139,6 +139,35 @@ def where_at_most(_typing, a, b, value, other):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def bits_above(_typing, a, b):  # type: ignore[no-untyped-def]
+    """Return a uint64 whose bit i, of `LANES` bits, is 1 if a > b in lane i."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        above = builder.fcmp_ordered(">", *arguments)
+        return builder.zext(builder.bitcast(above, ir.IntType(LANES)), ir.IntType(64))
+
+    return types.uint64(a, b), generate
+
+
+@intrinsic
+def total(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the sum of all lanes: the two halves are added lane by lane until one number is left."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        value, width = arguments[0], LANES
+        while width > 1:
+            width //= 2
+            halves = [
+                builder.shuffle_vector(value, value, ir.Constant(ir.VectorType(ir.IntType(32), width), [*numbers]))
+                for numbers in (range(width), range(width, 2 * width))
+            ]
+            value = builder.fadd(*halves)
+        return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+    return a.scalar(a), generate
+
+
+@intrinsic
 def multiply_add(_typing, a, b, c):  # type: ignore[no-untyped-def]
     """Return a * b + c in each lane, rounded once; processors without this instruction use the C library, slowly."""
 

@@ -11,6 +11,7 @@ _NAMES = {
     "Hydra": "hydra", "SparseScaler": "hydra", "IntervalQuantiles": "intervals",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",
     "HeatRandomFeatures": "heat_features", "MeanMapFeatures": "mean_map",
+    "RandomConvolutions": "convolutions",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

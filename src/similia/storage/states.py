@@ -29,6 +29,7 @@ _MOST = {  # limits of parameters that determine the cost of a call but that no 
 _UNLISTED = {  # classes that models hold though they are not public, and their modules
     "similia.embeddings": {
         "FeatureScaler": "vectors",
+        "DilatedKernels": "convolutions",
         **dict.fromkeys(("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern", "Spectra"), "graphlets"),
     },
     "similia.objects": {"SmilesBatch": "molecules"},

@@ -1,0 +1,302 @@
+r"""Random convolutions (MiniRocket, MultiRocket): represent a series by how often convolutions of it are positive.
+
+.. math:: \phi_j(x) = \frac{1}{|T|} \sum_{t \in T} 1\{(x * w_j)_t > b_j\}
+
+The weights w_j are 84 fixed kernels of nine numbers, spread over the series by dilations, so that they see shapes of
+any size at any time; the biases b_j are quantiles of outputs for training series. A linear model of such features is
+among the most accurate known for series. Cost: linear in the number of series, of features, and in the length. 500
+series of 500 points take 0.15 s for 10,000 features on one core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.errors import BadParameter, BadValue
+from similia.core.estimators import Transformer, all_at_once
+from similia.core.state import Sizes, array, count, made, optional, state
+from similia.core.text import counted
+from similia.core.threads import run_in_ranges
+from similia.core.validation import RandomState, check_positive_int, generator
+from similia.objects import n_objects, take
+from similia.objects.sequences import at_least_one
+from similia.objects.series import SeriesBatch, as_series
+from similia.sources.dask import from_parts, lazily
+
+Floats = npt.NDArray[np.float32]
+FAMILIES = ("minirocket", "multirocket")
+_KERNELS = 84
+_POOLINGS = 4
+_WIDTH = 9  # weights of a kernel
+_MOST_CHANNELS = 9  # that one kernel reads
+_SAMPLE = 1024  # maximum number of training series from which biases come
+_MOST = 1e30  # up to this, outputs and their sums are numbers of float32
+_MOST_EXPONENT = 1100  # those of float64 are below
+_GOLDEN = (1 + 5**0.5) / 2
+
+
+def _kernels_fit(state: dict[str, Any], sizes: Sizes) -> bool:
+    counts, limits, channels = state["counts"], state["limits"], state["channels"]
+    lists = sizes["dilations"] * _KERNELS + 1 == len(limits) and limits[0] == 0 and limits[-1] == len(channels)
+    return bool(
+        lists
+        and (np.diff(limits) >= 1).all()
+        and (state["dilations"] >= 1).all()
+        and (counts >= 0).all()
+        and (counts <= sizes["biases"]).all()
+        and _KERNELS * counts.sum() == sizes["biases"]
+        and ((channels >= 0) & (channels < state["n_channels"])).all()
+    )
+
+
+@dataclass
+@state(
+    fits=_kernels_fit, n_channels=count(least=1), dilations=array("i8", "dilations"), counts=array("i8", "dilations"),
+    biases=array("f4", "biases"), channels=array("i8", None), limits=array("i8", None),
+)  # fmt: skip
+class DilatedKernels:
+    """The 84 kernels at some dilations, with the biases and the channels of each.
+
+    Attributes
+    ----------
+    n_channels : int
+        Number of channels of the series.
+    dilations, counts : ndarray of int64, shape (n_dilations,)
+        Distances between the places of a kernel, and the number of biases that each kernel has there.
+    biases : ndarray of float32, shape (84 * sum(counts),)
+        Biases, by dilation, then by kernel.
+    channels : ndarray of int64
+        Channels of all kernels, one list after another.
+    limits : ndarray of int64, shape (84 * n_dilations + 1,)
+        Kernel k at dilation j adds its outputs for ``channels[limits[84 * j + k]:limits[84 * j + k + 1]]``.
+    """
+
+    n_channels: int
+    dilations: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    biases: Floats
+    channels: npt.NDArray[np.int64]
+    limits: npt.NDArray[np.int64]
+
+
+@state(
+    fits=lambda state, sizes: _state_fits(state),
+    kernels_=made("DilatedKernels"), difference_kernels_=optional(made("DilatedKernels")),
+    n_channels_=count(least=1), length_=count(least=1), _n_features_out=count(least=1),
+    exponent_=lambda value, sizes: isinstance(value, int) and abs(value) < _MOST_EXPONENT,
+)  # fmt: skip
+class RandomConvolutions(Transformer):
+    r"""Embed time series by the positive values of dilated convolutions: the families MiniRocket and MultiRocket.
+
+    Parameters
+    ----------
+    n_features : int, default=10_000
+        Number of features, rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), which is also the
+        minimum. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
+    family : {"minirocket", "multirocket"}, default="minirocket"
+        What becomes of an output C of a kernel with bias b, of which the positive values are those with C_t > b:
+
+        - ``"minirocket"``: the share of positive values;
+        - ``"multirocket"``: four numbers, for the series and for its first differences: the share of positive values,
+          the mean of their excesses C_t - b, the mean of their places, and their longest stretch. The last two are
+          divided by the length of the output. All are 0 if no value is positive.
+    random_state : int, numpy Generator or None, default=None
+        Source of randomness with which `fit` draws training series for the biases, and channels.
+    max_dilations : int, default=32
+        Maximum number of dilations. They grow from 1 as powers, to the largest at which a kernel fits into a series.
+
+    Attributes
+    ----------
+    n_channels_ : int
+        Number of channels of a series.
+    length_ : int
+        Length of a series from which the dilations follow: the median, of an even number the lower one.
+    exponent_ : int
+        Series are divided by 2 to this power, by which the largest number of the training series comes to lie between
+        0.5 and 1. So float32 serves numbers of any magnitude. Biases and excesses are in this unit.
+    kernels_ : DilatedKernels
+        Dilations, biases and channels of the convolutions of series.
+    difference_kernels_ : DilatedKernels or None
+        Those of the convolutions of first differences, if the family is ``"multirocket"``.
+
+    Notes
+    -----
+    A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so that a constant added to a series
+    changes only outputs at its ends. Half of the kernels see the series with zeros around it, and have an output for
+    each time point. The others have an output only where they fit into the series. To a series that is too short for
+    such a kernel, zeros are added around it as for the first half; so a series of any length, also below nine points,
+    has features. Lengths may differ between series.
+
+    A kernel of several channels adds its outputs for a random subset of at most nine channels, small ones more often
+    than large ones. The biases of a kernel are quantiles of its output for one training series, drawn at random; `fit`
+    uses 1024 series, drawn at random, if there are more.
+
+    Standardise the features of MultiRocket before a linear model, as in the papers: they have different units. The
+    features are float32 and computed in float32. They are the same bits whatever other series are in the call, for any
+    number of threads and on any processor.
+
+    In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a stretch
+    counts the value that ends it. Here both are as in the paper's text.
+
+    References
+    ----------
+    Dempster, Schmidt & Webb, "MiniRocket: A very fast (almost) deterministic transform for time series
+    classification", KDD 2021, Section 3; Tan, Dempster, Bergmeir & Webb, "MultiRocket: multiple pooling operators and
+    transformations for fast and effective time series classification", DMKD 2022, Section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> rng = np.random.default_rng(0)
+    >>> phase = rng.uniform(0, 6, (40, 1))
+    >>> y = np.arange(40) % 2
+    >>> X = np.sin(phase + np.arange(50) * np.where(y, 0.5, 0.7)[:, None]) + rng.normal(0, 0.5, (40, 50))
+    >>> from sklearn.linear_model import RidgeClassifierCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> model = make_pipeline(sm.RandomConvolutions(840, random_state=0), RidgeClassifierCV()).fit(X[:20], y[:20])
+    >>> model[0].transform(X).shape, bool(model.score(X[20:], y[20:]) > 0.9)
+    ((40, 840), True)
+    """
+
+    _takes = ("three_d_array",)
+    _dtypes = ()  # float32 from any input
+
+    def __init__(
+        self,
+        n_features: int = 10_000,
+        family: str = "minirocket",
+        random_state: RandomState = None,
+        *,
+        max_dilations: int = 32,
+    ) -> None:
+        self.n_features = n_features
+        self.family = family
+        self.random_state = random_state
+        self.max_dilations = max_dilations
+
+    @all_at_once
+    @from_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the kernels; `X` is a collection of series in any form that `similia.objects.as_series` accepts."""
+        if self.family not in FAMILIES:
+            raise BadParameter("family", " or ".join(map(repr, FAMILIES)), repr(self.family))
+        multi = self.family == "multirocket"
+        share = 2 * _POOLINGS if multi else 1  # features of one bias of a kernel
+        per_kernel = check_positive_int(self.n_features, "n_features", _KERNELS * share) // (_KERNELS * share)
+        check_positive_int(self.max_dilations, "max_dilations")
+        rng = generator(self.random_state)
+        X = X if getattr(X, "elsewhere", False) else as_series(X)
+        some = np.sort(rng.permutation(at_least_one(X))[:_SAMPLE])
+        batch = as_series(take(X, some) if len(some) < n_objects(X) or not isinstance(X, SeriesBatch) else X)
+        self.exponent_ = int(np.frexp(np.abs(batch.values).max())[1])
+        series = np.split(self._scaled(batch), batch.offsets[1:-1])
+        self.n_channels_ = batch.n_dims
+        self.length_ = int(np.sort(batch.lengths)[(len(batch) - 1) // 2])
+        draw = lambda x, length: _draw_kernels(x, length, per_kernel, int(self.max_dilations), rng)  # noqa: E731
+        self.kernels_ = draw(series, self.length_)
+        self.difference_kernels_ = draw([_differences(x) for x in series], self.length_ - 1) if multi else None
+        self._n_features_out = _n_columns(self.kernels_, self.difference_kernels_)
+        return self
+
+    @lazily
+    def transform(self, X: Any) -> Floats:
+        """Return the features of n series, float32 of shape (n, n_features)."""
+        check_is_fitted(self)
+        batch = as_series(X)
+        if batch.n_dims != self.n_channels_:
+            found, expected = counted(batch.n_dims, "channel"), f"{self.n_channels_} as in fit"
+            raise BadValue(0, f"has {found}", expected, kind="series")
+        from similia.embeddings._convolutions import write_features
+
+        values = self._scaled(batch)
+        out = np.empty((len(batch), self._n_features_out), np.float32)
+        steps = self.difference_kernels_
+
+        def work(start: int, stop: int) -> None:
+            some, first = (values, batch.offsets, start, stop), _POOLINGS * len(self.kernels_.biases)
+            write_features(*some, False, steps is not None, *_arrays(self.kernels_), out, 0)
+            if steps is not None:
+                write_features(*some, True, True, *_arrays(steps), out, first)
+
+        run_in_ranges(work, len(batch), 1)
+        return out
+
+    def _scaled(self, batch: SeriesBatch) -> Floats:
+        """Return the numbers of all series, divided by 2 ** `exponent_`, as float32; raise if one is too large."""
+        with np.errstate(over="ignore", under="ignore"):
+            values = np.ldexp(batch.values, -self.exponent_)
+            large = np.abs(values).max(axis=1) > _MOST
+            if large.any():
+                i = int(np.searchsorted(batch.offsets, np.argmax(large), side="right")) - 1
+                found = f"holds numbers up to {np.abs(batch[i]).max():.3g}"
+                expected = f"at most {_MOST:g} times the largest of the training series, about 2 ** {self.exponent_}"
+                raise BadValue(i, found, expected, kind="series")
+            return values.astype(np.float32, copy=False)
+
+    def _example(self) -> SeriesBatch:
+        return SeriesBatch.from_arrays([np.zeros((_WIDTH, self.n_channels_), np.float32)])
+
+
+def _state_fits(state: dict[str, Any]) -> bool:
+    kernels, of_differences = state["kernels_"], state["difference_kernels_"]
+    channels = {found.n_channels for found in (kernels, of_differences) if found is not None}
+    return channels == {state["n_channels_"]} and _n_columns(kernels, of_differences) == state["_n_features_out"]
+
+
+def dilations_of(length: int, per_kernel: int, most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the dilations for series of `length` points, and how many of `per_kernel` biases a kernel has at each."""
+    n = min(per_kernel, most)
+    largest = np.log2(max(1.0, (length - 1) / (_WIDTH - 1)))
+    # A little more than 2^e, so that a power that should be whole is not rounded down on some processors.
+    powers = np.floor(2 ** np.linspace(0, largest, n) * (1 + 1e-9)).astype(np.int64)
+    dilations, repeats = np.unique(powers, return_counts=True)
+    counts = repeats * per_kernel // n
+    counts[: per_kernel - counts.sum()] += 1
+    return dilations, counts
+
+
+def _draw_kernels(
+    series: list[Floats], length: int, per_kernel: int, most: int, rng: np.random.Generator
+) -> DilatedKernels:
+    """Return kernels with random channels, and with biases from random ones of `series`, each (length, n_channels)."""
+    from similia.embeddings._convolutions import KERNELS, convolve
+
+    dilations, counts = dilations_of(length, per_kernel, most)
+    n, n_channels = _KERNELS * len(dilations), series[0].shape[1]
+    sizes = np.floor(2 ** rng.uniform(0, np.log2(min(n_channels, _MOST_CHANNELS) + 1), n)).astype(np.int64)
+    channels = [rng.choice(n_channels, size, replace=False) for size in sizes]
+    quantiles = np.arange(1, _KERNELS * per_kernel + 1) * _GOLDEN % 1  # they fill (0, 1) evenly
+    biases = np.empty(len(quantiles), np.float32)
+    first = 0
+    for number, drawn in enumerate(rng.integers(len(series), size=n)):
+        j, k = divmod(number, _KERNELS)
+        output = np.empty(len(series[drawn]), np.float32)
+        convolve(series[drawn], dilations[j], KERNELS[k], channels[number], output)
+        stop = first + counts[j]
+        biases[first:stop] = np.quantile(output.astype(np.float64), quantiles[first:stop])
+        first = stop
+    limits = np.concatenate([[0], np.cumsum(sizes)])
+    return DilatedKernels(n_channels, dilations, counts, biases, np.concatenate(channels), limits)
+
+
+def _arrays(kernels: DilatedKernels) -> tuple[npt.NDArray[Any], ...]:
+    """Return the arrays of some kernels, in the order in which the loop takes them."""
+    return kernels.dilations, kernels.counts, kernels.biases, kernels.channels, kernels.limits
+
+
+def _n_columns(kernels: DilatedKernels, of_differences: DilatedKernels | None) -> int:
+    """Return the number of features of the kernels of series and, unless None, of those of first differences."""
+    if of_differences is None:
+        return len(kernels.biases)
+    return _POOLINGS * (len(kernels.biases) + len(of_differences.biases))
+
+
+def _differences(x: Floats) -> Floats:
+    """Return the first differences of a series; those of a single point are one 0."""
+    return np.diff(x, axis=0) if len(x) > 1 else np.zeros_like(x)
