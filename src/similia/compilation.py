@@ -135,7 +135,7 @@ def _series(rng: np.random.Generator) -> None:
 def _sets(rng: np.random.Generator) -> None:
     for dtype in (np.float32, np.float64):
         X = [rng.normal(size=(size, 3)).astype(dtype) for size in rng.integers(4, 9, _N)]
-        names = ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein")
+        names = ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein", "Wasserstein")
         distances = [getattr(sm.distances, name)() for name in names]
         _similarities(X, [sm.kernels.MeanMap(sm.kernels.RBF(1.0))], distances)
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])

@@ -26,6 +26,7 @@ from similia.distances import (
     ModifiedHausdorff,
     SlicedWasserstein,
     SoftDTW,
+    Wasserstein,
 )
 from similia.objects import take
 from similia.similarity import without_addresses
@@ -85,6 +86,8 @@ EXAMPLES = [
     (Chamfer("manhattan"), point_sets),
     (SlicedWasserstein(), point_sets),
     (SlicedWasserstein(3, p=1), point_sets),
+    (Wasserstein(), point_sets),
+    (Wasserstein(p=2, ground="manhattan"), point_sets),
     (MMD(size=3, n_samples=20), graphs),
     (MMD(size=4, n_samples=20, kernel="optical"), graphs),
 ]
@@ -133,6 +136,9 @@ def as_compared(distance, x):
     """One object for all those that are one to a distance, so that only these have distance 0."""
     if isinstance(distance, Hausdorff):  # sets, not lists; an empty set is the set of the origin
         return np.unique(x, axis=0) if len(x) else np.zeros((1, 2))
+    if isinstance(distance, Wasserstein):  # distributions: all points repeated are the same
+        points, counts = np.unique(x if len(x) else np.zeros((1, 2)), axis=0, return_counts=True)
+        return np.repeat(points, counts // np.gcd.reduce(counts), axis=0)
     if isinstance(distance, ERP):  # points equal to the gap cost nothing
         return np.concatenate([[[2.0, 2.0]], x[(x != distance.gap).any(axis=1)]])
     return x

@@ -170,7 +170,17 @@ def _distances() -> Iterator[tuple[str, Case]]:
     for kind in ("series", "series, float32"):
         yield from _named(kind, [*elastic, d.SoftDTW(0.5)])
     for kind in ("sets", "sets, float32", "sets, unit norm"):
-        yield from _named(kind, [d.ModifiedHausdorff(), d.Hausdorff(), d.Chamfer(), d.SlicedWasserstein(33)])
+        yield from _named(
+            kind,
+            [
+                d.ModifiedHausdorff(),
+                d.Hausdorff(),
+                d.Chamfer(),
+                d.SlicedWasserstein(33),
+                d.Wasserstein(),
+                d.Wasserstein(2),
+            ],
+        )
     yield from _named("graphs", [d.MMD(4, 200), d.MMD(3, 150, kernel="match")])
 
 

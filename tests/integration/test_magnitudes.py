@@ -71,6 +71,7 @@ for name, X in (("plane", PLANE), ("space", SPACE)):
                 )
     for p in (1, 2):
         CASES[f"SlicedWasserstein {p} {name}"] = of_pairs(lambda unit, p=p: distances.SlicedWasserstein(8, p), X)
+        CASES[f"Wasserstein {p} {name}"] = of_pairs(lambda unit, p=p: distances.Wasserstein(p), X)
 
 VECTORS = rng.normal(size=(12, 5))
 CASES |= {

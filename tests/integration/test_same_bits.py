@@ -68,6 +68,7 @@ SETS = {
     "Hausdorff, manhattan": distances.Hausdorff("manhattan"),
     "Chamfer, squares": distances.Chamfer("sqeuclidean"),
     "SlicedWasserstein": distances.SlicedWasserstein(20),
+    "Wasserstein": distances.Wasserstein(),
 }
 STRINGS = {"Levenshtein": distances.Levenshtein(), "JaroWinkler": distances.JaroWinkler()}
 OF_DISTANCES = {

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import scipy.optimize
+import scipy.spatial
 from Bio.Seq import Seq
 
 
@@ -464,6 +465,15 @@ def optimal_assignment(G, H, n_iter):
     agreements = (a[:, :, None] == b[:, None, :]).sum(axis=0)
     rows, columns = scipy.optimize.linear_sum_assignment(agreements, maximize=True)
     return agreements[rows, columns].sum()
+
+
+def transported(x, y, p, metric="euclidean"):
+    """The Wasserstein distance of two sets of points, as a linear programme over all plans."""
+    m, n = len(x), len(y)
+    costs = scipy.spatial.distance.cdist(x, y, metric) ** p
+    margins = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
+    masses = np.repeat([1 / m, 1 / n], [m, n])
+    return scipy.optimize.linprog(costs.ravel(), A_eq=margins, b_eq=masses).fun ** (1 / p)
 
 
 # ---- mean maps

@@ -14,6 +14,7 @@ _HOMES = {
     "dtw": ("DTW",),
     "elastic": ("ERP", "MSM", "TWE", "LCSS", "SoftDTW"),
     "sets": ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein"),
+    "transport": ("Wasserstein",),
     "mmd": ("MMD",),
 }
 _BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}
@@ -37,7 +38,7 @@ def facts_table() -> dict[str, Facts]:
     --------
     >>> from similia.distances import facts_table
     >>> [name for name, facts in facts_table().items() if facts.metric]
-    ['Levenshtein', 'Hamming', 'DamerauLevenshtein', 'ERP', 'MSM', 'TWE', 'Hausdorff']
+    ['Levenshtein', 'Hamming', 'DamerauLevenshtein', 'ERP', 'MSM', 'TWE', 'Hausdorff', 'Wasserstein']
     >>> facts_table()["DTW"]
     Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost='m n')
     """

@@ -1,0 +1,131 @@
+r"""Wasserstein distance of sets of points: the least cost of moving all mass of one set onto the other.
+
+.. math:: d(U, V)^p = \min_{T} \sum_{ij} T_{ij} |u_i - v_j|^p, \qquad
+          T_{ij} \ge 0, \quad \sum_j T_{ij} = 1 / |U|, \quad \sum_i T_{ij} = 1 / |V|
+
+The cost of a pair of sets of sizes m and n is about (m + n) m n operations. Rejected: ``scipy.optimize.linprog``, which
+takes a hundred times as long for sets of 30 points, and ``linear_sum_assignment``, which is as fast but only for sets
+of one size. The tests compare with both.
+
+Points are sorted first, and the two sets of a pair put into one order: the bits of a distance do not depend on the
+order of points or arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.errors import BadParameter, as_second
+from similia.core.text import short
+from similia.core.threads import run_in_ranges
+from similia.distances import _transport as loops
+from similia.distances._magnitudes import Array, Pairs, ScaledDistance
+from similia.distances.sets import comparable
+from similia.objects import SetBatch, as_sets
+from similia.similarity import Facts
+
+_GROUNDS = ("euclidean", "manhattan")
+_WORK_OF_A_THREAD = 2**20  # operations
+
+
+class Wasserstein(ScaledDistance):
+    r"""Wasserstein distance of the uniform distributions on two sets of points, exact, for small sets.
+
+    .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
+
+    over all plans T >= 0 whose rows add up to 1 / |U| and whose columns add up to 1 / |V|. It is a metric of
+    distributions: sets in which all points are repeated equally often have distance 0.
+
+    Parameters
+    ----------
+    p : {1, 2}, default=1
+        Order of the distance; 1 is the earth mover's distance.
+    ground : {"euclidean", "manhattan"}, default="euclidean"
+        Distance :math:`\Delta` of two points.
+
+    Notes
+    -----
+    The cost grows with the third power of the size. For sets of more than a few hundred points take
+    `similia.distances.SlicedWasserstein`, which costs m + n.
+
+    An empty set counts as {0}, the set of the origin. Equal sets, with points in any order, have distance 0. A distance
+    depends, to the last bit, on its two sets only.
+
+    With `similia.objects.GraphToSets` before it, ``n_iter`` above 0, and `similia.kernels.DistanceRBF` or
+    `similia.D2KE`, it is the Wasserstein Weisfeiler-Lehman kernel; on sets of word vectors, the word mover's distance.
+
+    References
+    ----------
+    Rubner, Tomasi & Guibas, "The earth mover's distance as a metric for image retrieval", IJCV 40, 2000; Togninalli et
+    al., "Wasserstein Weisfeiler-Lehman graph kernels", NeurIPS 2019; Wu et al., "Word mover's embedding", EMNLP 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.distances import Wasserstein
+    >>> sets = [np.array([[0.0], [2.0]]), np.array([[1.0]]), np.array([[5.0], [7.0], [9.0]])]
+    >>> Wasserstein()(sets)
+    array([[0., 1., 6.],
+           [1., 0., 6.],
+           [6., 6., 0.]])
+    """
+
+    facts = Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="(m + n)^3")
+    _noun = "sets"
+
+    def __init__(self, p: int = 1, ground: str = "euclidean") -> None:
+        self.p = p
+        self.ground = ground
+
+    def as_objects(self, X: Any) -> SetBatch:
+        return as_sets(X)
+
+    def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
+        if self.p not in (1, 2):
+            raise BadParameter("p", "1 or 2", short(self.p))
+        if self.ground not in _GROUNDS:
+            raise BadParameter("ground", f"one of {', '.join(map(repr, _GROUNDS))}", short(self.ground))
+        A = as_sets(X)
+        return comparable(A, A if Y is None else as_second(as_sets, Y))
+
+    def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
+        a = _in_order(A)
+        b = a if A is B else _in_order(B)
+        mean_a, mean_b = (max(1, len(sets.values) // len(sets)) for sets in (A, B))
+        grain = max(1, _WORK_OF_A_THREAD // ((mean_a + mean_b) * mean_a * mean_b))
+
+        def fill(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], out: Array) -> None:
+            loops.distances(
+                a, A.offsets, b, B.offsets, left, right, int(self.p), self.ground == "manhattan", out
+            )  # fmt: skip
+
+        if pairs is not None:
+            left, right, found = *pairs, np.empty(len(pairs[0]), B.values.dtype)
+
+            def some(start: int, stop: int) -> None:
+                fill(left[start:stop], right[start:stop], found[start:stop])
+
+            run_in_ranges(some, len(left), grain)
+            return found
+        out = np.empty((len(A), len(B)), B.values.dtype)
+
+        def rows(start: int, stop: int) -> None:
+            for i in range(start, stop):
+                columns = np.arange(i if A is B else 0, len(B))
+                fill(np.full(len(columns), i), columns, out[i, columns[0] :])
+
+        run_in_ranges(rows, len(A), max(1, grain // len(B)))
+        if A is B:
+            lower = np.tril_indices(len(A), -1)
+            out[lower] = out.T[lower]
+        return out
+
+
+def _in_order(sets: SetBatch) -> Array:
+    """Return the points of all sets, sorted within each set by their coordinates."""
+    of_set = np.repeat(np.arange(len(sets)), sets.lengths)
+    order = np.lexsort((*sets.values.T[::-1], of_set))
+    return np.ascontiguousarray(sets.values[order])
