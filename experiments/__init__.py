@@ -48,6 +48,7 @@ EXPERIMENTS = {
     "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
     "specialists": "AutoClassifier and AutoRegressor beside the tools that a specialist of each kind would pick",
+    "molecules": "molecules: features of atoms' neighbourhoods, cosine and min-max, beside a forest",
     "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }

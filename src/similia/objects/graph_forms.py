@@ -352,10 +352,10 @@ def _from_molecule(graph: Any, names: Names) -> Part:
     part = Part(n, np.array(ends, dtype=np.int64).reshape(-1, 2).T)
     if names.node_label:
         atoms = [graph.GetAtomWithIdx(i) for i in range(n)]  # faster than GetAtoms
-        part.node_labels = hash_labels(atom.GetSymbol() for atom in atoms)
+        part.node_labels = np.fromiter((_hash_text(atom.GetSymbol()) for atom in atoms), np.int64, n)
         part.node_details = np.fromiter(map(_atom_detail, atoms), np.int64, n)
     if names.edge_label:
-        part.edge_labels = hash_labels(map(_bond, bonds))
+        part.edge_labels = np.fromiter((_hash_text(_bond(bond)) for bond in bonds), np.int64, len(bonds))
     return part.both_directions()
 
 

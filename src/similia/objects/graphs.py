@@ -40,19 +40,20 @@ def as_graphs(
           nonzero entries are arcs, and weights too unless all are 1;
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
         - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
-          ``edge_labels``, ``edge_weights`` (all but the first optional);
+          ``edge_labels``, ``edge_weights``, ``node_details`` (all but the first optional);
         - a ``Data`` of PyTorch Geometric (PyG): ``x`` gives the node attributes, ``edge_weight`` the weights, and
           ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"``
           reads labels from the tensor ``z`` (integers or one-hot rows);
-        - an RDKit ``Mol``: atoms are nodes, labelled by symbol; bonds are edges, labelled as in `from_smiles`;
+        - an RDKit ``Mol``: atoms are nodes, labelled by symbol, with details; bonds are edges, labelled as in
+          `from_smiles`;
         - a `GraphBatch` of one graph.
 
         The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
         `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
         Names under which networkx and igraph graphs hold the data; data under the default names are optional. None
-        leaves the data out, for graphs of any form. Integer labels are kept; other labels become a 64-bit hash of their
-        text.
+        leaves the data out, for graphs of any form (``node_label=None`` also the details). Integer labels are kept;
+        other labels become a 64-bit hash of their text.
 
     Returns
     -------
