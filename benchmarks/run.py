@@ -1,6 +1,7 @@
 """Run all benchmarks and write docs/benchmarks.md.
 
     SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
+        SIMILIA_CHEM_PYTHON=... \\
         python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
@@ -20,7 +21,7 @@ import numpy as np
 from measure import Row
 
 MODULES = (
-    *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "hypervectors"),
+    *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors"),
     *("dtw", "convolutions", "set_distances", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features", "series_embeddings"),
@@ -35,9 +36,9 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 
 `{command}`
 
-The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON` and `SIMILIA_RIVALS_PYTHON` name the
-folder of data sets and interpreters that have the rivals (`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and
-`torch`).
+The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON` and
+`SIMILIA_CHEM_PYTHON` name the folder of data sets and interpreters that have the rivals (`grakel`; `torch` and
+`torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`).
 """
 
 

@@ -31,6 +31,7 @@ _NAMES = {
     "IntervalQuantiles": "embeddings",
     "RandomConvolutions": "embeddings",
     "SignRandomProjection": "codes",
+    "MinHash": "codes",
     "NGramEncoder": "codes",
     "GraphHDEncoder": "codes",
     "LevelEncoder": "codes", "SequenceEncoder": "codes", "FractionalPowerEncoder": "codes",

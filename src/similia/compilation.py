@@ -92,6 +92,7 @@ def _strings(rng: np.random.Generator) -> None:
     for kernel in (kernels[0], compared[1]):
         sm.KernelFeatures(kernel, 64).fit_transform(X)
     sm.NGramEncoder(256).fit_transform(X)
+    sm.MinHash(kernels[0], 64).fit_transform(X)
 
 
 def _graphs(rng: np.random.Generator) -> None:

@@ -65,6 +65,8 @@ VECTORS = [
     sm.GeneralizedNystroemPCA(1, sample_fraction=1.0),
     Widened(sm.ITQ(8, random_state=0)),
     Widened(SignCodes()),
+    sm.MinHash(None, 64),
+    sm.MinHash(None, 64, output="onehot"),
     sm.LevelEncoder(n_levels=8, n_bits=64),
     sm.LevelEncoder(n_levels=8, n_bits=64, output="counts"),
     sm.FractionalPowerEncoder(n_bits=64),

@@ -65,6 +65,8 @@ CASES = {
     "PseudoEuclidean of series": (sm.PseudoEuclidean(distances.DTW(), 3, n_landmarks=5), as_series(SERIES)),
     "GraphletSampling": (sm.GraphletSampling(3, 50, n_components=16), GRAPHS),
     "GraphletSampling, sparse": (sm.GraphletSampling(3, 50, features="match"), GRAPHS),
+    "MinHash": (sm.MinHash(SPECTRUM, 64), STRINGS),
+    "MinHash, onehot": (sm.MinHash(WL, 64, output="onehot"), GRAPHS),
     "NGramEncoder": (sm.NGramEncoder(2, 64), STRINGS),
     "NGramEncoder, counts": (sm.NGramEncoder(2, 64, output="counts"), STRINGS),
     "GraphHDEncoder": (sm.GraphHDEncoder(64), GRAPHS),

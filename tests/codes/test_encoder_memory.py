@@ -36,6 +36,7 @@ ENCODERS = {
     "fractional": (sm.FractionalPowerEncoder(n_bits=64, random_state=0), vectors, 40_000),
     "fractional floats": (sm.FractionalPowerEncoder(n_bits=8, output="floats", random_state=0), vectors, 40_000),
     "n-grams": (sm.NGramEncoder(3, 64, random_state=0), strings, 20_000),
+    "min-hashes": (sm.MinHash(sm.kernels.Spectrum(k=3), 64, random_state=0), strings, 40_000),
     "sequences": (
         sm.SequenceEncoder(8, n_bits=64, random_state=0),
         lambda n: as_series(RNG.normal(size=(n, 50))),

@@ -298,6 +298,11 @@ def _codes() -> Iterator[tuple[str, Case]]:
         for data in ("series", "series, float32"):
             make = lambda more=more: c.SequenceEncoder(33, 3, 520, **more)  # noqa: E731
             yield f"SequenceEncoder({output}), {data}", Case(data, make)
+    counted = kernels.Sum([kernels.Spectrum(k=2), kernels.Spectrum(k=3, normalize=True)])
+    for output in ("bits", "onehot"):
+        more = {"bits": 2, "output": output, **seed}
+        yield f"MinHash({output})", Case("strings", lambda more=more: c.MinHash(counted, 520, **more))
+        yield f"MinHash({output}) of vectors", Case("frequencies", lambda more=more: c.MinHash(None, 520, **more))
     yield "LevelEncoder of numbers", Case("numbers", lambda: c.LevelEncoder(33, 520, **seed))
     yield "RecordEncoder", Case("records", _bundle)
 

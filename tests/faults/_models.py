@@ -63,6 +63,7 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
     found: dict[str, tuple[Callable[[], Any], Any]] = {
         "nyshd": (fitted(sm.recipes.nyshd(k.GappyKmers(), n_landmarks=4, n_bits=64, **s), words, y), words),
         "ngrams": (fitted(c.NGramEncoder(n_bits=64, **s), words), words),
+        "min-hashes": (fitted(c.MinHash(k.Spectrum(), 64, **s), words), words),
         "kernel features": (lambda: sm.KernelFeatures(k.Spectrum(), 64).fit(words), words),
         "sequences": (fitted(c.SequenceEncoder(4, n_bits=64, **s), _SERIES), _SERIES),
         "sequence n-grams": (fitted(c.SequenceEncoder(4, n=2, n_bits=64, output="counts", **s), _SERIES), _SERIES),

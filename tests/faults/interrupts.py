@@ -80,6 +80,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.recipes.FeatureScaler(), _VECTORS), (c.SignRandomProjection(64, **s), _VECTORS),
         (c.ITQ(8, max_iter=3, **s), _VECTORS), (c.SignCodes(), _VECTORS), (c.LevelEncoder(4, 64, **s), _VECTORS),
         (sm.GeneralizedNystroemPCA(4, 1.0, 0.9, **s), _VECTORS), (c.FractionalPowerEncoder(n_bits=64, **s), _VECTORS),
+        (c.MinHash(k.Spectrum(), 64, **s), _WORDS),
         (c.NGramEncoder(n_bits=64, **s), _WORDS), (c.SequenceEncoder(4, n_bits=64, **s), _SERIES),
         (sm.embeddings.SeriesVectors(), _SERIES[::3] * 2), (sm.embeddings.Hydra(2, 2, **s), _SERIES),
         (sm.IntervalQuantiles(2), _SERIES), (sm.embeddings.SparseScaler(), np.abs(_VECTORS)),

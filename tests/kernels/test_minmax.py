@@ -196,7 +196,7 @@ def test_an_intersection_of_an_intersection_is_the_same():
 
 REFUSED = {
     "negative": (lambda: MinMax()([[1, 2], [0, -0.5]]), ValueError,
-        r"^X\[1\] has a feature -0.5, expected features >= 0; minima compare counts"),
+        r"^X\[1\] has a feature -0.5, expected features >= 0 .*; minima compare counts"),
     "negative in Y": (lambda: Intersection()([[1, 2]], [[3, 1], [-2, 1]]), ValueError, r"^Y\[1\] has a feature -2"),
     "huge": (lambda: MinMax()([[1e200, 1]]), ValueError, r"X\[0\] has a feature 1e\+200, expected .* at most 1e\+150"),
     "no features": (lambda: MinMax(MinMax(Spectrum()))(STRINGS), TypeError, "has no explicit features, expected"),

@@ -499,3 +499,30 @@ def paths(neighbours, length):
     for _ in range(length):
         found = [[*path, u] for path in found for u in neighbours[path[-1]] if path[-2:-1] != [u]]
     return found
+
+
+# ---- room: codes/minhash
+def lowbias32(x):
+    """Wellons' 32-bit hash in Python integers."""
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32
+    x = ((x ^ (x >> 15)) * 0x846CA68B) % 2**32
+    return x ^ (x >> 16)
+
+
+def min_hashes(counts, n, seed, n_rounds):
+    """Hashes of n samplers of the elements (id, 0), ..., (id, count - 1): the minimum of the first round with any."""
+    golden = 0x9E3779B97F4A7C15
+    seeds = [splitmix((seed + k * golden) % 2**64) for k in range(n_rounds + n + 1)]
+    words = [(splitmix(i ^ seeds[0]), t) for i, c in counts.items() for t in range(c)]
+    elements = [splitmix((word + t * golden) % 2**64) for word, t in words]
+    found = {}
+    for r in range(n_rounds):
+        numbers = collections.defaultdict(list)
+        for element in elements:
+            x = splitmix(((element ^ seeds[1 + r]) - golden) % 2**64)
+            numbers[(x >> 32) * n >> 32].append(x % 2**32)
+        found = {**{h: min(some) for h, some in numbers.items()}, **found}
+    for h in set(range(n)) - set(found):
+        own = seeds[1 + n_rounds + h] % 2**32
+        found[h] = min((lowbias32(element >> 32 ^ own) for element in elements), default=2**32 - 1)
+    return [found[h] for h in range(n)]

@@ -8,6 +8,7 @@ _NAMES = {
     "hamming_distances": "bits", "inner_products": "bits",
     "bind": "hypervectors", "bundle": "hypervectors", "permute": "hypervectors",
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
+    "MinHash": "minhash",
     "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
     "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "RecordEncoder": "records",
     "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",

@@ -69,7 +69,11 @@ class _OfFeatures(CountsKernel):
         counts = features_of(self.kernel, objects)
         bad = ~((counts.values >= 0) & (counts.values <= _LARGEST))
         if bad.any():
-            expected = "features >= 0" if (counts.values < 0).any() else f"features of at most {_LARGEST:g}"
+            expected = (
+                "features >= 0 (Negative values in data)"
+                if (counts.values < 0).any()
+                else f"features of at most {_LARGEST:g}"
+            )
             remedy = "minima compare counts and other magnitudes; use the kernel of these features itself"
             raise _bad_feature(counts, bad, expected, remedy)
         return as_least(counts)

@@ -9,6 +9,7 @@ _NAMES = {
     "lipschitz": "bounds",
     "graphlet_samples": "bounds",
     "mmd_error": "bounds",
+    "minhash_n_hashes": "bounds",
     "plan": "forecasts",
     "Plan": "forecasts",
 }

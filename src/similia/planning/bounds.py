@@ -300,6 +300,53 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     return math.ceil(2 * (n_kinds * math.log(2) + math.log(1 / delta)) / eps**2)
 
 
+def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
+    r"""Return a number of hashes for which `similia.MinHash` errs by at most `eps` for all of `n_pairs` pairs at once.
+
+    With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, J the min-max kernel and
+    :math:`\hat J` its unbiased estimate.
+
+    Parameters
+    ----------
+    eps : float
+        Largest acceptable error of the estimate, in (0, 1).
+    delta : float
+        Acceptable probability of a larger error, in (0, 1).
+    n_pairs : int, default=1
+        Number of pairs of objects: n (n - 1) / 2 for all pairs of n objects.
+    bits : int, default=1
+        Number of bits that are kept of each hash.
+
+    Returns
+    -------
+    int
+        A multiple of 8.
+
+    Notes
+    -----
+    With b bits, the hashes of two objects agree with probability p = q + (1 - q) J, q = 2^(-b). From the share of n
+    hashes that agree, J is estimated with 1 / (1 - q) times its error. Hoeffding's inequality and a union bound give
+
+    .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
+
+    The bound is for independent hashes. Those of `similia.MinHash` are independent for sets much smaller than n, and
+    err less for larger ones (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
+
+    Examples
+    --------
+    >>> from similia.planning import minhash_n_hashes
+    >>> minhash_n_hashes(0.1, 0.05)
+    744
+    >>> minhash_n_hashes(0.1, 0.05, n_pairs=1000 * 999 // 2)
+    3368
+    """
+    _check_share(eps, "eps")
+    _check_share(delta, "delta")
+    n_pairs, bits = check_positive_int(n_pairs, "n_pairs"), check_positive_int(bits, "bits")
+    needed = np.log(2 * n_pairs / delta) / (2 * np.square((1 - 2.0**-bits) * eps))
+    return 8 * int(np.ceil(needed / 8))
+
+
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
     r"""Bound the error made when the squared distance of two graphs' embeddings estimates the MMD^2 of their graphlets.
 
