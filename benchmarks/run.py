@@ -22,7 +22,7 @@ from measure import Row
 
 MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors"),
-    *("dtw", "convolutions", "set_distances", "edit_distances", "graphlets"),
+    *("dtw", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan"),
