@@ -136,9 +136,9 @@ class RandomConvolutions(Transformer):
     than large ones. The biases of a kernel are quantiles of its output for one training series, drawn at random; `fit`
     uses 1024 series, drawn at random, if there are more.
 
-    Standardise the features of MultiRocket before a linear model, as in the papers: they have different units. The
-    features are float32 and computed in float32. They are the same bits whatever other series are in the call, for any
-    number of threads and on any processor.
+    Standardise the features before a linear model, as the authors do: shares vary less around large and small biases,
+    and the poolings of MultiRocket have different units. The features are float32 and computed in float32. They are the
+    same bits whatever other series are in the call, for any number of threads and on any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a stretch
     counts the value that ends it. Here both are as in the paper's text.
