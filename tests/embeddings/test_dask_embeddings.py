@@ -106,6 +106,7 @@ ESTIMATORS = {
     "Heat counts": (sm.HeatRandomFeatures(66, random_state=3), COUNTS),
     "Heat single": (sm.HeatRandomFeatures(66, random_state=3), SINGLE),
     "Heat sparse": (sm.HeatRandomFeatures(66, random_state=3), SPARSE),
+    "MeanMapFeatures": (sm.MeanMapFeatures(66, random_state=3), SETS),
     "Hydra": (Hydra(4, 3, 3), SERIES),
     "SparseScaler": (SparseScaler(), VECTORS),
     "IntervalQuantiles": (sm.IntervalQuantiles(3, 2), SERIES),
