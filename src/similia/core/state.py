@@ -72,7 +72,7 @@ def array(types: str, *shape: Any, most: float | None = None) -> Check:
         if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():
             return False
         huge = 1e15 if value.dtype in (np.float32, np.complex64) else 1e150  # squares of smaller numbers can be summed
-        if value.dtype.kind in "fc" and not (np.abs(value) < (most or huge)).all():  # False for NaN
+        if value.dtype.kind in "fc" and not (np.abs(value) < np.float64(most or huge)).all():  # False for NaN
             return False
         return value.ndim == len(shape) and all(map(_same, shape, value.shape, [sizes] * value.ndim))
 

@@ -18,14 +18,25 @@ import scipy.sparse as sp
 from sklearn import neighbors
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from similia import distances as d
 from similia import kernels as k
 from similia.codes import SignRandomProjection
-from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
+from similia.embeddings import (
+    D2KE,
+    GraphletSampling,
+    Hydra,
+    IntervalQuantiles,
+    KernelFeatures,
+    Nystroem,
+    RandomConvolutions,
+)
+from similia.embeddings.hydra import SparseScaler
 from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Sum
@@ -204,6 +215,14 @@ class _Parts:
         machine = RidgeClassifierCV if self.classify else RidgeCV
         return _alone({"ridge": machine(alphas=_ALPHAS)})
 
+    def trees(self) -> Learners:
+        """Return extremely randomised trees."""
+        if self.classify:
+            forest = ExtraTreesClassifier(200, criterion="entropy", max_features=0.1, random_state=self.seed)
+        else:
+            forest = ExtraTreesRegressor(200, max_features=1 / 3, random_state=self.seed)
+        return _alone({"extra trees": forest})
+
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
         if self.classify:
@@ -291,10 +310,20 @@ def _attributes(width: float) -> Any:
 
 def _series(X: Any, parts: _Parts) -> Iterator[Group]:
     """Yield the candidates for series."""
+    scaler = ("scaler", StandardScaler())
+    rockets = ("convolutions", RandomConvolutions(random_state=parts.seed))
+    yield Group("RandomConvolutions", (rockets, scaler), parts.ridge(), slow=False, family="convolutions")
+    many = RandomConvolutions(50_000, "multirocket", parts.seed)
+    hydra = Pipeline([("hydra", Hydra(random_state=parts.seed)), ("scaler", SparseScaler())])
+    both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
+    name = "RandomConvolutions multirocket + Hydra"
+    yield Group(name, (("union", both),), parts.ridge(), slow=False, family="union of convolutions")
+    quantiles = (("quantiles", IntervalQuantiles()),)
+    yield Group("IntervalQuantiles", quantiles, parts.trees(), slow=False, family="intervals")
     if len(np.unique(X.lengths)) == 1:
         flat = ("vectors", SeriesVectors())
         yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False, family="neighbours")
-        scaled = (flat, ("scaler", StandardScaler()))
+        scaled = (flat, scaler)
         yield Group("standardised values", scaled, parts.rbf(), family="rbf")
         yield Group("standardised values", scaled, parts.ridge(), slow=False, family="ridge")
     for distance in (d.DTW(window=0.1), d.DTW(), d.MSM(), d.TWE()):
