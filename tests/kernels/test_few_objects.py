@@ -18,6 +18,8 @@ KERNELS = [
     sm.kernels.Spectrum(k=2), sm.kernels.Spectrum(k=3, normalize=True), sm.kernels.GappyKmers(k=4, gaps=1),
     sm.kernels.GappyKmers(k=3, gaps=1, kind="window"), sm.kernels.Mismatch(k=3), sm.kernels.WeightedDegree(degree=3),
     sm.kernels.WeisfeilerLehman(), sm.kernels.ShortestPath(), sm.kernels.VertexHistogram(), sm.kernels.Propagation(),
+    sm.kernels.MinMax(sm.kernels.WeisfeilerLehman()),
+    sm.kernels.Intersection(sm.kernels.WeisfeilerLehman(normalize=True)),
 ]  # fmt: skip
 
 

@@ -131,6 +131,7 @@ INNER = {
     "degree": (WeightedDegree(3), ["AAC", "ACC", "AAC"]),
     "sum": (FRACTIONS, STRINGS),
     "normalised": (Normalized(Sum([Spectrum(1), Spectrum(2, normalize=True)])), STRINGS),
+    "long": (Normalized(Spectrum(2)), ["".join(x) for x in np.random.default_rng(1).choice(list("ACGT"), (12, 60))]),
     "own": (Letters(), ["abba", "b", "ab"]),
     "rows": (None, np.array([[1.0, 0, 0.25], [3, 0, 0], [0.5, 0.125, 7], [0, 0, 0]])),
     "graphs": (WeisfeilerLehman(2), batch(samples(5))),
