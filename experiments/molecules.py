@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +57,19 @@ whose error on the training part is smallest. The forest has 100 trees and tries
 """
 
 
-def measure(task: Task, seeds: int) -> list[Record]:
-    """Score all features with both similarities, and what to compare them with, on each random split."""
+def measure(task: Task, seeds: int, known: Sequence[Record] = ()) -> Iterator[Record]:
+    """Score all features with both similarities, and what to compare them with, on each random split.
+
+    `known` are the rows of a run before: splits that it finished are not scored again.
+    """
     bunch = fetch(task.name)
     forms = {False: from_smiles(bunch.data), True: as_smiles(bunch.data)}
-    folded, y, records = _folded(bunch.data), np.asarray(bunch.target, dtype=float), []
+    folded, y = _folded(bunch.data), np.asarray(bunch.target, dtype=float)
     for run in track(range(seeds), task.name, seeds):
+        before = [record for record in known if record["run"] == run]
+        if MEAN in values(before, "features"):  # the last row of a split
+            yield from before
+            continue
         train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=run)
         where, errors = {"set": task.name, "metric": task.metric, "run": run}, {}
         for name, kernel in KERNELS.items():
@@ -69,17 +77,16 @@ def measure(task: Task, seeds: int) -> list[Record]:
             for similarity, of in SIMILARITIES.items():
                 model = _machine(task, of(kernel)).fit(take(X, train), y[train])
                 score = _score(task, model, take(X, test), y[test])
-                records.append({**where, "features": name, "similarity": similarity, "score": score})
+                yield {**where, "features": name, "similarity": similarity, "score": score}
                 if similarity == "min-max" and task.metric == "RMSE":
                     errors[model.regressor_.loo_error_] = score
         if errors:
-            records.append({**where, "features": CHOSEN, "similarity": "min-max", "score": errors[min(errors)]})
+            yield {**where, "features": CHOSEN, "similarity": "min-max", "score": errors[min(errors)]}
         forest = RandomForestRegressor if task.metric == "RMSE" else RandomForestClassifier
         model = forest(100, max_features=1 / 3, random_state=run).fit(folded[train], y[train])
         found = {FOREST: _score(task, model, folded[test], y[test])}
         found[MEAN] = float(np.sqrt(np.mean((y[test] - y[train].mean()) ** 2))) if task.metric == "RMSE" else 0.5
-        records += [{**where, "features": name, "similarity": "-", "score": score} for name, score in found.items()]
-    return records
+        yield from ({**where, "features": name, "similarity": "-", "score": score} for name, score in found.items())
 
 
 def _machine(task: Task, kernel: Any) -> Any:
