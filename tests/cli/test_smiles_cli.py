@@ -190,3 +190,15 @@ def test_molecules_are_called_so_and_other_graphs_are_not(folder: Path, tmp_path
     read = sm.sources.read_objects(lines)
     assert (read.kind, read.called) == ("graphs", "molecules")
     assert sm.sources.open_stream(from_smiles(SMILES)).called == "graphs"
+
+
+def test_morgan_fingerprints_read_smiles_as_strings(folder: Path, tmp_path: Path) -> None:
+    table, model = folder / "molecules.csv", tmp_path / "m.similia"
+    options = ("--text", "smiles", "--label", "kind", "-o", model, "--bits", "512", "--kernel", "Morgan(radius=1)")
+    assert "36 strings in 3 classes" in run("fit", table, *options)
+    run("predict", model, table, "--text", "smiles", "-o", tmp_path / "p.csv", "--chunk", 7)
+    with (tmp_path / "p.csv").open() as file:
+        assert [row["label"] for row in csv.DictReader(file)] == sm.load(model).predict(SMILES).tolist()
+    bad = write(tmp_path / "bad.csv", [*SMILES[:5], "C(C", *SMILES[5:]])
+    with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is no SMILES; correct or drop it"):
+        run("fit", bad, *options)

@@ -113,7 +113,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
     try:
         compared.as_objects(objects)
     except (TypeError, ValueError) as error:
-        if kind_of(compared) == read.kind:
+        if kind_of(compared) == read.kind or (read.kind == "strings" and _takes_strings(compared)):
             if isinstance(error, BadItem) and error.index is not None:
                 raise error.changed(path=str(read.source), at=_place(error.index, read)) from error
             if isinstance(error, DataError):
