@@ -67,6 +67,18 @@ def test_is_a_metric_of_distributions(distance):
     np.testing.assert_allclose(distance(X, repeated), D, rtol=1e-12, atol=1e-12)
 
 
+@laws
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 99), st.sampled_from([1, 2]))
+def test_a_plan_moves_all_mass_at_the_cost_of_the_distance(m, n, seed, p):
+    x, y = some_sets(seed, [m, n])
+    plan = Wasserstein(p).plan(x, y)
+    assert (plan >= 0).all()
+    np.testing.assert_allclose(plan.sum(axis=1), 1 / m)
+    np.testing.assert_allclose(plan.sum(axis=0), 1 / n)
+    cost = np.sum(plan * cdist(x, y) ** p) ** (1 / p)
+    assert cost == pytest.approx(Wasserstein(p)([x], [y])[0, 0], rel=1e-12)
+
+
 def test_an_empty_set_is_the_origin():
     x = np.array([[3.0, 4.0], [0.0, 1.0]])
     assert Wasserstein()([x], [np.zeros((0, 2))])[0, 0] == 3.0

@@ -137,6 +137,8 @@ SETS = [
     distances.Chamfer(),
     distances.SlicedWasserstein(n_projections=5),
     distances.SlicedWasserstein(n_projections=5, p=1),
+    distances.Wasserstein(),
+    distances.Wasserstein(2, "manhattan"),
 ]
 
 
@@ -152,7 +154,21 @@ def test_point_pairs_are_the_distance(distance, x, y):
     assert back.value == pytest.approx(found.value)
     assert by_name(found) == pytest.approx(
         {name.translate(str.maketrans("xy", "yx")): v for name, v in by_name(back).items()}
-    ) or isinstance(distance, distances.SlicedWasserstein)
+    ) or isinstance(distance, distances.SlicedWasserstein | distances.Wasserstein)  # several plans may be as cheap
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@given(x=points, y=points)
+@quick
+def test_pairs_of_points_are_the_mean_map(reduce, x, y):
+    kernel = kernels.MeanMap(kernels.RBF(0.1), reduce)
+    found = explain(kernel, x, y, top=ALL)
+    assert found.value == pytest.approx(float(kernel([x], [y])[0, 0]))
+    check_sums(found)
+    assert len(found.parts) <= len(x) * len(y)
+    if len(x) and len(y):
+        pair = np.exp(-0.1 * np.sum((x[0] - y[-1]) ** 2)) / (len(x) * len(y) if reduce == "mean" else 1)
+        assert by_name(found).get(f"x[0] and y[{len(y) - 1}]", 0.0) == pytest.approx(pair, abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["match", "match_iso"])

@@ -27,7 +27,7 @@ def _before(x, y):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _costs(x, y, power, manhattan):  # type: ignore[no-untyped-def]
+def costs_of(x, y, power, manhattan):  # type: ignore[no-untyped-def]
     """Return the distances of the points of x to those of y, to the given power."""
     out = np.empty((len(x), len(y)))
     for i in range(len(x)):
@@ -85,8 +85,8 @@ def _nearest_room(costs, start, u, v, flow, room, via, back):  # type: ignore[no
 
 
 @njit()
-def _least_cost(costs):  # type: ignore[no-untyped-def]
-    """Return the least cost of moving mass 1, spread evenly over the rows, to the columns, evenly."""
+def plan(costs):  # type: ignore[no-untyped-def]
+    """Return the cheapest plan to move mass from rows to columns, all of equal weight, as (units moved, all units)."""
     m, n = costs.shape
     common = m
     while common % n:
@@ -108,12 +108,7 @@ def _least_cost(costs):  # type: ignore[no-untyped-def]
                 i, j = via[j], back[via[j]]
                 flow[i, j] -= amount
                 flow[via[j], j] += amount
-    total = 0.0
-    for i in range(m):
-        for j in range(n):
-            if flow[i, j] > 0:
-                total += flow[i, j] * costs[i, j]
-    return total / common
+    return flow, common
 
 
 @njit()
@@ -122,5 +117,11 @@ def distances(A, a_offsets, B, b_offsets, left, right, power, manhattan, out):  
     for k in range(len(left)):
         x = A[a_offsets[left[k]] : a_offsets[left[k] + 1]]
         y = B[b_offsets[right[k]] : b_offsets[right[k] + 1]]
-        cost = _least_cost(_costs(y, x, power, manhattan) if _before(y, x) else _costs(x, y, power, manhattan))
-        out[k] = cost if power == 1 else math.sqrt(cost)
+        costs = costs_of(y, x, power, manhattan) if _before(y, x) else costs_of(x, y, power, manhattan)
+        flow, units = plan(costs)
+        total = 0.0
+        for i in range(costs.shape[0]):
+            for j in range(costs.shape[1]):
+                if flow[i, j] > 0:
+                    total += flow[i, j] * costs[i, j]
+        out[k] = total / units if power == 1 else math.sqrt(total / units)

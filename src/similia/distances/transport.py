@@ -83,6 +83,31 @@ class Wasserstein(ScaledDistance):
     def as_objects(self, X: Any) -> SetBatch:
         return as_sets(X)
 
+    def plan(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the cheapest plan of transport between two sets of points, one of those that are equally cheap.
+
+        Parameters
+        ----------
+        x, y : array-like of shape (m, n_dims) and (n, n_dims)
+            Two sets of at least one point.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, n)
+            Entry (i, j) is the share of the mass that moves from ``x[i]`` to ``y[j]``; all entries add up to 1.
+
+        Examples
+        --------
+        >>> from similia.distances import Wasserstein
+        >>> Wasserstein().plan([[0.0], [2.0]], [[2.0], [9.0]])
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+        """
+        A, B = self._read([x], [y])
+        costs = loops.costs_of(A.values, B.values, int(self.p), self.ground == "manhattan")
+        moved, units = loops.plan(costs)
+        return np.asarray(moved / units)
+
     def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
         if self.p not in (1, 2):
             raise BadParameter("p", "1 or 2", short(self.p))

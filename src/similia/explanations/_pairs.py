@@ -11,6 +11,7 @@ with features          w_f c_f(x) c_f(y) for each feature f that both have: weig
 `Normalized`           the parts of the kernel inside, divided by sqrt(k(x, x) k(y, y))
 `Product` of p         the parts of each factor, times the other factors and 1/p, since
                        k = (1/p) sum_i k_i prod_{j != i} k_j
+`MeanMap`              k(u, v) / (m n) for each pair of points, k the ground kernel
 `FromDistance`         exp(-gamma d(x, w)) exp(-gamma d(y, w)) / R for each of the R random objects w
 `Cosine`               products of the coordinates of the unit vectors
 `DistanceRBF`          log k = -gamma d^2 is explained by the parts of d
@@ -36,6 +37,7 @@ from similia.distances.edit import Hamming, Levenshtein
 from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
+from similia.distances.transport import Wasserstein
 from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
 from similia.explanations._features import (
     Ids,
@@ -60,6 +62,7 @@ from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
 from similia.kernels.minmax import Intersection, MinMax
 from similia.kernels.series import GlobalAlignment
+from similia.kernels.sets import MeanMap
 from similia.kernels.strings import StringKernel, WeightedDegree
 from similia.objects import GraphBatch, SetBatch, StringBatch, take
 from similia.objects.graphlets import canonical_forms
@@ -70,8 +73,8 @@ from similia.similarity import as_objects, decided, evaluate, name_of
 WHAT = (
     "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "
     "graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, EdgeHistogram), Intersection, "
-    "MinMax, Cosine, GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, "
-    "elastic and set distances; and fitted linear models"
+    "MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and Normalized; "
+    "edit, elastic and set distances; and fitted linear models"
 )
 Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object
@@ -152,12 +155,24 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
         return joined([_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(factors, others, strict=True)])
     if isinstance(kernel, FromDistance):
         return _random_objects(kernel, X, Y)
+    if isinstance(kernel, MeanMap):
+        return _pairs_of_points(kernel, X, Y)
     if isinstance(kernel, Cosine):
         kernel = decided(kernel, Y)
         a, b = map_pair(X, Y, kernel.mapping, kernel.zero_rows)
         products = (dense(a) * dense(b))[0]
         return Found(products, lambda k: (f"column {k}", NOWHERE, NOWHERE))
     raise NoParts(f"{name_of(kernel)} has no parts to name; {WHAT}")
+
+
+def _pairs_of_points(kernel: MeanMap, X: SetBatch, Y: SetBatch) -> Found:
+    """Return a part for each pair of points: their ground kernel, divided by the number of pairs if it is a mean."""
+    m, n = len(X.values), len(Y.values)
+    check_cells(max(m, 1), max(n, 1))
+    values = evaluate(decided(kernel.ground, Y.values), X.values, Y.values) if m and n else np.zeros((m, n))
+    values = values / (m * n or 1) if kernel.reduce == "mean" else values
+    parts: _Parts = [(f"x[{i}] and y[{j}]", float(values[i, j]), (i,), (j,)) for i, j in np.ndindex(m, n)]
+    return listed(parts, m, n)
 
 
 def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
@@ -261,7 +276,7 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
     if isinstance(distance, SoftDTW):
         left = f"-gamma times their entropy{' and the self terms' if distance.divergence else ''}"
         return read, 1.0, f"expected local costs over all alignments; what is left is {left}"
-    power = float(distance.p) if isinstance(distance, SlicedWasserstein) else 1.0
+    power = float(distance.p) if isinstance(distance, SlicedWasserstein | Wasserstein) else 1.0
     if isinstance(distance, MMD) or (isinstance(distance, DTW) and distance.root):
         power = 2.0
     return read, power, "the parts add up to the square of the distance" if power == 2 else ""
@@ -377,6 +392,16 @@ def _moved_mass(distance: SlicedWasserstein, X: SetBatch, Y: SetBatch, names: Na
     return _of_pairs([(int(i), int(j), float(costs[i, j]), "") for i, j in np.argwhere(costs > 0)], X, Y, names)
 
 
+def _transported(distance: Wasserstein, X: SetBatch, Y: SetBatch, names: Names) -> Found:
+    """Return a part for each pair of points between which mass moves: mass times distance^p."""
+    A, B = comparable(X, Y)
+    a, b = dense(A.values), dense(B.values)
+    check_cells(len(a), len(b))
+    mass = distance.plan(a, b)
+    costs = mass * cdist(a, b, _GROUND[distance.ground]) ** distance.p
+    return _of_pairs([(int(i), int(j), float(costs[i, j]), "") for i, j in np.argwhere(mass > 0)], X, Y, names)
+
+
 def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
     """Return a part for each graphlet: the squared difference of its frequencies in the samples of x and of y."""
     patterns = [distance._samples(side) for side in (X, Y)]
@@ -405,5 +430,6 @@ _READERS: tuple[tuple[Any, Callable[..., Found]], ...] = (
     (SoftDTW, soft_warping),
     ((ModifiedHausdorff, Chamfer, Hausdorff), _nearest_points),
     (SlicedWasserstein, _moved_mass),
+    (Wasserstein, _transported),
     (MMD, _unlike_graphlets),
 )
