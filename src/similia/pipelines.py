@@ -394,10 +394,13 @@ def steps_of(model: Any) -> list[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
-    It is the step's parameter ``kernel`` or ``distance``; if `fitted`, its attribute ``kernel_``, set by ``fit``, comes
-    first. A kernel may be the parameter ``distance`` of a step that searches neighbours in the kernel's feature space.
-    A `Pairwise`, a wrapped function of two objects, is taken for what its parameter is named after.
+    It is the step's property ``estimated_kernel``, if it has one (`MinHash`); else its parameter ``kernel`` or
+    ``distance``, or before these, if `fitted`, its attribute ``kernel_``, set by ``fit``. A kernel may be the parameter
+    ``distance`` of a step that searches neighbours in the kernel's feature space. A `Pairwise`, a wrapped function of
+    two objects, is taken for what its parameter is named after.
     """
+    if hasattr(step, "estimated_kernel"):
+        return Comparison(step.estimated_kernel, True)
     for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
         function = getattr(step, name, None)
         if callable(function) and not isinstance(function, type):

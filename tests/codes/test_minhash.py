@@ -171,6 +171,15 @@ def fitted(kernel, X):
     return sm.MinHash(kernel, 8).fit(X)
 
 
+def test_a_search_reranks_by_the_estimated_kernel():
+    X = ["ACACACAC", "ACACACGT", "GTGTGTGT", "ACAC", "TTTTACAC"]
+    search = sm.SimilaritySearch(sm.MinHash(Spectrum(2), 256, random_state=0), "kernel", n_candidates=5).fit(X)
+    distances, found = search.kneighbors(["ACACACA"], 5)
+    K = MinMax(Spectrum(2))(["ACACACA"], X)[0]
+    np.testing.assert_allclose(distances[0], np.sqrt(2 - 2 * K[found[0]]), atol=1e-12)
+    assert (np.diff(K[found[0]]) <= 0).all()
+
+
 REFUSED = {
     "bits": (lambda: sm.MinHash(None, 8, 9).fit([[1, 2]]), ValueError, "bits must be an integer from 1 to 8, got 9"),
     "hashes": (lambda: sm.MinHash(None, 12).fit([[1, 2]]), ValueError, "n_bits must be a multiple of 8"),

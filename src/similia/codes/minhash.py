@@ -45,7 +45,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_n_bits, check_positive_int, generator
 from similia.kernels.counts import Counts
 from similia.kernels.features import check_alike
-from similia.kernels.minmax import Intersection
+from similia.kernels.minmax import Intersection, MinMax
 from similia.objects import n_objects, take
 from similia.similarity import ComparesObjects, compared, decided, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily
@@ -257,6 +257,11 @@ class MinHash(ComparesObjects, Transformer):
         tags.input_tags.positive_only = self.kernel is None
         tags.input_tags.sparse = self.kernel is None
         return tags
+
+    @property
+    def estimated_kernel(self) -> MinMax:
+        """The min-max kernel that the codes estimate; `similia.SimilaritySearch` reranks by it."""
+        return MinMax(self.kernel_.kernel if hasattr(self, "kernel_") else self.kernel)
 
     @property
     def _n_features_out(self) -> int:
