@@ -33,6 +33,7 @@ from similia.embeddings import (
     Hydra,
     IntervalQuantiles,
     KernelFeatures,
+    MeanMapFeatures,
     Nystroem,
     RandomConvolutions,
 )
@@ -44,7 +45,7 @@ from similia.kernels.features import CountsKernel
 from similia.learn import HDClassifier
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.objects import AttributeScaler
+from similia.objects import AttributeScaler, GraphToSets
 from similia.pipelines import Pipeline
 from similia.similarity import Distance, Kernel, name_of
 
@@ -195,6 +196,15 @@ class _Parts:
             yield self.features(compare)
         yield self.landmarks(compare)
 
+    def mean_map(self, scale: float, reduce: str) -> Group:
+        """Return mean maps of the nodes and of the edges of graphs with attributes; `scale` multiplies gamma."""
+        maps = []
+        for length, name in enumerate(("nodes", "edges")):
+            embedding = MeanMapFeatures(512, scales=(scale,), reduce=reduce, random_state=self.seed)
+            maps.append((name, Pipeline([("sets", GraphToSets(length, degrees=True)), ("map", embedding)])))
+        steps = (("scaler", AttributeScaler()), ("maps", FeatureUnion(maps)))
+        return Group(f"{reduce} map, {scale:g} gamma", steps, self.rbf(), family="mean map")
+
     def nearest(self, compare: Any) -> Group:
         """Return nearest neighbours under a distance, or under the distance in the feature space of a kernel."""
         machine = KNeighborsClassifier if self.classify else KNeighborsRegressor
@@ -297,6 +307,8 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
     yield Group("GraphletSampling 6 · optical", steps, learners, slow=False, family="graphlets", cost=_LEARNT)
     if X.node_attributes is not None:
         scaler = ("scaler", AttributeScaler())
+        for scale, reduce in ((4.0, "mean"), (1.0, "sum"), (4.0, "sum"), (16.0, "mean")):
+            yield parts.mean_map(scale, reduce)
         for width in (1.0, 2.0):
             yield parts.landmarks(_attributes(width), scaler)
         for kernel in (refined[1], *paths):
@@ -335,6 +347,9 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
 
 def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
     """Yield the candidates for sets of points."""
+    for scale in (4.0, 1.0, 16.0):
+        embedding = MeanMapFeatures(1024, scales=(scale,), random_state=parts.seed)
+        yield Group(f"mean map, {scale:g} gamma", (("map", embedding),), parts.rbf(), family="mean map")
     for distance in (d.SlicedWasserstein(), d.ModifiedHausdorff()):
         yield from parts.around(distance)
     for objects in ("auto", Mosaics()):
