@@ -151,6 +151,13 @@ def test_biases_are_quantiles_of_outputs():
     np.testing.assert_allclose(shares[of_padded], (1 - quantiles)[of_padded], rtol=0, atol=1.01 / 301)
 
 
+def test_biases_come_from_all_training_series():
+    """Of zeros, all biases are 0; of a straight line, those of convolutions with a slope are not."""
+    X = [np.zeros((40, 1)), np.arange(1.0, 41.0)[:, None]]
+    zero = (RandomConvolutions(84 * 10, random_state=0).fit(X).kernels_.biases == 0).reshape(84, -1)
+    assert 0.3 < zero.mean() < 0.7
+
+
 def test_channels_of_kernels():
     X = walks([50] * 3, n_channels=20)
     kernels = RandomConvolutions(84 * 10, random_state=0).fit(X).kernels_
