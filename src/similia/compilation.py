@@ -123,7 +123,7 @@ def _graphs(rng: np.random.Generator) -> None:
 def _series(rng: np.random.Generator) -> None:
     for n_channels in (1, 2):
         X = [rng.normal(size=(length, n_channels)).cumsum(0) for length in rng.integers(15, 25, _N)]
-        names = ("DTW", "ERP", "MSM", "TWE", "LCSS", "SoftDTW")
+        names = ("DTW", "ERP", "MSM", "TWE", "LCSS", "ADTW", "SoftDTW")
         distances = [getattr(sm.distances, name)() for name in names]
         _similarities(X, [sm.kernels.GlobalAlignment()], distances)
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])

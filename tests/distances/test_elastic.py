@@ -1,4 +1,4 @@
-"""ERP, MSM, TWE, LCSS and soft-DTW against recursive twins, their laws and aeon."""
+"""ERP, MSM, TWE, LCSS, ADTW and soft-DTW against recursive twins, their laws and aeon."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ from naive import series as naive_series
 from similia.alignments import groups as _groups
 from similia.alignments import log_sums as loops
 from similia.core.lanes import LANES
-from similia.distances import ERP, LCSS, MSM, TWE, SoftDTW
+from similia.distances import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances import recurrences as elastic
 from similia.objects import SeriesBatch
 
@@ -29,6 +29,7 @@ DISTANCES = [
     MSM(c=0.5),
     TWE(nu=0.1, lmbda=0.5),
     LCSS(),
+    ADTW(penalty=0.5),
     SoftDTW(),
     SoftDTW(gamma=0.5, divergence=False),
 ]
@@ -48,6 +49,8 @@ def twin(distance, x, y):
         return naive_series.twe(x, y, distance.nu, distance.lmbda, band)
     if isinstance(distance, MSM):
         return sum(naive_series.msm(x[:, k], y[:, k], distance.c, band) for k in range(x.shape[1]))
+    if isinstance(distance, ADTW):
+        return naive_series.adtw(x, y, distance.penalty, band)
     if isinstance(distance, LCSS):
         return naive_series.lcss(x, y, distance.epsilon, band)
     pairs = [(x, y), (x, x), (y, y)]
@@ -145,9 +148,21 @@ def test_adding_a_constant(seed):
 def test_known_values():
     assert MSM(c=1.0)([[1.0, 3.0]], [[1.0, 2.0, 3.0]]) == 2.0  # split 1 (1), move one 1 to 2 (1); merge costs alike
     assert ERP()([[1.0, 2.0, 4.0]], [[2.0, 5.0]]) == 2.0  # delete 1, match 2, move 4 to 5
+    assert ADTW(penalty=0.25)([[1.0, 4.0]], [[1.0, 1.0, 6.0]]) == 0.25 + 4  # one step warps; move 4 to 6
     assert LCSS(epsilon=0.0)([[1.0, 2.0, 3.0, 4.0]], [[2.0, 4.0, 1.0]]) == 1 - 2 / 3
     assert LCSS(epsilon=0.0, window=0)([[1.0, 2.0, 9.0]], [[1.0, 2.0, 3.0]]) == 1 - 2 / 3
     assert TWE(nu=0.25, lmbda=2.0)([[1.0]], [[4.0, 6.0]]) == 3 + (2 + 0.25 + 2)  # match 1, 4; delete the step 4 to 6
+
+
+@laws
+@given(SEEDS, WINDOWS)
+def test_amerced_warping_is_between_warping_and_the_squared_euclidean_distance(seed, window):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, 6))
+    np.testing.assert_allclose(ADTW(0.0, window)(X), DTW(window, "sqeuclidean")(X), rtol=1e-12)
+    np.testing.assert_allclose(ADTW(1e6, window)(X), [[np.sum((x - y) ** 2) for y in X] for x in X], rtol=1e-12)
+    penalties = np.array([ADTW(penalty, window)(X) for penalty in (0.0, 0.1, 1.0, 10.0)])
+    assert (np.diff(penalties, axis=0) >= 0).all()
 
 
 def test_sums_of_channels_and_euclidean_ground():
@@ -275,6 +290,7 @@ def test_float32_lists_and_read_only_series(distance):
         (MSM(c=True), "c must be a positive number, got True"),
         (TWE(nu=0.0), r"nu must be a positive number, got 0\.0"),
         (TWE(lmbda=-1), "lmbda must be a number >= 0, got -1"),
+        (ADTW(penalty=-1), "penalty must be a number >= 0, got -1"),
         (LCSS(epsilon=np.nan), "epsilon must be a number >= 0, got nan"),
         (SoftDTW(gamma=0), "gamma must be a positive number, got 0"),
         (SoftDTW(window=1.5), r"window must be None, an integer >= 0 \(steps\) or a float .* got 1\.5"),
@@ -327,6 +343,7 @@ def test_aeon_agrees():
         "erp": (ERP(gap=0.25), {"g": 0.25}),
         "msm": (MSM(c=0.3), {"c": 0.3}),
         "twe": (TWE(nu=0.05, lmbda=0.4), {"nu": 0.05, "lmbda": 0.4}),
+        "adtw": (ADTW(penalty=0.7), {"warp_penalty": 0.7}),
         "lcss": (LCSS(epsilon=0.7), {"epsilon": 0.7}),
         "soft_dtw": (SoftDTW(gamma=0.5, divergence=False), {"gamma": 0.5}),
     }

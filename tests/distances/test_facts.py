@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import similia as sm
 from similia import distances
 from similia.distances import (
+    ADTW,
     DTW,
     ERP,
     LCSS,
@@ -74,6 +75,8 @@ EXAMPLES = [
     (TWE(), series),
     (TWE(nu=0.5, lmbda=0.2, window=2), series),
     (LCSS(), series),
+    (ADTW(), series),
+    (ADTW(penalty=0.0, window=2), series),
     (LCSS(epsilon=0.0), series),
     (SoftDTW(), series),
     (SoftDTW(gamma=0.1), series),
@@ -96,6 +99,7 @@ NO_METRIC = {
     JaroWinkler: (JaroWinkler(), ["a", "aa", "ba"]),
     FromFunction: (FromFunction(length_gap), ["a", "b", ""]),
     DTW: (DTW(), [[2.0, 2.0, 2.0], [2.0], [0.0]]),
+    ADTW: (ADTW(), [[0.0], [1.0], [2.0]]),
     LCSS: (LCSS(), [[0.0], [0.0, 5.0], [5.0]]),
     SoftDTW: (SoftDTW(gamma=0.01), [[2.0, 2.0, 2.0], [2.0], [0.0]]),
     ModifiedHausdorff: (ModifiedHausdorff(), [[[2.0]], [[2.0], [1.0]], [[0.0], [1.0], [0.0]]]),

@@ -9,7 +9,19 @@ from sklearn.pipeline import make_pipeline
 import similia as sm
 from naive import similarities as naive
 from similia.alignments import groups as _groups
-from similia.distances import DTW, ERP, LCSS, MSM, TWE, Chamfer, Hausdorff, Levenshtein, ModifiedHausdorff, SoftDTW
+from similia.distances import (
+    ADTW,
+    DTW,
+    ERP,
+    LCSS,
+    MSM,
+    TWE,
+    Chamfer,
+    Hausdorff,
+    Levenshtein,
+    ModifiedHausdorff,
+    SoftDTW,
+)
 from similia.kernels import (
     GappyKmers,
     GlobalAlignment,
@@ -32,6 +44,7 @@ OF_SERIES = [
     ERP(gap=0.5),
     MSM(),
     TWE(window=4),
+    ADTW(penalty=0.5),
     LCSS(),
     SoftDTW(),
     SoftDTW(window=2),

@@ -45,6 +45,7 @@ ELASTIC = [
     distances.MSM(),
     distances.MSM(c=0.25, window=1),
     distances.TWE(),
+    distances.ADTW(penalty=0.25),
     distances.TWE(nu=0.5, lmbda=0.0, window=0.5),
     distances.LCSS(epsilon=0.3),
     distances.LCSS(epsilon=0.5, window=1),

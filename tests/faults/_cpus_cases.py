@@ -166,7 +166,15 @@ def _distances() -> Iterator[tuple[str, Case]]:
     yield from _named("strings", [d.Levenshtein(), d.DamerauLevenshtein(), d.JaroWinkler()])
     yield "FromFunction", Case("strings", lambda: d.FromFunction(_letters_apart, pairwise=True))
     yield "Hamming()", Case("strings", d.Hamming, prepare=lambda X: [x for x in X if len(x) == 60])
-    elastic = [d.DTW(), d.DTW(window=0.3, local="sqeuclidean", root=True), d.ERP(), d.MSM(), d.TWE(), d.LCSS(0.5)]
+    elastic = [
+        d.DTW(),
+        d.DTW(window=0.3, local="sqeuclidean", root=True),
+        d.ERP(),
+        d.MSM(),
+        d.TWE(),
+        d.LCSS(0.5),
+        d.ADTW(0.5),
+    ]
     for kind in ("series", "series, float32"):
         yield from _named(kind, [*elastic, d.SoftDTW(0.5)])
     for kind in ("sets", "sets, float32", "sets, unit norm"):

@@ -114,7 +114,10 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
         found[f"nystroem {type(kernel).__name__}"] = (nystroem(kernel, X), X)
     distances = [
         *((distance, words) for distance in (d.Levenshtein(), d.DamerauLevenshtein(), d.JaroWinkler())),
-        *((distance, _SERIES) for distance in (d.DTW(), d.ERP(), d.MSM(), d.TWE(), d.LCSS(epsilon=0.5), d.SoftDTW())),
+        *(
+            (distance, _SERIES)
+            for distance in (d.DTW(), d.ERP(), d.MSM(), d.TWE(), d.LCSS(epsilon=0.5), d.ADTW(), d.SoftDTW())
+        ),
         *(
             (distance, _SETS)
             for distance in (d.ModifiedHausdorff(), d.Hausdorff(), d.Chamfer(), d.SlicedWasserstein(), d.Wasserstein())

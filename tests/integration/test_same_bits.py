@@ -61,6 +61,7 @@ SERIES = {
     "ERP": distances.ERP(),
     "TWE": distances.TWE(),
     "MSM": distances.MSM(),
+    "ADTW": distances.ADTW(),
     "soft DTW": distances.SoftDTW(),
 }
 SETS = {

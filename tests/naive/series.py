@@ -26,6 +26,18 @@ def erp(x, y, gap, band):
     return d(len(x), len(y))
 
 
+def adtw(x, y, penalty, band):
+    def d(i, j):
+        if abs(i - j) > band or min(i, j) < 0:
+            return np.inf
+        cost = euclidean(x[i], y[j]) ** 2
+        if i == j == 0:
+            return cost
+        return cost + min(d(i - 1, j - 1), d(i - 1, j) + penalty, d(i, j - 1) + penalty)
+
+    return d(len(x) - 1, len(y) - 1)
+
+
 def twe(x, y, nu, lmbda, band):
     """With the time point 0 at time 0 before each series, and no edits there."""
     x, y = np.vstack([0 * x[:1], x]), np.vstack([0 * y[:1], y])

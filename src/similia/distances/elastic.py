@@ -279,6 +279,56 @@ class LCSS(EditDistance):
         return loops.LCSS, check_positive(self.epsilon, "epsilon", zero=True) / unit, None
 
 
+class ADTW(EditDistance):
+    r"""Amerced dynamic time warping: each step that warps time costs a penalty.
+
+    .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
+
+    with D(0, 0) = 0 and infinity along the border. A penalty of 0 gives `DTW` with squared costs, and a large one the
+    squared Euclidean distance of series of one length. So it does gradually what a window does at once.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        The cost omega of a step that warps, at least 0, in the unit of squared values. 1 suits standardised series.
+    window : int or float, optional
+        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+
+    Notes
+    -----
+    Not a metric: the triangle inequality fails, as for squared Euclidean distances.
+
+    References
+    ----------
+    Herrmann & Webb, "Amercing: an intuitive and effective constraint for dynamic time warping", Pattern Recognition
+    137, 2023, Eq. 3.
+
+    Examples
+    --------
+    >>> from similia.distances import ADTW
+    >>> series = [[0.0, 1.0, 5.0], [0.0, 0.0, 1.0, 5.0], [0.0, 1.0, 3.0]]
+    >>> ADTW(penalty=0.5)(series)
+    array([[0. , 0.5, 4. ],
+           [0.5, 0. , 4.5],
+           [4. , 4.5, 0. ]])
+    """
+
+    facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m n")
+
+    def __init__(self, penalty: float = 1.0, window: float | None = None) -> None:
+        self.penalty = penalty
+        self.window = window
+
+    def _degree(self) -> int:
+        return 2
+
+    def _unit(self) -> float:
+        return check_positive(self.penalty, "penalty", zero=True) ** 0.5
+
+    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+        return loops.ADTW, check_positive(self.penalty, "penalty", zero=True) / unit / unit, None
+
+
 class SoftDTW(_Elastic):
     r"""Soft-DTW and its divergence: dynamic time warping with a soft minimum over all alignments.
 

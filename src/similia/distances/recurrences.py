@@ -15,15 +15,15 @@ from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 
-ERP, MSM, TWE, LCSS = range(4)
+ERP, MSM, TWE, LCSS, ADTW = range(5)
 
 
 @njit()
 def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last):  # type: ignore[no-untyped-def]
     """Fill `out` with the distances of the tasks `first` to `last` - 1; see `fill_pairs` for the arguments from `x` on.
 
-    `kind` is ERP, MSM, TWE or LCSS; `parameter` is the c of MSM, the nu of TWE or the epsilon of LCSS. Series have `p`
-    channels and, for ERP and TWE, one more that holds the cost of deleting each time point.
+    `kind` is one of the constants above; `parameter` is the c of MSM, nu of TWE, epsilon of LCSS or penalty of ADTW.
+    Series have `p` channels and, for ERP and TWE, one more that holds the cost of deleting each time point.
     """
     values, offsets, _, _ = x
     packed, starts, lengths, columns, _ = y
@@ -47,6 +47,8 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
                 _twe(sides, p, parameter, widths, room, before)
             elif kind == LCSS:
                 _lcss(sides, p, parameter, widths, room)
+            elif kind == ADTW:
+                _adtw(sides, p, parameter, widths, room)
             else:
                 _msm(sides, channel, parameter, widths, room)
             for k in range(end - begin):
@@ -60,14 +62,20 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 @njit()
 def _ground(values, at, packed, y, p):  # type: ignore[no-untyped-def]
     """Return Euclidean distances, over p channels, of the point at ``values[at]`` to LANES points at ``packed[y]``."""
-    difference = lane.splat(values[at]) - lane.load(packed, y)
     if p == 1:
-        return lane.magnitude(difference)
+        return lane.magnitude(lane.splat(values[at]) - lane.load(packed, y))
+    return lane.square_root(_square(values, at, packed, y, p))
+
+
+@njit()
+def _square(values, at, packed, y, p):  # type: ignore[no-untyped-def]
+    """Return the squares of the distances of `_ground`."""
+    difference = lane.splat(values[at]) - lane.load(packed, y)
     square = difference * difference
     for c in range(1, p):
         difference = lane.splat(values[at + c]) - lane.load(packed, y + LANES * c)
         square = lane.multiply_add(difference, difference, square)
-    return lane.square_root(square)
+    return square
 
 
 @njit()
@@ -192,4 +200,27 @@ def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
             diagonal = lane.load(room, LANES * (j + 1))
             left = lane.minimum(match, lane.minimum(diagonal, left))
             lane.store(room, LANES * (j + 1), left)
+        at += p
+
+
+@njit()
+def _adtw(sides, p, penalty, widths, room):  # type: ignore[no-untyped-def]
+    """Compute the table of ADTW; leave its last row in `room`, as `_erp` does."""
+    values, at, m, packed, start, n, _ = sides
+    room[:LANES] = 0.0
+    room[LANES : LANES * (n + 1)] = np.inf
+    infinite, width, price = lane.splat(np.inf), lane.load(widths, 0), lane.splat(penalty)
+    reach, masked = int(widths.max()), widths.min() < widths.max()
+    for i in range(m):
+        low, high = max(0, i - reach), min(n, i + reach + 1)
+        diagonal, left = lane.load(room, LANES * low), infinite
+        for j in range(low, high):
+            cost = _square(values, at, packed, start + LANES * p * j, p)
+            up = lane.load(room, LANES * (j + 1))
+            left = cost + lane.minimum(diagonal, lane.minimum(up, left) + price)
+            if masked:
+                left = lane.where_at_most(lane.splat(float(abs(i - j))), width, left, infinite)
+            diagonal = up
+            lane.store(room, LANES * (j + 1), left)
+        lane.store(room, 0, infinite)
         at += p

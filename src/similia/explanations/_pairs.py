@@ -34,7 +34,7 @@ from similia.core.errors import BadItem
 from similia.core.text import short
 from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
-from similia.distances.elastic import ERP, LCSS, MSM, TWE, SoftDTW
+from similia.distances.elastic import ADTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
@@ -426,7 +426,7 @@ def _unlike_graphlets(distance: MMD, X: Any, Y: Any, names: Names) -> Found:
 _READERS: tuple[tuple[Any, Callable[..., Found]], ...] = (
     (Levenshtein, _edits),
     (Hamming, _mismatches),
-    ((DTW, ERP, MSM, TWE, LCSS), warping),
+    ((DTW, ADTW, ERP, MSM, TWE, LCSS), warping),
     (SoftDTW, soft_warping),
     ((ModifiedHausdorff, Chamfer, Hausdorff), _nearest_points),
     (SlicedWasserstein, _moved_mass),

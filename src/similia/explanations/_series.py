@@ -26,7 +26,7 @@ from similia.core.config import settings
 from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
-from similia.distances.elastic import LCSS, MSM, EditDistance, SoftDTW
+from similia.distances.elastic import ADTW, LCSS, MSM, EditDistance, SoftDTW
 from similia.explanations._explanation import Floats, Found, joined, listed
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
@@ -39,7 +39,7 @@ _Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]  # name, cost, time 
 
 
 def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
-    """Return the steps of the cheapest alignment under `DTW`, `ERP`, `MSM`, `TWE` or `LCSS` as parts."""
+    """Return the steps of the cheapest alignment under `DTW`, `ADTW`, `ERP`, `MSM`, `TWE` or `LCSS`."""
     A, B = _as_floats(X, Y)
     a, b = A.values, B.values
     outside = _outside(len(a), len(b), distance.window)
@@ -47,6 +47,10 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
         if isinstance(distance, DTW):
             cost = cdist(a, b) if distance._rooted() else cdist(a, b) ** 2
             return _found(_steps(cost, cost, cost, outside), cost.shape, names, both=True)
+        if isinstance(distance, ADTW):
+            cost, penalty = cdist(a, b) ** 2, distance._how(1.0)[1]
+            warped = cost + penalty
+            return _found(_steps(cost, warped, warped, outside), cost.shape, names, both=True)
         if isinstance(distance, MSM):
             channels = [_msm(a[:, c], b[:, c], distance, outside, names) for c in range(a.shape[1])]
             if len(channels) == 1:
