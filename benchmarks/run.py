@@ -21,7 +21,7 @@ import numpy as np
 from measure import Row
 
 MODULES = (
-    *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors"),
+    *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors", "gapped_kmers"),
     *("dtw", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features", "series_embeddings"),

@@ -23,7 +23,7 @@ _NAMES = {
     # the names used most
     "pairwise": "similarity",
     "Nystroem": "embeddings",
-    "KernelFeatures": "embeddings",
+    "KernelFeatures": "embeddings", "FeatureWeights": "embeddings",
     "D2KE": "embeddings",
     "PseudoEuclidean": "embeddings",
     "GraphletSampling": "embeddings", "OpticalRandomFeatures": "embeddings", "HeatRandomFeatures": "embeddings",

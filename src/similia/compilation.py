@@ -82,14 +82,15 @@ def _systems(X: Any, kernel: Any, distance: Any) -> None:
 def _strings(rng: np.random.Generator) -> None:
     X = ["".join(word) for word in rng.choice(list("ACGT"), (_N, 30))]
     kernels = [
-        sm.kernels.Spectrum(k=3), sm.kernels.GappyKmers(k=4, gaps=1), sm.kernels.GappyKmers(k=3, gaps=1, kind="window"),
-        sm.kernels.Mismatch(k=3), sm.kernels.WeightedDegree(degree=3),
+        sm.kernels.Spectrum(k=3), sm.kernels.GappyKmers(k=4, gaps=1), sm.kernels.Mismatch(k=3),
+        sm.kernels.WeightedDegree(degree=3), sm.kernels.GappedKmers(4, 3), sm.kernels.GappedKmers(4, 3, "forgotten"),
+        sm.kernels.Spectrum(k=(1, 2)), sm.kernels.Words(),
     ]  # fmt: skip
     names = ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler")
     compared = [sm.kernels.MinMax(kernels[0]), sm.kernels.Intersection(sm.kernels.Sum(kernels[:2]))]
     _similarities(X, [*kernels, *compared], [getattr(sm.distances, name)() for name in names])
     _systems(X, kernels[1], sm.distances.Levenshtein())
-    for kernel in (kernels[0], compared[1]):
+    for kernel in (kernels[0], kernels[4], compared[1]):
         sm.KernelFeatures(kernel, 64).fit_transform(X)
     sm.NGramEncoder(256).fit_transform(X)
     sm.MinHash(kernels[0], 64).fit_transform(X)

@@ -55,6 +55,7 @@ VECTORS = [
     sm.Nystroem(sm.kernels.Optical(), "auto"),
     sm.Nystroem(sm.kernels.Cosine(zero_rows="uniform"), "auto", landmarks="kmeans++"),
     sm.KernelFeatures(sm.kernels.Optical(), n_features=128),
+    sm.FeatureWeights(),
     sm.D2KE(euclidean_distances, n_components=16),
     sm.PseudoEuclidean(euclidean_distances),
     sm.OpticalRandomFeatures(16),

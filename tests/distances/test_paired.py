@@ -23,6 +23,7 @@ from similia.distances import (
     SoftDTW,
 )
 from similia.kernels import (
+    GappedKmers,
     GappyKmers,
     GlobalAlignment,
     Graphlet,
@@ -56,6 +57,8 @@ OF_STRINGS = [
     Spectrum(k=2),
     Spectrum(k=2, normalize=True),
     GappyKmers(k=2, gaps=1, normalize=True),
+    GappedKmers(3, 2, normalize=True),
+    GappedKmers(3, 2, "forgotten"),
     Mismatch(k=3, alphabet="abc"),
     WeightedDegree(degree=2),
 ]

@@ -23,10 +23,16 @@ from similia.similarity import without_addresses
 STRING_KERNELS = [
     kernels.Spectrum(k=2),
     kernels.Spectrum(k=3, normalize=True),
+    kernels.Spectrum(k=(1, 3), normalize=True),
+    kernels.Spectrum(k=(2, 3), reverse_complement=True),
+    kernels.Spectrum(k=(1, 3), boundaries="words"),
+    kernels.Words(n=(1, 2), min_letters=1),
     kernels.GappyKmers(k=2, gaps=1),
     kernels.GappyKmers(k=4, gaps=2, merge=False, normalize=True),
-    kernels.GappyKmers(k=3, gaps=2, kind="window"),
-    kernels.GappyKmers(k=2, gaps=0, kind="window", normalize=True),
+    kernels.GappedKmers(5, 3, "forgotten"),
+    kernels.GappedKmers(2, 2, "forgotten", normalize=True),
+    kernels.GappedKmers(4, 2),
+    kernels.GappedKmers(4, 3, reverse_complement=True, center_weight=9, half_life=1, normalize=True),
     kernels.Mismatch(k=3, mismatches=1),
     kernels.Mismatch(k=2, mismatches=0, alphabet="ACG", normalize=True),
     kernels.WeightedDegree(degree=3),
@@ -114,7 +120,7 @@ def test_windows_and_mismatches_are_those_counted_by_hand(x, y):
         )
 
     for kernel, count, suffix in (
-        (kernels.GappyKmers(k=2, gaps=1, kind="window"), windows, " within 3"),
+        (kernels.GappedKmers(3, 2, "forgotten"), windows, " within 3"),
         (kernels.Mismatch(k=2, mismatches=1), near, " ±1"),
     ):
         a, b = count(x), count(y)

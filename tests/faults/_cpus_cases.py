@@ -118,6 +118,10 @@ def _kernels() -> Iterator[tuple[str, Case]]:
         [
             spectrum,
             k.GappyKmers(normalize=True),
+            k.GappedKmers(6, 4, reverse_complement=True, center_weight=50, normalize=True),
+            k.GappedKmers(6, 4, "forgotten"),
+            k.Spectrum(k=(1, 3), boundaries="words", normalize=True),
+            k.Words(n=(1, 2), min_letters=1),
             k.Mismatch(k=3),
             k.WeightedDegree(normalize=True),
             k.Sum([spectrum, k.Normalized(k.Mismatch(k=3))], weights=[0.1, 0.7]),
@@ -229,6 +233,8 @@ def _embeddings() -> Iterator[tuple[str, Case]]:
         yield f"PseudoEuclidean({type(distance).__name__}), {data}", Case(data, make)
     yield "D2KESearch", Case("strings", lambda: sm.recipes.d2ke(d.Levenshtein(), 33, gamma="tune", cv=3, **seed))
     yield "KernelFeatures", Case("strings", lambda: sm.KernelFeatures(k.Mismatch(k=3, normalize=True), 128))
+    weighted = lambda: make_pipeline(sm.KernelFeatures(k.Spectrum((1, 3)), 128), sm.FeatureWeights(sublinear=True))  # noqa: E731
+    yield "FeatureWeights", Case("strings", weighted)
     for how in ("match", "match_iso", "optical", "gaussian", "gaussian_complex", "gaussian_eig"):
         make = lambda how=how: sm.GraphletSampling(4, 200, features=how, n_components=65, **seed)  # noqa: E731
         yield f"GraphletSampling({how})", Case("graphs", make)

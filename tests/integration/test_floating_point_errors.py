@@ -27,6 +27,7 @@ BY_DISTANCE = [
 OF_STRINGS = [
     kernels.Spectrum(k=2, normalize=True),
     kernels.GappyKmers(normalize=True),
+    kernels.GappedKmers(normalize=True, center_weight=50),
     kernels.Mismatch(normalize=True, reverse_complement=True),
     kernels.WeightedDegree(normalize=True),
 ]

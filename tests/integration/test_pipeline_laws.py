@@ -19,7 +19,8 @@ from similia.objects import take
 STRING_KERNELS = {
     "spectrum": kernels.Spectrum(k=2),
     "pairs": kernels.GappyKmers(k=2, gaps=1),
-    "windows": kernels.GappyKmers(k=2, gaps=1, kind="window"),
+    "windows": kernels.GappedKmers(3, 2, "forgotten"),
+    "gapped": kernels.GappedKmers(4, 2),
     "mismatch": kernels.Mismatch(k=2),
     "weighted degree": kernels.WeightedDegree(degree=3),
     "sum": kernels.Sum([kernels.Spectrum(k=1), kernels.Normalized(kernels.Spectrum(k=2))], weights=[0.1, 0.7]),

@@ -15,7 +15,17 @@ from sklearn.model_selection import ParameterGrid
 
 import similia as sm
 from similia.checks.laws import check_kernel
-from similia.kernels import GappyKmers, Graphlet, Normalized, Product, Spectrum, Sum, WeightedDegree, WeisfeilerLehman
+from similia.kernels import (
+    GappedKmers,
+    GappyKmers,
+    Graphlet,
+    Normalized,
+    Product,
+    Spectrum,
+    Sum,
+    WeightedDegree,
+    WeisfeilerLehman,
+)
 from similia.objects import StringBatch, as_strings
 from similia.similarity import without_addresses
 
@@ -54,7 +64,9 @@ def test_normalized_by_hand():
     np.testing.assert_array_equal(Normalized(Spectrum(1)).diag(["", "A"]), [1, 1])
 
 
-@pytest.mark.parametrize("part", [Spectrum(2), GappyKmers(kind="window"), WeightedDegree(3)], ids=repr)
+@pytest.mark.parametrize(
+    "part", [Spectrum(2), GappedKmers(5, 4), GappedKmers(5, 4, "forgotten"), WeightedDegree(3)], ids=repr
+)
 def test_normalized_is_normalize(part):
     strings = [*STRINGS, ""]
     np.testing.assert_array_equal(Normalized(part)(strings), clone(part).set_params(normalize=True)(strings))

@@ -8,6 +8,7 @@ import pytest
 import similia as sm
 from similia.codes.sign_projection import exact_length, gaussian_projection, sign_codes
 from similia.kernels import features
+from similia.kernels.strings import StringKernel
 
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 20))]
 GRAPHS = [
@@ -16,7 +17,8 @@ GRAPHS = [
 ]
 KERNELS = [
     sm.kernels.Spectrum(k=2), sm.kernels.Spectrum(k=3, normalize=True), sm.kernels.GappyKmers(k=4, gaps=1),
-    sm.kernels.GappyKmers(k=3, gaps=1, kind="window"), sm.kernels.Mismatch(k=3), sm.kernels.WeightedDegree(degree=3),
+    sm.kernels.GappedKmers(4, 3, "forgotten"), sm.kernels.GappedKmers(5, 3), sm.kernels.Mismatch(k=3),
+    sm.kernels.WeightedDegree(degree=3),
     sm.kernels.WeisfeilerLehman(), sm.kernels.ShortestPath(), sm.kernels.VertexHistogram(), sm.kernels.Propagation(),
     sm.kernels.MinMax(sm.kernels.WeisfeilerLehman()),
     sm.kernels.Intersection(sm.kernels.WeisfeilerLehman(normalize=True)),
@@ -25,7 +27,7 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: repr(kernel)[:30])
 def test_an_object_alone_has_the_bits_it_has_among_others(kernel):
-    X = WORDS if "strings" in type(kernel).__module__ else GRAPHS
+    X = WORDS if isinstance(kernel, StringKernel) else GRAPHS
     model = sm.Nystroem(kernel, 12, random_state=0).fit(X)
     together = model.transform(X)
     for n in (1, 5):

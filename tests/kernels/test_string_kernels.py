@@ -18,7 +18,8 @@ from sklearn.base import clone
 import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
-from similia.kernels import GappyKmers, Mismatch, Spectrum, WeightedDegree
+from similia.cli.specs import parse_kernel
+from similia.kernels import GappedKmers, GappyKmers, Mismatch, Spectrum, WeightedDegree
 
 LAW = settings(max_examples=40, deadline=None)
 # few letters, so that k-mers repeat; one beyond a byte, one beyond 16 bits, and the zero byte
@@ -29,7 +30,8 @@ KERNELS = [
     Spectrum(k=2),
     GappyKmers(k=4, gaps=1),
     GappyKmers(k=2, gaps=3, merge=False),
-    GappyKmers(k=2, gaps=2, kind="window"),
+    GappedKmers(4, 2),
+    GappedKmers(4, 2, "forgotten"),
     Mismatch(k=3, mismatches=1),
     WeightedDegree(degree=3),
 ]
@@ -39,7 +41,7 @@ with open(Path(__file__).parents[1] / "reference" / "C_string_kernels.csv", newl
 KERNEL_OF_ROW = {
     "spectrum": lambda k, g: Spectrum(k),
     "mismatch": lambda k, g: Mismatch(k, g),
-    "leslie_kuang_gappy": lambda k, g: GappyKmers(k, g, kind="window"),
+    "leslie_kuang_gappy": lambda k, g: GappedKmers(k + g, k, "forgotten"),
     "gappy_pair_merged": lambda k, g: GappyKmers(k, g),
     "gappy_pair_half4_merged": lambda k, g: GappyKmers(k, g),
     "gappy_pair_distinct": lambda k, g: GappyKmers(k, g, merge=False),
@@ -108,7 +110,7 @@ def test_gappy_pairs_are_their_definition(strings, k, gaps, merge):
 @given(STRINGS, st.integers(1, 4), st.integers(0, 3))
 def test_gappy_windows_are_their_definition(strings, k, gaps):
     twin = gram(strings, lambda x: naive.gappy_windows(x, k, gaps))
-    np.testing.assert_array_equal(GappyKmers(k, gaps, kind="window")(strings), twin)
+    np.testing.assert_array_equal(GappedKmers(k + gaps, k, "forgotten")(strings), twin)
 
 
 @LAW
@@ -157,12 +159,12 @@ def test_special_cases_meet(strings):
     spectrum = Spectrum(k=4)(strings)
     np.testing.assert_array_equal(GappyKmers(k=4, gaps=0)(strings), spectrum)
     np.testing.assert_array_equal(GappyKmers(k=4, gaps=0, merge=False)(strings), spectrum)
-    np.testing.assert_array_equal(GappyKmers(k=4, gaps=0, kind="window")(strings), spectrum)
+    np.testing.assert_array_equal(GappedKmers(4, 4, "forgotten")(strings), spectrum)
     np.testing.assert_array_equal(Mismatch(k=4, mismatches=0, alphabet="ACGTN")(strings), spectrum)
     equal = [[sum(p == q for p, q in zip(x, y, strict=False)) for y in strings] for x in strings]
     np.testing.assert_array_equal(WeightedDegree(degree=1)(strings), equal)
     ids = Spectrum(k=4).features(strings)
-    for same in (GappyKmers(gaps=0), GappyKmers(gaps=0, merge=False), GappyKmers(gaps=0, kind="window")):
+    for same in (GappyKmers(gaps=0), GappyKmers(gaps=0, merge=False), GappedKmers(4, 4, "forgotten")):
         assert (same.features(strings) != ids).nnz == 0
 
 
@@ -217,15 +219,19 @@ def test_text_and_bytes_are_alike_in_any_company(kernel):
 
 
 def test_features_are_the_same_in_another_process():
-    code = (
-        "from similia.kernels import *\n"
-        "for k in (Spectrum(2), GappyKmers(), GappyKmers(kind='window'), Mismatch(), WeightedDegree()):\n"
+    kernels = (
+        "Spectrum(2)", "GappyKmers()", "GappedKmers(5, 4)", "GappedKmers(5, 4, 'forgotten')", "Mismatch()",
+        "WeightedDegree()",
+    )  # fmt: skip
+    print_them = (
+        "from similia import kernels\n"
+        f"for k in ({', '.join('kernels.' + kernel for kernel in kernels)}):\n"
         "    print(*k.features(['GATTACA', 'ACGTé中é中', 'ACGT' * 5], 10**9).indices)"
-    ).replace("import *", "import GappyKmers, Mismatch, Spectrum, WeightedDegree")
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    )
+    output = subprocess.run([sys.executable, "-c", print_them], capture_output=True, text=True, check=True).stdout
     here = [
-        " ".join(map(str, kernel.features(["GATTACA", "ACGTé中é中", "ACGT" * 5], 10**9).indices))
-        for kernel in (Spectrum(2), GappyKmers(), GappyKmers(kind="window"), Mismatch(), WeightedDegree())
+        " ".join(map(str, parse_kernel(kernel).features(["GATTACA", "ACGTé中é中", "ACGT" * 5], 10**9).indices))
+        for kernel in kernels
     ]
     assert output.splitlines() == here
 
@@ -260,10 +266,14 @@ def test_letters_outside_the_alphabet_are_skipped_by_mismatch_alone():
     [
         (Spectrum(k=0), "k must be an integer >= 1, got 0"),
         (Spectrum(k=2.5), "k must be an integer >= 1, got 2.5"),
-        (GappyKmers(k=3), r"k must be even for kind='pair' \(two halves\), got 3; use k=4"),
+        (GappyKmers(k=3), r"k must be even \(two halves\), got 3; use k=4 or GappedKmers"),
         (GappyKmers(gaps=-1), "gaps must be an integer >= 0, got -1"),
-        (GappyKmers(kind="both"), "kind must be 'pair' or 'window', got 'both'"),
-        (GappyKmers(k=10, gaps=10, kind="window"), "184756 subsequences in each window"),
+        (GappedKmers(positions="both"), "positions must be 'kept' or 'forgotten', got 'both'"),
+        (GappedKmers(20, 10), "gives each window 184756 features, expected at most 5000"),
+        (GappedKmers(3, 4), "informative must be at most length=3, got 4"),
+        (GappedKmers(0, 0), "length must be an integer >= 1, got 0"),
+        (GappedKmers(center_weight=256), "center_weight must be at most 255, got 256"),
+        (GappedKmers(half_life=0), "half_life must be a positive number, got 0"),
         (Mismatch(k=2, mismatches=3), "mismatches must be at most k=2, got 3"),
         (Mismatch(alphabet="ACCA"), "alphabet must hold each letter once, got 'ACCA'"),
         (Mismatch(alphabet=""), "alphabet must be a string of letters such as 'ACGT', got ''"),
@@ -303,4 +313,4 @@ def test_real_strings_against_the_twins(data_folder, name):
     pairs = gram(strings, lambda x: naive.gappy_pairs(x, 4, 1, merge=True))
     windows = gram(strings, lambda x: naive.gappy_windows(x, 4, 1))
     np.testing.assert_array_equal(GappyKmers(k=4, gaps=1)(strings), pairs)
-    np.testing.assert_array_equal(GappyKmers(k=4, gaps=1, kind="window")(strings), windows)
+    np.testing.assert_array_equal(GappedKmers(5, 4, "forgotten")(strings), windows)

@@ -226,6 +226,19 @@ def gappy_windows(x, k, gaps, once=True):
     return features
 
 
+def gapped_kmers(x, length, informative, both=False, center=None, half_life=50):
+    """Letters at chosen positions of each window, else dots; on request both strands as one, a heavier middle."""
+    features, n = collections.Counter(), len(x) - length + 1
+    for i in range(n):
+        distance = abs(i - fractions.Fraction(n - 1, 2))
+        weight = 1 if center is None else min(center, int(center * 2 ** (-float(distance) / half_life) + 1))
+        for chosen in itertools.combinations(range(length), informative):
+            motif = "".join(x[i + j] if j in chosen else "." for j in range(length))
+            strands = [motif, ".".join(map(reverse_complement, reversed(motif.split("."))))] if both else [motif]
+            features[min(strands)] += weight
+    return features
+
+
 def gappy_spans(x, k, gaps):
     """k-subsequences of x whose places span at most k + gaps letters."""
     places = itertools.combinations(range(len(x)), k)

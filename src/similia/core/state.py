@@ -189,6 +189,12 @@ def _are_targets(value: Any, sizes: Sizes) -> bool:
     return isinstance(value, np.ndarray) and array("f8", "n", *[None] * (value.ndim - 1))(value, sizes)
 
 
+def _are_lengths(value: Any, sizes: Sizes) -> bool:
+    """Return whether a value is a positive integer or a pair of them."""
+    pair = value if isinstance(value, list | tuple) else [value, value]
+    return len(pair) == 2 and all(count(least=1)(length, sizes) for length in pair)
+
+
 NAMED: dict[str, Check] = {
     "flag": is_flag,
     "number": _is_number,
@@ -203,6 +209,7 @@ NAMED: dict[str, Check] = {
     "function": lambda value, sizes: callable(value) or hasattr(value, "transform"),
     "vectors": _are_vectors,
     "targets": _are_targets,
+    "lengths": _are_lengths,
 }
 
 

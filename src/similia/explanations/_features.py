@@ -7,7 +7,7 @@ so the part of each feature is exact. Features have the same ids as in the kerne
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
-from similia.kernels import GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree
+from similia.kernels import GappedKmers, GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree, Words
 from similia.kernels.counts import Counts
+from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import FeatureKernel
+from similia.kernels.gapped import masks
 from similia.kernels.minmax import Intersection
-from similia.kernels.string_ids import DEGREE_SHIFT
-from similia.kernels.strings import StringKernel, arrays_of, complements_of, ids_at, letters_read, substitutions
+from similia.kernels.string_ids import DEGREE_SHIFT, words_padded
+from similia.kernels.strings import StringKernel, arrays_of, ids_at, substitutions
 from similia.objects import StringBatch
 from similia.similarity import as_objects, diagonal, name_of
 
@@ -169,7 +171,9 @@ def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
 
 def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
     """Return the features of one string, or None if this module does not know the kernel."""
-    needed = 8 * kernel._ids_per_letter() * len(batch.values) * (getattr(kernel, "k", 1) + 4)
+    width = getattr(kernel, "k", getattr(kernel, "informative", 1))
+    width = max(width) if isinstance(width, tuple | list) else width
+    needed = 8 * kernel._ids_per_letter() * len(batch.values) * (width + 4)
     if needed > settings().max_memory:
         raise ValueError(
             f"the features of a string of {len(batch.values)} letters under {kernel!r} take {needed / 2**20:.0f} MiB, "
@@ -182,14 +186,27 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
     if isinstance(kernel, WeightedDegree):
         return _positioned(kernel, values, offsets)
     if isinstance(kernel, GappyKmers):
-        return _windows(kernel, values, offsets) if kernel.kind == "window" else _pairs(kernel, values, offsets)
+        return _pairs(kernel, values, offsets)
+    if isinstance(kernel, GappedKmers):
+        return (_motifs if kernel.positions == "kept" else _subsequences)(kernel, batch)
+    if isinstance(kernel, Words):
+        starts, stops, runs = kernel._words(values, offsets)
+        return _ngrams(kernel, values, offsets, runs, starts, stops)
+    if isinstance(kernel, Spectrum) and not kernel._is_plain():
+        places, runs = np.arange(len(values)), offsets
+        if kernel.boundaries:
+            _, runs, _, places = words_padded(values, offsets)
+            places[runs[:-1]], places[runs[1:] - 1] = places[runs[:-1] + 1], places[runs[1:] - 2]
+        return _ngrams(kernel, values, offsets, runs, places, places + 1)
     if isinstance(kernel, Spectrum):
         read = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
-        return _at_starts(kernel, read, offsets, np.arange(kernel.k)[None], lambda word, gap: _word(kernel, word))
+        return _at_starts(
+            kernel, read, offsets, np.arange(kernel._lengths()[1])[None], lambda word, gap: _word(kernel, word)
+        )
     return None
 
 
-def _word(kernel: Spectrum | Mismatch, letters: npt.NDArray) -> str:
+def _word(kernel: Spectrum | Mismatch | GappedKmers, letters: npt.NDArray) -> str:
     """Return a k-mer as text, with its reverse complement if the kernel reads both strands of DNA."""
     strands = [letters, complements_of(letters)[::-1]] if kernel.reverse_complement else [letters]
     return "/".join(sorted({text_of(strand) for strand in strands}))
@@ -212,6 +229,41 @@ def _at_starts(
     return Occurrences.of_width(ids, places, lambda o: name(values[places[o]], int(gaps[o])), n)
 
 
+def _ngrams(
+    kernel: Spectrum | Words, values: Letters, offsets: Table, runs: Table, starts: Table, stops: Table
+) -> Occurrences:
+    """Return sequences of units (words or letters) of all lengths, in the order of `ngram_ids`.
+
+    Unit u stands at the letters from ``starts[u]`` to ``stops[u]``; a space that the kernel adds to a word stands at
+    the letter beside it. No sequence crosses the end of one of the `runs` of units.
+    """
+    both_strands = isinstance(kernel, Spectrum) and kernel.reverse_complement
+    in_words = isinstance(kernel, Spectrum) and kernel.boundaries is not None
+    ids, _ = kernel._ids(values, offsets)
+    read = letters_read(values, both_strands, kernel.ignore_case)
+    padded = words_padded(read, offsets)[0] if in_words else read
+    least, most = kernel._lengths()
+    found = [
+        (first + start, first + start + length)
+        for first, size in zip(runs[:-1].tolist(), np.diff(runs).tolist(), strict=True)
+        for start in range(size)
+        for length in range(min(least, size) if in_words else least, min(most, size - start) + 1)
+    ]
+    bounds = np.array(found, dtype=np.int64).reshape(-1, 2)
+    begin, end = starts[bounds[:, 0]], stops[bounds[:, 1] - 1]
+    place_offsets = np.concatenate(([0], np.cumsum(end - begin)))
+    places = np.arange(place_offsets[-1]) - np.repeat(place_offsets[:-1] - begin, end - begin)
+
+    def name(o: int) -> str:
+        if in_words:
+            return text_of(padded[slice(*found[o])]).replace(" ", "_")
+        if isinstance(kernel, Spectrum):
+            return _word(kernel, read[begin[o] : end[o]])
+        return " ".join(text_of(read[starts[u] : stops[u]]) for u in range(*found[o]))
+
+    return Occurrences(ids, np.ones(len(ids)), place_offsets, places, name, len(values))
+
+
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
     """Return k-mers read as two halves, with every allowed gap between the halves, as features."""
     half = kernel.k // 2
@@ -226,22 +278,53 @@ def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
     return _at_starts(kernel, values, offsets, positions, name)
 
 
-def _windows(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
+def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
+    """Return gapped k-mers; those that differ only in where they stand in the window make one part, such as AC..GT."""
+    side = kernel._side(batch, slice(0, 1))
+    values = (side[0] - np.uint64(1)).astype(np.uint32)
+    ids, _ = kernel._kept_ids(side)
+    chosen = masks(kernel.length, kernel.informative)
+    n_windows = len(ids) // len(chosen)
+    places = (chosen[:, None] + np.arange(n_windows)[:, None]).reshape(-1, kernel.informative)
+
+    def name(o: int) -> str:
+        motif = np.full(places[o, -1] - places[o, 0] + 1, ord("."), np.uint32)
+        motif[places[o] - places[o, 0]] = values[places[o]]
+        strands = [motif, _opposite(motif)] if kernel.reverse_complement else [motif]
+        return "/".join(sorted({text_of(strand) for strand in strands}))
+
+    digests = [
+        hashlib.blake2b(name(o).encode("utf-8", "surrogatepass"), digest_size=8).digest() for o in range(len(ids))
+    ]
+    groups = np.frombuffer(b"".join(digests), np.uint64)
+    found = Occurrences.of_width(ids, places, name, len(values))
+    return replace(found, values=np.tile(side[3][:n_windows], len(chosen)), groups=groups)
+
+
+def _opposite(motif: npt.NDArray) -> npt.NDArray:
+    """Return the reverse complement of a motif; its gaps stay."""
+    return np.where(motif == ord("."), motif, complements_of(motif))[::-1]
+
+
+def _subsequences(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     """Return the distinct subsequences of k letters in each window, each placed where it first occurs in the window."""
-    window = kernel.k + kernel.gaps
-    subsets = np.array(list(itertools.combinations(range(window), kernel.k)), dtype=np.int64)
-    n_windows = max(0, len(values) - window + 1)
+    values, offsets = arrays_of(batch, slice(0, 1))
+    values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
+    complements = {"complements": complements_of(values)} if kernel.reverse_complement else {}
+    subsets = masks(kernel.length, kernel.informative)
+    n_windows = max(0, len(values) - kernel.length + 1)
     ids = np.empty((n_windows, len(subsets)), dtype=np.uint64)
     for s, subset in enumerate(subsets):
-        ids[:, s] = ids_at(values, offsets, subset[None], distinct_gaps=False)[0][:n_windows]
+        ids[:, s] = ids_at(values, offsets, subset[None], distinct_gaps=False, **complements)[0][:n_windows]
     order = np.argsort(ids, axis=1, kind="stable")
     ordered = np.take_along_axis(ids, order, axis=1)
     new = np.ones(ids.shape, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts, columns = np.nonzero(new)
     places = starts[:, None] + subsets[order[starts, columns]]
-    suffix = f" within {window}" if kernel.gaps else ""
-    return Occurrences.of_width(ordered[new], places, lambda o: text_of(values[places[o]]) + suffix, len(values))
+    suffix = f" within {kernel.length}" if kernel.length > kernel.informative else ""
+    found = Occurrences.of_width(ordered[new], places, lambda o: _word(kernel, values[places[o]]) + suffix, len(values))
+    return replace(found, values=kernel._weights(offsets)[starts])
 
 
 def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrences:

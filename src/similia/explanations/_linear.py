@@ -15,6 +15,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import SignRandomProjection
+from similia.embeddings import FeatureWeights
 from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.explanations._views import dense
@@ -214,6 +215,11 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         scaled = w / np.sqrt(step.explained_variance_) if step.whiten else w
         back = step.components_.T @ scaled
         return back, -float(step.mean_ @ back)
+    if isinstance(
+        step, FeatureWeights
+    ):  # as for a Normalizer below, the norm and the logarithms of this row are factors
+        before, after = dense(row).ravel(), dense(step.transform(row)).ravel()
+        return w * np.divide(after, before, out=np.zeros_like(after), where=before != 0), 0.0
     if kind == "Normalizer":
         order = {"l1": 1, "l2": 2, "max": np.inf}[step.norm]
         return w / (float(np.linalg.norm(dense(row).ravel(), order)) or 1.0), 0.0
@@ -223,7 +229,8 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         return back, 0.0
     raise TypeError(
         f"{kind} is a step that is not affine, so the decision is no sum over its input; before the learner, use "
-        "StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or feature selection"
+        "FeatureWeights, StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or "
+        "feature selection"
     )
 
 

@@ -71,10 +71,10 @@ from similia.objects.tables import is_frame
 from similia.similarity import as_objects, decided, evaluate, name_of
 
 WHAT = (
-    "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, Mismatch, WeightedDegree; of "
-    "graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, EdgeHistogram), Intersection, "
-    "MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, DistanceRBF, NegativeDistance, Sum, Product and "
-    "Normalized; edit, elastic and set distances; and fitted linear models"
+    "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, GappedKmers, Mismatch, "
+    "Words, WeightedDegree; of graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, "
+    "EdgeHistogram), Intersection, MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, DistanceRBF, "
+    "NegativeDistance, Sum, Product and Normalized; edit, elastic and set distances; and fitted linear models"
 )
 Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object

@@ -38,6 +38,7 @@ _SPARSE_TO_DENSE_COST = 100  # number of dense multiply-adds (in BLAS) that take
 _ROWS_PER_BLOCK = 1024  # few enough for the cache, and enough that BLAS threads seldom wait for each other
 _PAIRS_OF_A_THREAD = 512
 _ROWS_OF_A_THREAD = 16
+_NO_AMOUNTS = np.empty(0)
 _GOLDEN, _ALL_ONES = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)
 
 
@@ -134,8 +135,8 @@ class Counts:
         return matrix
 
 
-def count(ids: Ids, offsets: Indices) -> Counts:
-    """Count how often each id occurs in each object.
+def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
+    """Count how often each id occurs in each object, or add the amounts of its occurrences.
 
     Parameters
     ----------
@@ -143,12 +144,14 @@ def count(ids: Ids, offsets: Indices) -> Counts:
         The id of each occurrence of a feature, object by object.
     offsets : ndarray of int64, shape (n + 1,)
         Occurrences of object i are ``ids[offsets[i]:offsets[i + 1]]``.
+    amounts : ndarray of float64, shape (n_occurrences,), optional
+        What each occurrence adds to the count of its feature; 1 if empty.
     """
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     distinct, values = np.empty_like(ids), np.empty(len(ids))
     new_offsets = np.zeros_like(offsets)
-    _count(ids, offsets, _table(int(np.diff(offsets).max(initial=0))), distinct, values, new_offsets)
+    _count(ids, offsets, amounts, _table(int(np.diff(offsets).max(initial=0))), distinct, values, new_offsets)
     kept = new_offsets[-1]
     return Counts(new_offsets, distinct[:kept].copy(), values[:kept].copy())
 
@@ -319,7 +322,7 @@ def _emptied(table, n_ids):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
+def _count(ids, offsets, amounts, table, distinct, values, new_offsets):  # type: ignore[no-untyped-def]
     """Fill `distinct`, `values` and `new_offsets` with the ids, counts and offsets that `count` returns."""
     end = 0
     for i in range(len(offsets) - 1):
@@ -331,7 +334,7 @@ def _count(ids, offsets, table, distinct, values, new_offsets):  # type: ignore[
                 distinct[end] = ids[k]
                 values[end] = 0.0
                 end += 1
-            values[table[slot]] += 1.0
+            values[table[slot]] += amounts[k] if len(amounts) else 1.0
         new_offsets[i + 1] = end
 
 

@@ -32,6 +32,8 @@ class CountsKernel(Kernel):
     Subclasses implement `_counts`, and `_scaled` if the kernel is a function of inner products of counts.
     """
 
+    reuses_counts = True  # whether `paired` is faster with the feature counts of Y from an earlier call
+
     def _counts(self, objects: Any) -> Counts:
         """Return the feature counts of objects that `as_objects` returned."""
         raise NotImplementedError(f"{type(self).__name__} needs a method _counts(objects) that returns feature counts")
@@ -134,14 +136,20 @@ class FeatureKernel(CountsKernel):
         scipy.sparse.csr_array of float64, shape (n, n_features)
             The indices are int32.
         """
-        n_features = check_positive_int(n_features, "n_features")
-        if n_features > 2**31 - 1:
-            raise ValueError(f"n_features must be below 2**31 (columns are int32), got {n_features}")
+        n_features = checked_width(n_features)
         counts = self._counts(self.as_objects(X))
         features = counts.hashed(n_features)
         if self.normalize:
             divide_by_norms(features, counts.squared_norms)
         return features
+
+
+def checked_width(n_features: Any) -> int:
+    """Return the number of columns as an int, or raise if it is not a positive integer below 2**31."""
+    n_features = check_positive_int(n_features, "n_features")
+    if n_features > 2**31 - 1:
+        raise ValueError(f"n_features must be below 2**31 (columns are int32), got {n_features}")
+    return n_features
 
 
 def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str, Y: str) -> None:

@@ -7,7 +7,10 @@ is a large odd number. An id depends only on the letters, not on the collection,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
@@ -17,6 +20,7 @@ WIDE_BASE = np.uint64(0xD1342543DE82EF95)
 DEGREE_SHIFT = 56  # ids of the weighted degree kernel hold the length of the k-mer in the top byte
 _DEGREE_SHIFT = np.uint64(DEGREE_SHIFT)
 _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
+_WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
 
 
 @njit()
@@ -65,20 +69,55 @@ def pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets,
 
 
 @njit()
-def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-untyped-def]
+def ngram_ids(values, complements, offsets, least, most, whole, id_offsets, ids):  # type: ignore[no-untyped-def]
+    """Fill `ids` with the ids of all substrings of `least` to `most` letters, by run, then by start, then by length.
+
+    Run i lies between ``offsets[i]`` and ``offsets[i + 1]``; its ids begin at ``id_offsets[i]``. If `whole`, a run
+    shorter than `least` counts once, as a whole. `complements` as in `pair_ids`.
+    """
+    both_strands, positions = len(complements) > 0, np.arange(most)
+    for i in range(len(offsets) - 1):
+        end, size = id_offsets[i], offsets[i + 1] - offsets[i]
+        low = min(least, size) if whole else least
+        for start in range(size):
+            for length in range(low, min(most, size - start) + 1):
+                if both_strands:
+                    number = canonical(values, complements, positions[:length], offsets[i] + start)
+                else:
+                    number = _kmer(values, positions[:length], offsets[i] + start)
+                ids[end] = combine(number, length)
+                end += 1
+
+
+@njit()
+def word_ids(values, starts, stops, ids):  # type: ignore[no-untyped-def]
+    """Fill ``ids[w]`` with the id of the word of the letters from ``starts[w]`` to ``stops[w]``."""
+    for w in range(len(starts)):
+        state = mix(stops[w] - starts[w])
+        for place in range(starts[w], stops[w]):
+            state = combine(state, values[place])
+        ids[w] = state
+
+
+@njit()
+def window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
 
-    A row of `subsets` holds the positions of one subsequence in the window. `id_offsets` is filled with the position
-    of each string's first id.
+    A row of `subsets` holds the positions of one subsequence in the window. `amounts` gets the weight of the window,
+    that of its first letter in `weights`, for each id. `id_offsets` is filled with the position of each string's first
+    id. `complements` as in `pair_ids`.
     """
-    window = subsets.max() + 1
+    window, both_strands = subsets.max() + 1, len(complements) > 0
     end = 0
     id_offsets[0] = 0
     for i in range(len(offsets) - 1):
         for start in range(offsets[i], offsets[i + 1] - window + 1):
             first = end
             for s in range(len(subsets)):
-                new = mix(_kmer(values, subsets[s], start))
+                if both_strands:
+                    new = mix(canonical(values, complements, subsets[s], start))
+                else:
+                    new = mix(_kmer(values, subsets[s], start))
                 place = end
                 while place > first and ids[place - 1] > new:  # insertion keeps the window's ids sorted
                     place -= 1
@@ -87,6 +126,7 @@ def window_ids(values, offsets, subsets, ids, id_offsets):  # type: ignore[no-un
                 for later in range(end, place, -1):
                     ids[later] = ids[later - 1]
                 ids[place] = new
+                amounts[end] = weights[start]
                 end += 1
         id_offsets[i + 1] = end
     return end
@@ -142,3 +182,31 @@ def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no
                 state = combine(state, values[start + d - 1])
                 ids[end] = (state & _DEGREE_FREE) | (np.uint64(d) << _DEGREE_SHIFT)
                 end += 1
+
+
+def runs_of(inside: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return (starts, stops, firsts) of the longest runs of places `inside` that do not cross the end of a string.
+
+    String i has the runs from ``firsts[i]`` to ``firsts[i + 1]``.
+    """
+    edge = np.zeros(len(inside) + 1, bool)
+    edge[offsets] = True
+    starts = np.flatnonzero(inside & (edge[:-1] | ~np.append(False, inside[:-1])))
+    stops = np.flatnonzero(inside & (edge[1:] | ~np.append(inside[1:], False))) + 1
+    return starts, stops, np.searchsorted(starts, offsets)
+
+
+def words_padded(values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    """Return (letters, offsets, firsts, places) of words, what white space separates, with a space on both sides.
+
+    String i has the words from ``firsts[i]`` to ``firsts[i + 1]``; `places` are those of the letters in `values`, and
+    -1 for the spaces.
+    """
+    inside = ~np.isin(values, _WHITE_SPACE)
+    starts, stops, firsts = runs_of(inside, offsets)
+    word_offsets = np.concatenate(([0], np.cumsum(stops - starts + 2)))
+    places = np.zeros(word_offsets[-1], np.int64)
+    places[word_offsets[:-1]] = places[word_offsets[1:] - 1] = -1
+    places[places == 0] = np.flatnonzero(inside)
+    letters = np.where(places < 0, np.uint32(ord(" ")), values[places]) if len(values) else values
+    return letters.astype(np.uint32), word_offsets, firsts, places

@@ -1,14 +1,15 @@
 """Kernels on strings: inner products of counts of short substrings.
 
-=================  ==================================================================  =================
-kernel             feature                                                             ids per letter
-=================  ==================================================================  =================
-Spectrum           a k-mer                                                             1
-GappyKmers pair    two halves of a k-mer, at most `gaps` letters apart                 gaps + 1
-GappyKmers window  a k-subsequence of a window of k + gaps letters, once per window    C(k + gaps, k)
-Mismatch           a k-mer, counted wherever at most `mismatches` letters differ       see `Mismatch`
-WeightedDegree     a k-mer at its position, k = 1 ... degree                           degree
-=================  ==================================================================  =================
+==============  ==================================================================  ==========================
+kernel          feature                                                             ids per letter
+==============  ==================================================================  ==========================
+Spectrum        a k-mer, or one for each length of a range                          the number of lengths
+Words           a word, or a sequence of words (in `words.py`)                      at most that of lengths
+GappyKmers      two halves of a k-mer, at most `gaps` letters apart                 gaps + 1
+GappedKmers     letters of a window at some of its positions (in `gapped.py`)       C(length, informative)
+Mismatch        a k-mer, counted wherever at most `mismatches` letters differ       see `Mismatch`
+WeightedDegree  a k-mer at its position, k = 1 ... degree                           degree
+==============  ==================================================================  ==========================
 
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
@@ -27,18 +28,19 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.errors import BadParameter, BadValue
+from similia.core.state import state
 from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
+from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids, and the position of each string's first id
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
-_MOST_SUBSEQUENCES = 5_000
 _MOST_NEIGHBOURS = 100_000
 _ONE_STRAND = np.empty(0, dtype=np.uint32)
 
@@ -62,6 +64,7 @@ class StringKernel(FeatureKernel):
         return Counts.concatenate([count(*self._ids(*arrays_of(objects, rows))) for rows in blocks])
 
 
+@state(k="lengths")
 class Spectrum(StringKernel):
     r"""Spectrum kernel: inner product of k-mer counts.
 
@@ -71,8 +74,8 @@ class Spectrum(StringKernel):
 
     Parameters
     ----------
-    k : int, default=3
-        Length of the substrings.
+    k : int or pair of ints, default=3
+        Length of the substrings; or the least and the largest length, such as ``(1, 5)``, to count all lengths between.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
@@ -82,9 +85,22 @@ class Spectrum(StringKernel):
         Other letters raise an error.
     ignore_case : bool, default=False
         Whether to read a to z as A to Z.
+    boundaries : {"words"}, optional
+        Where substrings end. By default they may cross anything. ``"words"``: a string is cut at white space, each word
+        gets a space before and after it, and no substring leaves its word; a word shorter than k counts once, as a
+        whole. Not for DNA: it excludes `reverse_complement`.
+
+    See Also
+    --------
+    Words : Count words and sequences of words.
+    similia.FeatureWeights : Weight features by their rarity, as TF-IDF does.
 
     Notes
     -----
+    With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer(analyzer="char")``; with word
+    boundaries, those of ``analyzer="char_wb"``. Both read runs of white space as one space, but this kernel does so
+    only between words.
+
     K-mers are compared by 64-bit ids. If k <= 8 and all code points are below 256, different k-mers have different ids.
     Otherwise, among v distinct k-mers, some two share an id with probability v**2 / 2**65.
 
@@ -104,15 +120,26 @@ class Spectrum(StringKernel):
     >>> Spectrum(k=3, normalize=True, reverse_complement=True)(["GATTACA", "TGTAATC"])
     array([[1., 1.],
            [1., 1.]])
+
+    Letters, and pairs of letters within words; "a " and " a" are pairs, too:
+
+    >>> Spectrum(k=(1, 2), boundaries="words")(["a b"], ["b a", "ab"])
+    array([[22., 12.]])
     """
 
     def __init__(
-        self, k: int = 3, normalize: bool = False, reverse_complement: bool = False, ignore_case: bool = False
+        self,
+        k: int | tuple[int, int] = 3,
+        normalize: bool = False,
+        reverse_complement: bool = False,
+        ignore_case: bool = False,
+        boundaries: str | None = None,
     ) -> None:
         self.k = k
         self.normalize = normalize
         self.reverse_complement = reverse_complement
         self.ignore_case = ignore_case
+        self.boundaries = boundaries
 
     def as_objects(self, X: Any) -> StringBatch:
         batch = as_strings(X)
@@ -121,39 +148,52 @@ class Spectrum(StringKernel):
         return batch
 
     def _ids_per_letter(self) -> int:
-        check_positive_int(self.k, "k")
-        return 1
+        least, most = self._lengths()
+        if self.boundaries not in (None, "words"):
+            raise BadParameter("boundaries", "None or 'words'", short(self.boundaries))
+        if self.boundaries and self.reverse_complement:
+            raise ValueError("boundaries='words' is for text and reverse_complement=True for DNA; leave one out")
+        return (most - least + 1) * (3 if self.boundaries else 1)
+
+    def _lengths(self) -> tuple[int, int]:
+        """Return the least and the largest length."""
+        return check_lengths(self.k, "k")
+
+    def _is_plain(self) -> bool:
+        """Return whether k-mers have one length and may cross anything."""
+        return not self.boundaries and not isinstance(self.k, tuple | list)
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
-        return ids_at(values, offsets, np.arange(self.k)[None], distinct_gaps=False, complements=complements)
+        if self._is_plain():
+            return ids_at(
+                values, offsets, np.arange(self._lengths()[1])[None], distinct_gaps=False, complements=complements
+            )
+        runs, firsts = offsets, np.arange(len(offsets))
+        if self.boundaries:
+            values, runs, firsts, _ = _strings.words_padded(values, offsets)
+        ids, id_offsets = ngrams(values, runs, self._lengths(), bool(self.boundaries), complements)
+        return ids, id_offsets[firsts]
 
 
 class GappyKmers(StringKernel):
-    """Gappy k-mer kernel: inner product of the counts of k-mers that may have gaps.
+    """Gappy k-mer kernel: inner product of the counts of k-mers with a gap between their halves.
+
+    A feature is a pair of two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters after the end of u.
+    This is the kernel of the NysHD paper (see `similia.recipes.nyshd`); with ``gaps=0`` it is the spectrum kernel.
+    `GappedKmers` has gaps anywhere.
 
     Parameters
     ----------
     k : int, default=4
-        Number of letters of a feature, without gaps. Must be even for ``kind="pair"``.
+        Number of letters of a feature, without gaps; must be even.
     gaps : int, default=1
         Maximum number of letters to skip.
-    kind : {"pair", "window"}, default="pair"
-        Definition of a gappy k-mer. ``"pair"``: two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters
-        after the end of u. This is the kernel of the NysHD paper (see `similia.recipes.nyshd`); with ``gaps=0`` it is
-        the spectrum kernel. ``"window"``: a k-letter subsequence of a window of k + gaps letters, counted once for each
-        window that contains it (Leslie & Kuang, without decay). A string shorter than k + gaps then has no features. A
-        window may have at most 5000 subsequences.
     merge : bool, default=True
-        Whether k-mers that differ only in the size of the gap are one feature; always the case for ``kind="window"``.
+        Whether k-mers that differ only in the size of the gap are one feature.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
-
-    References
-    ----------
-    Leslie & Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004, Section 3 (whose
-    g is k + gaps).
 
     Examples
     --------
@@ -161,50 +201,25 @@ class GappyKmers(StringKernel):
     >>> GappyKmers(k=4, gaps=1)(["GATTACA", "GATTTACA"])
     array([[ 7.,  7.],
            [ 7., 13.]])
-    >>> GappyKmers(k=4, gaps=1, kind="window")(["GATTACA", "GATTTACA"])
-    array([[16., 10.],
-           [10., 19.]])
     """
 
-    def __init__(
-        self, k: int = 4, gaps: int = 1, kind: str = "pair", merge: bool = True, normalize: bool = False
-    ) -> None:
+    def __init__(self, k: int = 4, gaps: int = 1, merge: bool = True, normalize: bool = False) -> None:
         self.k = k
         self.gaps = gaps
-        self.kind = kind
         self.merge = merge
         self.normalize = normalize
 
     def _ids_per_letter(self) -> int:
         k = check_positive_int(self.k, "k")
         gaps = check_positive_int(self.gaps, "gaps", minimum=0)
-        if self.kind == "pair":
-            if k % 2:
-                raise ValueError(
-                    f"k must be even for kind='pair' (two halves), got {k}; use k={k + 1} or kind='window'"
-                )
-            return gaps + 1
-        if self.kind != "window":
-            raise ValueError(f"kind must be 'pair' or 'window', got {self.kind!r}")
-        subsequences = comb(k + gaps, k)
-        if subsequences > _MOST_SUBSEQUENCES:
-            raise ValueError(
-                f"kind='window' with k={k}, gaps={gaps} has {subsequences} subsequences in each window, "
-                f"expected at most {_MOST_SUBSEQUENCES}; use fewer gaps or kind='pair'"
-            )
-        return subsequences
+        if k % 2:
+            raise ValueError(f"k must be even (two halves), got {k}; use k={k + 1} or GappedKmers")
+        return gaps + 1
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        if self.kind == "pair":
-            letters = np.arange(self.k)
-            positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
-            return ids_at(values, offsets, positions, distinct_gaps=not self.merge)
-        window = self.k + self.gaps
-        subsets = np.array(list(itertools.combinations(range(window), self.k)), dtype=np.int64)
-        ids = np.empty(_windows(offsets, window).sum() * len(subsets), dtype=np.uint64)
-        id_offsets = np.empty_like(offsets)
-        end = _strings.window_ids(values, offsets, subsets, ids, id_offsets)
-        return ids[:end], id_offsets
+        letters = np.arange(self.k)
+        positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
+        return ids_at(values, offsets, positions, distinct_gaps=not self.merge)
 
 
 class Mismatch(StringKernel):
@@ -394,6 +409,38 @@ def ids_at(
     return ids, id_offsets
 
 
+def check_lengths(value: Any, name: str) -> tuple[int, int]:
+    """Return (least, largest) length, given one length or a pair; raise if they are not positive or descend."""
+    if not isinstance(value, tuple | list):
+        return check_positive_int(value, name), check_positive_int(value, name)
+    if len(value) != 2:
+        raise BadParameter(name, "a length or a pair (least, largest)", short(value))
+    least, most = (check_positive_int(length, name) for length in value)
+    if least > most:
+        raise BadParameter(name, "a pair (least, largest) that ascends", short(value))
+    return least, most
+
+
+def ngrams(
+    values: npt.NDArray[Any],
+    offsets: npt.NDArray[np.int64],
+    lengths: tuple[int, int],
+    whole: bool = False,
+    complements: npt.NDArray[np.uint32] = _ONE_STRAND,
+) -> Ids:
+    """Return (ids, offsets) of all substrings from the least to the largest length, as `ngram_ids` orders them."""
+    sizes = np.diff(offsets)
+    per_run = np.zeros(len(sizes), np.int64)
+    for length in range(lengths[0], lengths[1] + 1):
+        per_run += np.maximum(sizes - length + 1, 0)
+    if whole:
+        per_run[(sizes > 0) & (sizes < lengths[0])] = 1
+    id_offsets = np.concatenate(([0], np.cumsum(per_run)))
+    ids = np.empty(id_offsets[-1], dtype=np.uint64)
+    _strings.ngram_ids(values, complements, offsets, *lengths, whole, id_offsets, ids)
+    return ids, id_offsets
+
+
 def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     """Return the number of windows of `length` letters in each string, shape (n,)."""
     return np.maximum(np.diff(offsets) - length + 1, 0)
@@ -439,42 +486,3 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
             f"holds letters of alphabet={alphabet!r} in the other case only, case is kept",
             remedy=f"use alphabet={alphabet.swapcase()!r} or change the case of the strings",
         )
-
-
-# ---- letters of DNA; tables of all bytes
-_LETTERS, _COMPLEMENTS = b"ATCGRYKMBVDHSWNU", b"TAGCYRMKVBHDSWNA"
-_COMPLEMENT = np.zeros(256, np.uint32)  # 0: no complement
-_COMPLEMENT[[*_LETTERS, *_LETTERS.lower()]] = [*_COMPLEMENTS, *_COMPLEMENTS.lower()]
-_BYTES = np.arange(256, dtype=np.uint32)
-_UPPER = np.array([*bytes(range(256)).upper()], np.uint32)  # bytes.upper changes ASCII letters only
-_U_AS_T = np.where(ord("U") == _BYTES, ord("T"), np.where(ord("u") == _BYTES, ord("t"), _BYTES)).astype(np.uint32)
-
-
-def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
-    """Return code points with a-z read as A-Z if `ignore_case`, and U read as T if `reverse_complement`."""
-    if not (ignore_case or reverse_complement):
-        return values
-    table = _UPPER if ignore_case else _BYTES
-    if reverse_complement:
-        table = _U_AS_T[table]
-    return np.where(values < 256, table[np.minimum(values, 255)], values).astype(values.dtype)
-
-
-def complements_of(values: npt.NDArray) -> npt.NDArray:
-    """Return the complement of each code point, or 0 if it has none."""
-    return np.where(values < 256, _COMPLEMENT[np.minimum(values, 255)], 0).astype(values.dtype)
-
-
-def check_letters(X: StringBatch) -> None:
-    """Raise if a letter has no complement, and name the first such letter."""
-    known = (_COMPLEMENT > 0)[np.minimum(X.values, 255)]
-    if known.all():
-        return
-    place = int(np.argmin(known))
-    i = int(np.searchsorted(X.offsets, place, side="right")) - 1
-    raise BadValue(
-        i,
-        f"holds {short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement",
-        remedy="reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, "
-        "S, W, N",
-    )

@@ -53,7 +53,7 @@ class Metric(Comparison):
 
     def kept(self, Y: Any) -> dict[str, Any]:
         """Return what `of_candidates` can reuse for the same `Y`: feature counts if the kernel has them, else {}."""
-        return {"counts": self.function.counted(Y)} if hasattr(self.function, "counted") else {}
+        return {"counts": self.function.counted(Y)} if getattr(self.function, "reuses_counts", False) else {}
 
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:

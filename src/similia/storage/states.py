@@ -105,11 +105,13 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
             raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
+    declaration = declared(type(value))
     for parameter, default in _parameters(type(value)):
         if parameter not in state:
             raise ValueError(f"a {name} lacks its parameter {parameter}")
         found, plain = state[parameter], isinstance(default, int | float)
         plain |= isinstance(default, str) and is_comparison(value)
+        plain &= declaration is None or parameter not in declaration.checks
         if (isinstance(default, bool) and not is_flag(found, {})) or (plain and np.ndim(found) > 0):
             raise ValueError(f"a {name} has {parameter}={short(found)}, expected one like {default!r}")
     for parameter, most in _MOST.items():

@@ -1,0 +1,418 @@
+r"""Gapped k-mers: the letters of a window at some of its positions, for all choices of these positions.
+
+.. math:: K(x, y) = \sum_{u \in x} \sum_{v \in y} \binom{l - d(u, v)}{k},
+
+over windows u and v of l = `length` letters, where d counts the positions at which they differ and k = `informative`.
+This is the inner product of the counts of features: one for each choice of k positions and the letters there, so a
+window has C(l, k) of them. There are three ways to the same integers:
+
+- *features*: each window's C(l, k) ids. Time n L C(l, k) for n strings of L letters.
+- *mask by mask*: for one choice of positions at a time, windows with equal letters there meet in a hash table, so that
+  no features are kept. Time n L C(l, k), plus one addition for each feature that two strings share (GaKCo and FastSK
+  sort instead). Large Gram matrices take it.
+- *pair by pair*: mismatches of all pairs of windows, along the diagonals. Time L**2 for each pair of strings. Few pairs
+  take it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from math import comb
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.core.config import rows_per_block
+from similia.core.errors import BadParameter, as_second
+from similia.core.hashing import mix
+from similia.core.text import short
+from similia.core.threads import in_threads, n_threads, run_in_ranges
+from similia.core.validation import check_positive_int
+from similia.kernels import _gapped as _loops
+from similia.kernels import string_ids as _strings
+from similia.kernels.counts import Counts, count
+from similia.kernels.dna import check_letters, complements_of, letters_read
+from similia.kernels.features import checked_width, divide_by_norms, scale_by_norms
+from similia.kernels.strings import StringKernel, arrays_of
+from similia.objects import StringBatch, as_strings
+from similia.objects.sequences import named, runs
+
+Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+_MOST_MASKS = 5_000
+_BYTES_PER_ID = 40  # an id, its weight, its count and their copies
+_BYTES_PER_LETTER = 64  # its code, its complement's and the weight of the window that begins there, and copies
+_BYTES_PER_WINDOW = 128  # the numbers and buckets of a window, mask by mask
+_STRINGS_OF_A_THREAD, _PAIRS_OF_A_THREAD = 16, 64
+_IDS_PER_PAIR = 4  # an id of a window takes as long, mask by mask, as this number of pairs of windows, pair by pair
+_NO_LETTERS = np.empty(0, np.uint64)
+
+
+class GappedKmers(StringKernel):
+    r"""Gapped k-mer kernel: inner product of the counts of gapped k-mers, as in gkm-SVM.
+
+    .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
+
+    over all windows u of x and v of y of l letters, which differ at d(u, v) positions.
+
+    Parameters
+    ----------
+    length : int, default=10
+        Number l of letters of a window. A string shorter than this has no features.
+    informative : int, default=6
+        Number k of positions of a window whose letters make a feature; the others are gaps. A window may have at most
+        5000 features, C(length, informative).
+    positions : {"kept", "forgotten"}, default="kept"
+        Whether the chosen positions are part of a feature. ``"forgotten"``: a feature is only the k letters in their
+        order, and counts once for each window that contains them (the gappy kernel of Leslie & Kuang, without decay).
+    reverse_complement : bool, default=False
+        Whether to count a gapped k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand; see
+        `Spectrum`.
+    center_weight : int, optional
+        Weight w of windows in the middle of a string, at most 255; it decays towards both ends as in LS-GKM: a window d
+        letters from the middle has weight min(center_weight, floor(center_weight 2**(-d / half_life) + 1)). By default
+        all windows have weight 1. LS-GKM takes 50.
+    half_life : float, default=50
+        Distance from the middle at which the weight is halved; only used with `center_weight`.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+    ignore_case : bool, default=False
+        Whether to read a to z as A to Z.
+
+    Notes
+    -----
+    Values are exact integers before normalisation. Among v distinct features, some two share a 64-bit id with
+    probability about v**2 / 2**60.
+
+    The positions of a feature count from the start of its window, so AC.T at the first four positions of a window and
+    AC.T one position later are two features; all windows together have both.
+
+    References
+    ----------
+    Ghandi, Lee, Mohammad-Noori & Beer, "Enhanced regulatory sequence prediction using gapped k-mer features", PLoS
+    Computational Biology 2014. Lee, "LS-GKM: a new gkm-SVM for large-scale datasets", Bioinformatics 2016. Leslie &
+    Kuang, "Fast string kernels using inexact matching for protein sequences", JMLR 2004, Section 3. Blakely et al.,
+    "FastSK: fast sequence analysis with gapped string kernels", Bioinformatics 2020.
+
+    Examples
+    --------
+    GATTA and GACTA differ at one position, so they share the C(4, 3) = 4 choices of three others:
+
+    >>> from similia.kernels import GappedKmers
+    >>> GappedKmers(length=5, informative=3)(["GATTA", "GACTA"])
+    array([[10.,  4.],
+           [ 4., 10.]])
+    >>> GappedKmers(length=5, informative=3, reverse_complement=True)(["GATTA"], ["TAATC"])
+    array([[10.]])
+    """
+
+    reuses_counts = (
+        False  # `paired` is faster from the strings, whose features take C(length, informative) ids a letter
+    )
+
+    def __init__(
+        self,
+        length: int = 10,
+        informative: int = 6,
+        positions: str = "kept",
+        reverse_complement: bool = False,
+        center_weight: int | None = None,
+        half_life: float = 50,
+        normalize: bool = False,
+        ignore_case: bool = False,
+    ) -> None:
+        self.length = length
+        self.informative = informative
+        self.positions = positions
+        self.reverse_complement = reverse_complement
+        self.center_weight = center_weight
+        self.half_life = half_life
+        self.normalize = normalize
+        self.ignore_case = ignore_case
+
+    def as_objects(self, X: Any) -> StringBatch:
+        batch = as_strings(X)
+        if self.reverse_complement:
+            check_letters(batch)
+        return batch
+
+    def _ids_per_letter(self) -> int:
+        length = check_positive_int(self.length, "length")
+        informative = check_positive_int(self.informative, "informative")
+        if informative > length:
+            raise ValueError(f"informative must be at most length={length}, got {informative}")
+        if self.positions not in ("kept", "forgotten"):
+            raise BadParameter("positions", "'kept' or 'forgotten'", short(self.positions))
+        if self.center_weight is not None and check_positive_int(self.center_weight, "center_weight") > 255:
+            raise BadParameter("center_weight", "at most 255", short(self.center_weight))
+        if not isinstance(self.half_life, Real) or not self.half_life > 0:
+            raise BadParameter("half_life", "a positive number", short(self.half_life))
+        n_masks = comb(length, informative)
+        if n_masks > _MOST_MASKS:
+            raise ValueError(
+                f"length={length}, informative={informative} gives each window {n_masks} features, expected at most "
+                f"{_MOST_MASKS}; use a shorter length or fewer gaps"
+            )
+        return n_masks
+
+    def _counts(self, objects: StringBatch) -> Counts:
+        n_masks = self._ids_per_letter()
+        blocks = runs(objects.offsets, rows_per_block(_BYTES_PER_ID * n_masks))
+        return Counts.concatenate([count(*self._ids_and_weights(objects, rows)) for rows in blocks])
+
+    def _ids_and_weights(self, objects: StringBatch, rows: slice) -> tuple[Any, Any, Any]:
+        """Return the ids of all occurrences of features, the offset of each string's first id, and their weights."""
+        values, offsets = arrays_of(objects, rows)
+        values = letters_read(values, self.reverse_complement, self.ignore_case)
+        weights = self._weights(offsets)
+        n_windows = _windows_of(offsets, self.length)
+        if self.positions == "kept":
+            ids, id_offsets = self._kept_ids(self._side(objects, rows))
+            if self.center_weight is None:
+                return ids, id_offsets, np.empty(0)
+            n_masks = self._ids_per_letter()
+            parts = [np.tile(weights[s : s + n], n_masks) for s, n in zip(offsets[:-1], n_windows, strict=True)]
+            return ids, id_offsets, np.concatenate(parts)
+        subsets = masks(self.length, self.informative)
+        ids = np.empty(n_windows.sum() * len(subsets), dtype=np.uint64)
+        amounts, id_offsets = np.empty(len(ids)), np.empty_like(offsets)
+        complements = complements_of(values) if self.reverse_complement else np.empty(0, np.uint32)
+        end = _strings.window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets)
+        return ids[:end], id_offsets, amounts[:end]
+
+    def _kept_ids(self, side: Side) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Return the ids of the gapped k-mers of strings, mask by mask in each string, and the strings' offsets."""
+        swaps, letters, complements, offsets = swaps_of(self.length, self.informative), *side[:3]
+        id_offsets = np.concatenate(([0], np.cumsum(_windows_of(offsets, self.length) * len(swaps))))
+        ids = np.empty(id_offsets[-1], np.uint64)
+
+        def fill(start: int, stop: int) -> None:
+            _loops.gapped_ids(
+                letters, complements, offsets[start : stop + 1], _factors(self.length), swaps, self.informative,
+                id_offsets[start : stop + 1], ids,
+            )  # fmt: skip
+
+        run_in_ranges(fill, len(offsets) - 1, grain=_STRINGS_OF_A_THREAD)
+        return ids, id_offsets
+
+    def _weights(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the weight of the window that begins at each letter; 0 where no window begins."""
+        lengths = np.diff(offsets)
+        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        n_windows = np.repeat(_windows_of(offsets, self.length), lengths)
+        weights = (place < n_windows).astype(float)
+        if self.center_weight is not None:
+            twice = np.abs(2 * place - n_windows + 1)  # the distance from the middle; Python's powers of 2 are exact
+            powers = np.array([2.0 ** (-d / 2 / self.half_life) for d in range(twice.max(initial=0) + 1)])
+            weights *= np.minimum(self.center_weight, np.floor(self.center_weight * powers + 1))[twice]
+        return weights
+
+    def _side(self, objects: StringBatch, rows: slice) -> Side:
+        """Return (letters + 1, complements + 1, offsets, weights of windows) of the strings `rows`."""
+        values, offsets = arrays_of(objects, rows)
+        values = letters_read(values, self.reverse_complement, self.ignore_case)
+        letters = values.astype(np.uint64) + np.uint64(1)
+        complements = _NO_LETTERS
+        if self.reverse_complement:
+            complements = complements_of(values).astype(np.uint64) + np.uint64(1)
+        return letters, complements, offsets, self._weights(offsets)
+
+    # ---- the matrix, mask by mask or pair by pair
+    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+        if self.positions != "kept":
+            return super().__call__(X, Y)
+        objects = others = self.as_objects(X)
+        if Y is not None and Y is not X:
+            others = as_second(self.as_objects, Y)
+        n_masks = self._ids_per_letter()
+        n_x, n_y = (float(_windows_of(side.offsets, self.length).sum()) for side in (objects, others))
+        if n_x * n_y * (1 + self.reverse_complement) < _IDS_PER_PAIR * n_masks * (n_x + n_y):
+            rows = np.repeat(np.arange(len(objects)), len(others))
+            K = self._of_pairs(objects, others, rows, np.tile(np.arange(len(others)), len(objects)))
+            K = K.reshape(len(objects), len(others))
+        else:
+            K = self._by_masks(objects, others)
+        if self.normalize:
+            kxx = self._squared_norms(objects)
+            scale_by_norms(K, kxx, kxx if others is objects else self._squared_norms(others), same=Y is None)
+        return K
+
+    def _by_masks(self, X: StringBatch, Y: StringBatch) -> npt.NDArray[np.float64]:
+        """Return the kernel matrix, not normalised, from the windows that meet mask by mask."""
+        K = np.zeros((len(X), len(Y)))
+        most = rows_per_block(_BYTES_PER_WINDOW * 2 * n_threads())
+        y_blocks = [*runs(Y.offsets, most)]
+        for columns in y_blocks:
+            y = self._side(Y, columns)
+            for rows in y_blocks if X is Y else runs(X.offsets, most):
+                if X is not Y or rows.start < columns.start:
+                    self._add_block(self._side(X, rows), y, K[rows, columns], same=False)
+                elif rows.start == columns.start:
+                    self._add_block(y, y, K[rows, columns], same=True)
+        if X is Y:
+            _loops.mirror(K)
+        return K
+
+    def _add_block(self, x: Side, y: Side, out: npt.NDArray[np.float64], same: bool) -> None:
+        """Add a block of the kernel matrix to `out`; each thread takes rows with about the same number of entries."""
+        swaps = swaps_of(self.length, self.informative)
+        strands = _strands(self.length, self.informative) if self.reverse_complement else np.ones(len(swaps), np.int64)
+        workers = min(n_threads(), len(out))
+        shares = np.arange(workers + 1) / workers
+        bounds = np.rint(len(out) * (1 - np.sqrt(1 - shares) if same else shares)).astype(int)
+
+        def fill(t: int) -> None:
+            start, stop = bounds[t], bounds[t + 1]
+            _loops.products_by_mask(
+                x, y, _factors(self.length), swaps, strands, self.informative, start, stop, same, out
+            )
+
+        in_threads(fill, range(workers), workers)
+
+    def _of_pairs(
+        self, X: StringBatch, Y: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Return the kernel values, not normalised, of the pairs (X[rows[p]], Y[columns[p]])."""
+        x = self._side(X, slice(0, len(X)))
+        y = x if X is Y else self._side(Y, slice(0, len(Y)))
+        worth, palindromes = _worth(self.length, self.informative)
+        out, pairs = np.zeros(len(rows)), np.arange(len(rows))
+
+        def fill(start: int, stop: int) -> None:
+            _loops.products_by_pair(x, y, pairs[start:stop], rows, columns, worth, palindromes, self.length, out)
+
+        run_in_ranges(fill, len(rows), grain=_PAIRS_OF_A_THREAD)
+        return out
+
+    def _squared_norms(self, objects: StringBatch) -> npt.NDArray[np.float64]:
+        """Return k(x, x), not normalised, of each string: short ones by pairs of windows, others by counts."""
+        n_windows = _windows_of(objects.offsets, self.length)
+        short_ones = n_windows < _IDS_PER_PAIR * self._ids_per_letter()
+        if self.positions != "kept" or not short_ones.all():
+            return np.concatenate([self._counts(objects[i : i + 1]).squared_norms for i in range(len(objects))])
+        every = np.arange(len(objects))
+        return self._of_pairs(objects, objects, every, every)
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        self._ids_per_letter()
+        objects = self.as_objects(X)
+        return np.ones(len(objects)) if self.normalize else self._squared_norms(objects)
+
+    def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+        return self(X, Y) if self.positions == "kept" else super().against(X, Y)
+
+    def paired(
+        self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
+    ) -> npt.NDArray[np.float64]:
+        if self.positions != "kept":
+            return super().paired(X, Y, rows, columns, counts=counts)
+        self._ids_per_letter()
+        X, left = named(self.as_objects(X), rows)
+        Y, right = named(as_second(self.as_objects, Y), columns)
+        values = self._of_pairs(X, Y, left, right)
+        if self.normalize:
+            norms = np.sqrt(self._squared_norms(X)[left] * self._squared_norms(Y)[right])
+            values /= np.where(norms > 0, norms, 1.0)
+        return values
+
+    # ---- explicit features
+    def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
+        if self.positions != "kept":
+            return super().features(X, n_features)
+        n_features = checked_width(n_features)
+        n_masks, objects = self._ids_per_letter(), self.as_objects(X)
+        most = int(_windows_of(objects.offsets, self.length).sum()) * n_masks
+        columns, data, lengths = np.empty(most, np.int32), np.empty(most), np.zeros(len(objects), np.int64)
+        end = 0
+        for rows in runs(objects.offsets, rows_per_block(_BYTES_PER_LETTER)):
+            end = self._fill(self._side(objects, rows), n_features, columns, data, lengths[rows], end)
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32 if end < 2**31 else np.int64)
+        features = sp.csr_array((data[:end], columns[:end], indptr), shape=(len(objects), n_features))
+        features.has_canonical_format = True
+        if self.normalize:
+            divide_by_norms(features, self._squared_norms(objects))
+        return features
+
+    def _fill(
+        self, side: Side, n_features: int, columns: npt.NDArray, data: npt.NDArray, lengths: npt.NDArray, end: int
+    ) -> int:
+        """Write the features of strings from the entry `end` on; return the new end.
+
+        Threads first write where their strings would begin if all features were different.
+        """
+        arguments = _factors(self.length), swaps_of(self.length, self.informative), self.informative, n_features
+        firsts = end + np.concatenate(([0], np.cumsum(_windows_of(side[2], self.length) * len(arguments[1]))))
+        filled: list[tuple[int, int]] = []
+
+        def fill(start: int, stop: int) -> None:
+            _loops.feature_rows(side, *arguments, start, stop, firsts[start], columns, data, lengths)
+            filled.append((start, stop))
+
+        run_in_ranges(fill, len(lengths), grain=_STRINGS_OF_A_THREAD)
+        for start, stop in sorted(filled):
+            n = int(lengths[start:stop].sum())
+            if end != firsts[start]:
+                _loops.move(columns, data, firsts[start], end, n)
+            end += n
+        return end
+
+
+# ---- masks: which positions of a window are chosen
+@lru_cache(maxsize=64)
+def masks(length: int, informative: int) -> npt.NDArray[np.int64]:
+    """Return all choices of `informative` of `length` positions, each row ascending.
+
+    Each row has one position that the row before has not (revolving-door order), and the first is 0, 1, 2, ...
+    """
+    if informative in (0, length):
+        return np.arange(informative, dtype=np.int64)[None]
+    without, with_last = masks(length - 1, informative), masks(length - 1, informative - 1)[::-1]
+    last = np.full((len(with_last), 1), length - 1, np.int64)
+    table = np.concatenate((without, np.hstack((with_last, last))))
+    table.flags.writeable = False  # it is shared by all callers
+    return table
+
+
+@lru_cache(maxsize=64)
+def swaps_of(length: int, informative: int) -> npt.NDArray[np.int64]:
+    """Return (position that leaves, position that comes) for each of `masks`; (0, 0) for the first."""
+    rows = masks(length, informative).tolist()
+    found = [((set(a) - set(b)).pop(), (set(b) - set(a)).pop()) for a, b in pairwise(rows)]
+    return np.array([(0, 0), *found], dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _strands(length: int, informative: int) -> npt.NDArray[np.int64]:
+    """Return the number of strands of each of `masks`: 1 if it is its own mirror image, else 2 and 0 for the other."""
+    rows = [(tuple(row), tuple(length - 1 - j for j in reversed(row))) for row in masks(length, informative).tolist()]
+    return np.array([1 if row == other else 2 * (row < other) for row, other in rows], dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _factors(length: int) -> npt.NDArray[np.uint64]:
+    """Return the odd factor of each position in the numbers of windows; the same in every process."""
+    return np.array([int(mix(np.uint64(j))) | 1 for j in range(length)], dtype=np.uint64)
+
+
+@lru_cache(maxsize=64)
+def _worth(length: int, informative: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return what two windows share: by mismatches, features; by (centre equal, equal mirrored pairs), palindromes.
+
+    A palindrome is a feature that is its own reverse complement. Its positions are mirrored pairs, and, if their number
+    is odd, the centre of the window.
+    """
+    worth = [comb(length - m, informative) for m in range(length + 1)]
+    pairs, odd = informative // 2, informative % 2
+    palindromes = np.zeros((2, length // 2 + 1))
+    for middle in (0, 1):
+        for n in range(length // 2 + 1):
+            palindromes[middle, n] = comb(n, pairs) if not odd or (length % 2 and middle) else 0
+    return np.array(worth, dtype=float), palindromes
+
+
+def _windows_of(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+    """Return the number of windows of `length` letters in each string, shape (n,)."""
+    return np.maximum(np.diff(offsets) - length + 1, 0)

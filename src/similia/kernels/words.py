@@ -1,0 +1,86 @@
+"""Words: inner products of counts of words and of sequences of words (bags of words, n-grams)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.state import state
+from similia.core.validation import check_positive_int
+from similia.kernels import string_ids as _strings
+from similia.kernels.dna import letters_read
+from similia.kernels.strings import Ids, StringKernel, check_lengths, ngrams
+
+Table = npt.NDArray[np.int64]
+
+
+@state(n="lengths")
+class Words(StringKernel):
+    """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
+
+    A word is a longest run of letters, digits and underscores; everything else separates words. Cost is linear in the
+    total length of the texts, times the number of lengths n.
+
+    Parameters
+    ----------
+    n : int or pair of ints, default=1
+        Number of words of a feature; or the least and the largest number, such as ``(1, 2)`` for words and pairs.
+    min_letters : int, default=2
+        Shorter words are skipped, as if the text did not hold them.
+    normalize : bool, default=False
+        Divide by sqrt(K(x, x) K(y, y)).
+    ignore_case : bool, default=False
+        Whether to read a to z as A to Z.
+
+    See Also
+    --------
+    Spectrum : Count substrings, also within words.
+    similia.FeatureWeights : Weight features by their rarity, as TF-IDF does.
+
+    Notes
+    -----
+    The features are those of scikit-learn's ``CountVectorizer(ngram_range=n)``. Words are compared by 64-bit ids.
+
+    Examples
+    --------
+    >>> from similia.kernels import Words
+    >>> Words(n=(1, 2))(["to be or not to be"], ["not to be", "be to or"])
+    array([[8., 5.]])
+    """
+
+    def __init__(
+        self, n: int | tuple[int, int] = 1, min_letters: int = 2, normalize: bool = False, ignore_case: bool = False
+    ) -> None:
+        self.n = n
+        self.min_letters = min_letters
+        self.normalize = normalize
+        self.ignore_case = ignore_case
+
+    def _ids_per_letter(self) -> int:
+        check_positive_int(self.min_letters, "min_letters")
+        least, most = self._lengths()
+        return most - least + 1
+
+    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+        starts, stops, firsts = self._words(values, offsets)
+        words = np.empty(len(starts), np.uint64)
+        _strings.word_ids(letters_read(values, False, self.ignore_case), starts, stops, words)
+        return ngrams(words, firsts, self._lengths())
+
+    def _lengths(self) -> tuple[int, int]:
+        """Return the least and the largest number of words."""
+        return check_lengths(self.n, "n")
+
+    def _words(self, values: npt.NDArray[np.uint32], offsets: Table) -> tuple[Table, Table, Table]:
+        """Return (starts, stops, firsts) of the words that count; string i has those from ``firsts[i]`` on."""
+        starts, stops, firsts = _strings.runs_of(_in_words(values), offsets)
+        long = stops - starts >= self.min_letters
+        return starts[long], stops[long], np.concatenate(([0], np.cumsum(long)))[firsts]
+
+
+def _in_words(values: npt.NDArray[np.uint32]) -> Any:
+    """Return whether each code point is a letter, a digit or an underscore, as in the \\w of regular expressions."""
+    points, places = np.unique(values, return_inverse=True)
+    return np.array([chr(c).isalnum() or c == ord("_") for c in points.tolist()], dtype=bool)[places]
