@@ -127,12 +127,14 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
     keys, first, rows = np.unique(x.keys[kept], return_index=True, return_inverse=True)
     contributions = totals(rows, amounts[kept], len(keys))
     of_key = np.split(kept[np.argsort(rows.ravel(), kind="stable")], np.cumsum(np.bincount(rows.ravel()))[:-1])
-    y_keys = np.empty(0, dtype=np.uint64) if y is None else y.keys
+    y_keys, met = np.empty(0, dtype=np.uint64), np.empty(0, dtype=bool)
+    if y is not None:  # a part may join several features, of which x has only some
+        y_keys, met = y.keys, np.isin(y.ids, x.ids[kept])
     order = np.argsort(first)  # equal parts are listed as they occur in x
 
     def describe(number: int) -> Described:
         k = int(order[number])
-        there = np.flatnonzero(y_keys == keys[k])
+        there = np.flatnonzero((y_keys == keys[k]) & met)
         name = x.name(int(kept[first[k]]))
         if x.kinds is not None:
             kinds = {x.kinds[o] for o in of_key[k]} | {y.kinds[o] for o in there if y is not None and y.kinds}
