@@ -164,7 +164,7 @@ def _best_printed(rows: list[Record], name: str) -> str:
 def _counts(gaps: list[Gap], ours: str) -> Table:
     """Return how often similia wins, ties and loses against each tool, and the mean gap."""
     table = Table(f"{ours}: wins, ties and losses by two standard errors", ["against", "kind", "sets"])
-    table.columns = [*table.columns, "wins", "ties", "losses", "mean gap, points"]
+    table.columns = [*table.columns, "wins", "ties", "losses", "mean gap ± 2 s.e., points"]
     for best in (BEST_HERE, BEST_PRINTED):
         _count(table, best, "all", [gap for gap in gaps if gap.theirs.tool == best])
     for kind in TITLES:
@@ -178,7 +178,8 @@ def _count(table: Table, tool: str, kind: str, gaps: list[Gap]) -> None:
     if gaps:
         verdicts = Counter(gap.verdict for gap in gaps)
         counts = [verdicts[verdict] for verdict in ("win", "tie", "loss")]
-        table.rows.append([tool, kind, len(gaps), *counts, f"{np.mean([gap.points for gap in gaps]):+.1f}"])
+        mean, error = np.mean([gap.points for gap in gaps]), np.linalg.norm([gap.error for gap in gaps]) / len(gaps)
+        table.rows.append([tool, kind, len(gaps), *counts, f"{mean:+.1f} ± {2 * error:.1f}"])
 
 
 def _losses(gaps: list[Gap], ours: str) -> Table:

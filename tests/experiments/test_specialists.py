@@ -12,6 +12,7 @@ import pytest
 import experiments
 from experiments import _specialist_tools, specialists
 from experiments._letters import letters
+from experiments._paper import choose
 from experiments._specialist_tables import BEST_HERE, BEST_PRINTED, gaps_of, mean_of, present
 from experiments.specialists import KINDS, TASKS, TOOLS, Task, auc_error, run_tool, scored, share_error
 from similia.objects import as_graphs, as_strings, take
@@ -81,8 +82,8 @@ def test_wins_ties_and_losses_are_counted_and_losses_shown():
     (scores,) = (table for title, table in titles.items() if title == "DNA")
     assert [line[0] for line in scores.rows] == ["one", "two\\*", "three"]
     assert scores.rows[0][5:7] == ["**90.0**", "80.5"]
-    counts = {line[0]: line[2:6] for line in titles[f"{OURS}: wins, ties and losses by two standard errors"].rows}
-    assert counts["A"] == [3, 1, 1, 1]
+    counts = {line[0]: line[2:7] for line in titles[f"{OURS}: wins, ties and losses by two standard errors"].rows}
+    assert counts["A"] == [3, 1, 1, 1, "-0.5 ± 1.6"]  # of 9.5, -0.5 and -10.5, each with an error of sqrt(2)
     assert "B" not in counts
     losses = titles[f"{OURS}: all losses"].rows
     assert [(line[0], line[3], line[5]) for line in losses] == [("three", "A", "-10.5 ± 2.8")]
@@ -203,5 +204,5 @@ def test_experiments_without_a_budget_say_so():
 
 
 def test_kinds_choose_their_sets():
-    chosen = experiments._paper.choose(TASKS, ["molecules", "CTCF"])
+    chosen = choose(TASKS, ["molecules", "CTCF"])
     assert [task.name for task in chosen] == ["CTCF", "ESOL", "Photoswitch", "BBBP"]
