@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -23,7 +24,7 @@ from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.gram import DistancePairs, KernelPairs
 from similia.embeddings.random_objects import Representatives
-from similia.learn.kernel_machines import KernelSVC
+from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.pipelines import comparison_of
@@ -281,7 +282,7 @@ class Cache:
         """Return the key of the matrix of a group, or None if its embedding is learnt and so differs by fold."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
-            what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
+            what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(_inner(first))
             self._names[id(group)] = identity(what) if _is_shared(first) else None
         return self._names[id(group)]
 
@@ -290,8 +291,10 @@ class Cache:
         values = self._get(name, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
-        pairs = (DistancePairs if isinstance(_compare(step), Distance) else KernelPairs)(values)
-        return step.set_params(**{"distance" if hasattr(step, "distance") else "kernel": pairs})
+        inner = _inner(step)
+        pairs = (DistancePairs if isinstance(_compare(inner), Distance) else KernelPairs)(values)
+        inner.set_params(**{"distance" if hasattr(inner, "distance") else "kernel": pairs})
+        return step
 
     def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
         """Return the matrix with the key `name` for `n` objects; if space is short, drop those used longest ago."""
@@ -312,11 +315,16 @@ def _shared(step: Any) -> Callable[[Any], Any]:
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):
         return lambda X: step.fit_transform(X)
-    compare = _compare(step)
+    compare = _compare(_inner(step))
     if isinstance(compare, Distance) and compare.facts.symmetric:
         return compare
     # Always pass both arguments, as the steps do: k(X) alone has ones on the diagonal of empty objects.
     return lambda X: compare(X, X)
+
+
+def _inner(step: Any) -> Any:
+    """Return the regressor inside a step that transforms the target, or the step itself."""
+    return step.regressor if isinstance(step, TransformedTargetRegressor) else step
 
 
 def _compare(step: Any) -> Any:
@@ -331,7 +339,9 @@ def _is_shared(step: Any) -> bool:
         return step.features == "optical" and step.n_components is None
     if isinstance(step, D2KE):
         return isinstance(step.objects, Representatives)
-    return isinstance(step, KernelFeatures | Nystroem | KernelSVC | KNeighborsClassifier | KNeighborsRegressor)
+    return isinstance(
+        step, KernelFeatures | Nystroem | KernelRidge | KernelSVC | KNeighborsClassifier | KNeighborsRegressor
+    )
 
 
 def _compact(features: sp.csr_array) -> sp.csr_array:

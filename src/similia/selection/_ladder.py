@@ -43,7 +43,7 @@ from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Sum
 from similia.kernels.features import CountsKernel
 from similia.learn import HDClassifier
-from similia.learn.kernel_machines import KernelSVC
+from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, GraphToSets
 from similia.pipelines import Pipeline
@@ -162,13 +162,16 @@ class _Parts:
         name, steps = f"{_name(kernel, before)} · landmarks", (*before, ("nystroem", nystroem))
         return Group(name, steps, learners, partners=_LANDMARKS, family="landmarks", cost=_LEARNT)
 
-    def exact(self, kernel: Any) -> Iterator[Group]:
-        """Yield the exact kernel machine on the Gram matrix; nothing for regression."""
+    def exact(self, kernel: Any) -> Group:
+        """Return the exact kernel machine on the Gram matrix: a support vector machine or, for regression, ridge."""
         if self.classify:
-            learners = _alone({f"KernelSVC(C={C:g})": KernelSVC(kernel, C) for C in _RBF_CS})
-            fast = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else _PAIRS
-            cost = fast if isinstance(kernel, (k.HypersphericalHeat, CountsKernel)) else DEAR
-            yield Group(short_name(kernel), (), learners, pairs=True, family="exact", cost=cost)
+            learners = {f"KernelSVC(C={C:g})": KernelSVC(kernel, C) for C in _RBF_CS}
+        else:
+            ridge = KernelRidge(kernel, alpha="auto")
+            learners = {"KernelRidge": TransformedTargetRegressor(ridge, transformer=StandardScaler())}
+        fast = _LEARNT if isinstance(kernel, k.HypersphericalHeat) else _PAIRS
+        cost = fast if isinstance(kernel, (k.HypersphericalHeat, CountsKernel)) else DEAR
+        return Group(short_name(kernel), (), _alone(learners), pairs=True, family="exact", cost=cost)
 
     def random(self, distance: Any, objects: Any, gamma: str) -> Group:
         """Return D2KE (features of the distances to random objects), standardised, with linear models."""
@@ -291,8 +294,11 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
     both = [k.Sum([refined[2], kernel]) for kernel in paths]
     for kernel in (*both, refined[3], *paths):
         yield parts.nearest(k.MinMax(kernel))
-    for kernel in (*both, refined[3], refined[1], refined[5], *paths):
-        yield from parts.exact(k.MinMax(kernel))
+    together = k.Sum([k.WeisfeilerLehman(n_iter=n) for n in range(4)])
+    for kernel in paths:
+        yield parts.exact(k.Sum([k.MinMax(together), k.MinMax(kernel)]))
+    for kernel in (refined[2], refined[3], refined[1], refined[5], *both, *paths):
+        yield parts.exact(k.MinMax(kernel))
     for kernel in (refined[3], refined[5], *both):
         yield parts.features(k.Intersection(kernel, normalize=True))
     for kernel in (refined[2], refined[5], *paths):
@@ -325,11 +331,12 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
     scaler = ("scaler", StandardScaler())
     rockets = ("convolutions", RandomConvolutions(random_state=parts.seed))
     yield Group("RandomConvolutions", (rockets, scaler), parts.ridge(), slow=False, family="convolutions")
-    many = RandomConvolutions(50_000, "multirocket", parts.seed)
-    hydra = Pipeline([("hydra", Hydra(random_state=parts.seed)), ("scaler", SparseScaler())])
-    both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
-    name = "RandomConvolutions multirocket + Hydra"
-    yield Group(name, (("union", both),), parts.ridge(), slow=False, family="union of convolutions")
+    for n_features in (10_000, 50_000):
+        many = RandomConvolutions(n_features, "multirocket", parts.seed)
+        hydra = Pipeline([("hydra", Hydra(random_state=parts.seed)), ("scaler", SparseScaler())])
+        both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
+        name = f"RandomConvolutions {n_features}, multirocket + Hydra"
+        yield Group(name, (("union", both),), parts.ridge(), slow=False, family="union of convolutions")
     quantiles = (("quantiles", IntervalQuantiles()),)
     yield Group("IntervalQuantiles", quantiles, parts.trees(), slow=False, family="intervals")
     if len(np.unique(X.lengths)) == 1:
@@ -342,7 +349,7 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
         yield from parts.around(distance)
     for objects in ("auto", Mosaics()):
         yield parts.random(d.DTW(), objects, "4*median")
-    yield from parts.exact(k.GlobalAlignment(bandwidth=1.0))
+    yield parts.exact(k.GlobalAlignment(bandwidth=1.0))
 
 
 def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
@@ -369,7 +376,7 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
         mapping = "projection" if X.min() < 0 else "sqrt"
         for contrast in (c for c in (1.0, 4.0, 16.0) if c < n_features):
             heat = k.HypersphericalHeat(contrast=contrast, mapping=mapping, zero_rows="uniform")
-            yield from parts.exact(heat)
+            yield parts.exact(heat)
             if contrast == 4.0:
                 yield parts.landmarks(heat)
     if parts.classify:
