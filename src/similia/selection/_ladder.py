@@ -29,6 +29,7 @@ from similia import kernels as k
 from similia.codes import SignRandomProjection
 from similia.embeddings import (
     D2KE,
+    FeatureWeights,
     GraphletSampling,
     Hydra,
     IntervalQuantiles,
@@ -155,6 +156,12 @@ class _Parts:
         name = f"{_name(kernel, before)} · features"
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
+    def weighted(self, kernel: Any) -> Group:
+        """Return features weighted as in TF-IDF, with linear models."""
+        steps = (("features", KernelFeatures(kernel, n_features=_COLUMNS)), ("weights", FeatureWeights(sublinear=True)))
+        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i])))) if self.classify else ()
+        return Group(f"{short_name(kernel)} · weights", steps, self.linear(), slow=False, family="weights", turns=turns)
+
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return Nystroem vectors with RBF support vector machines and `HDClassifier` or, for regression, ridge."""
         nystroem = Nystroem(kernel, n_components=_LANDMARKS, landmarks="rpcholesky", random_state=self.seed)
@@ -264,12 +271,21 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     """Yield the candidates for strings."""
     spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
     letters = np.unique(X.values)
+    spaces = bool((X.values == ord(" ")).any())
+    yield parts.weighted(k.Spectrum(k=(1, 5), boundaries="words" if spaces else None))
+    if spaces:
+        yield parts.weighted(k.Words(n=(1, 2)))
     yield parts.nearest(spectra)
     for kernel in (spectra, k.Spectrum(k=3, normalize=True), k.Spectrum(k=5, normalize=True)):
         yield parts.features(kernel)
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
+        for both in (True, False) if set(letters.tolist()) <= set(b"ACGTUacgtu") else ():
+            gapped = k.GappedKmers(9, 6, reverse_complement=both, ignore_case=cases, normalize=True)
+            yield parts.features(gapped)
+            if parts.classify:
+                yield parts.exact(gapped)
     yield parts.features(gappy)
     kernels = [spectra, gappy]
     if set(letters.tolist()) <= set(b"ACGT"):
