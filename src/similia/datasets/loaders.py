@@ -155,16 +155,16 @@ def fetch(
     FileNotFoundError
         If the set is not in ``SIMILIA_DATA`` and has no download address, or the server does not have it.
 
+    See Also
+    --------
+    splits : The published training and test parts as indices, also of sets with ten folds.
+
     Notes
     -----
     ``SIMILIA_DATA`` names one or more folders, separated as those of ``PATH`` (`os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
     ``molecules/NAME.tsv.gz`` and ``series/NAME.npz`` (also ``sets/``, ``vectors/`` and ``hdc/``); the first folder that
     has the file is used. Files in these folders may be your own, so their checksums are not compared.
-
-    See Also
-    --------
-    splits : The published training and test parts as indices, also of sets with ten folds.
 
     Examples
     --------
