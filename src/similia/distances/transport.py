@@ -36,8 +36,8 @@ class Wasserstein(ScaledDistance):
 
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
-    over all plans T >= 0 whose rows add up to 1 / |U| and whose columns add up to 1 / |V|. It is a metric of
-    distributions: sets in which all points are repeated equally often have distance 0.
+    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V.
+    It is a metric of distributions: sets in which all points are repeated equally often have distance 0.
 
     Parameters
     ----------

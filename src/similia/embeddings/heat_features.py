@@ -55,7 +55,7 @@ class HeatRandomFeatures(Transformer):
     ----------
     n_components : int, default=1024
         Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for each of m / 2 directions w.
-        The docstring of the module `similia.embeddings.heat_features` defines f. If m is odd, the last direction w
+        The docstring of the module ``similia.embeddings.heat_features`` defines f. If m is odd, the last direction w
         gives one feature: the real part if its first coordinate is >= 0, else the imaginary part. The estimate stays
         unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0

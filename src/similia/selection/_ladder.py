@@ -281,8 +281,8 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
-        for both in (True, False) if set(letters.tolist()) <= set(b"ACGTUacgtu") else ():
-            gapped = k.GappedKmers(9, 6, reverse_complement=both, ignore_case=cases, normalize=True)
+        for strands in (True, False) if set(letters.tolist()) <= set(b"ACGTUacgtu") else ():
+            gapped = k.GappedKmers(9, 6, reverse_complement=strands, ignore_case=cases, normalize=True)
             yield parts.features(gapped)
             if parts.classify:
                 yield parts.exact(gapped)
