@@ -58,7 +58,7 @@ def test_every_candidate_of_the_choice_can_be_explained(kind, task):
             found = explain(model, X[0])
             check_sum(found)
             if task == "regression":
-                assert found.value == pytest.approx(float(model.predict(X[[0]])[0]), rel=1e-6), shape
+                assert found.value == pytest.approx(float(model.predict(X[[0]])[0]), rel=1e-4), shape  # of float32
             else:
                 assert f"for {model.predict(X[[0]])[0]} against" in found.title, shape
                 assert found.value > 0

@@ -115,11 +115,12 @@ class _Parser:
             )
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the kernel, distance, list or literal that a syntax node describes."""
+        """Return the kernel, distance, list, tuple or literal that a syntax node describes."""
         if isinstance(node, ast.Call):
             return self._build(node, (_KERNELS, _DISTANCES))
         if isinstance(node, ast.List | ast.Tuple):
-            return [self._value(element) for element in node.elts]
+            values = [self._value(element) for element in node.elts]
+            return values if isinstance(node, ast.List) else tuple(values)
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # a set in a set, deep nesting

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from sklearn import neighbors
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +31,6 @@ from similia.embeddings import (
     FeatureWeights,
     GraphletSampling,
     Hydra,
-    IntervalQuantiles,
     KernelFeatures,
     MeanMapFeatures,
     Nystroem,
@@ -157,9 +155,9 @@ class _Parts:
         return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
 
     def weighted(self, kernel: Any) -> Group:
-        """Return features weighted as in TF-IDF, with linear models."""
+        """Return features weighted as in TF-IDF, with linear classifiers."""
         steps = (("features", KernelFeatures(kernel, n_features=_COLUMNS)), ("weights", FeatureWeights(sublinear=True)))
-        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i])))) if self.classify else ()
+        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i]))))
         return Group(f"{short_name(kernel)} · weights", steps, self.linear(), slow=False, family="weights", turns=turns)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
@@ -235,14 +233,6 @@ class _Parts:
         machine = RidgeClassifierCV if self.classify else RidgeCV
         return _alone({"ridge": machine(alphas=_ALPHAS)})
 
-    def trees(self) -> Learners:
-        """Return extremely randomised trees."""
-        if self.classify:
-            forest = ExtraTreesClassifier(200, criterion="entropy", max_features=0.1, random_state=self.seed)
-        else:
-            forest = ExtraTreesRegressor(200, max_features=1 / 3, random_state=self.seed)
-        return _alone({"extra trees": forest})
-
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
         if self.classify:
@@ -272,8 +262,9 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
     letters = np.unique(X.values)
     spaces = bool((X.values == ord(" ")).any())
-    yield parts.weighted(k.Spectrum(k=(1, 5), boundaries="words" if spaces else None))
-    if spaces:
+    if parts.classify:
+        yield parts.weighted(k.Spectrum(k=(1, 5), boundaries="words" if spaces else None))
+    if parts.classify and spaces:
         yield parts.weighted(k.Words(n=(1, 2)))
     yield parts.nearest(spectra)
     for kernel in (spectra, k.Spectrum(k=3, normalize=True), k.Spectrum(k=5, normalize=True)):
@@ -353,8 +344,6 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
         both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
         name = f"RandomConvolutions {n_features}, multirocket + Hydra"
         yield Group(name, (("union", both),), parts.ridge(), slow=False, family="union of convolutions")
-    quantiles = (("quantiles", IntervalQuantiles()),)
-    yield Group("IntervalQuantiles", quantiles, parts.trees(), slow=False, family="intervals")
     if len(np.unique(X.lengths)) == 1:
         flat = ("vectors", SeriesVectors())
         yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False, family="neighbours")
