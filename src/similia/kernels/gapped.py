@@ -35,10 +35,10 @@ from similia.core.validation import check_positive_int
 from similia.kernels import _gapped as _loops
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
-from similia.kernels.dna import check_letters, complements_of, letters_read
+from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms, scale_by_norms
 from similia.kernels.strings import StringKernel, arrays_of
-from similia.objects import StringBatch, as_strings
+from similia.objects import StringBatch
 from similia.objects.sequences import named, runs
 
 Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -109,9 +109,7 @@ class GappedKmers(StringKernel):
     array([[10.]])
     """
 
-    reuses_counts = (
-        False  # `paired` is faster from the strings, whose features take C(length, informative) ids a letter
-    )
+    reuses_counts = False  # counts take C(length, informative) ids a letter; `paired` compares the strings themselves
 
     def __init__(
         self,
@@ -132,12 +130,6 @@ class GappedKmers(StringKernel):
         self.half_life = half_life
         self.normalize = normalize
         self.ignore_case = ignore_case
-
-    def as_objects(self, X: Any) -> StringBatch:
-        batch = as_strings(X)
-        if self.reverse_complement:
-            check_letters(batch)
-        return batch
 
     def _ids_per_letter(self) -> int:
         length = check_positive_int(self.length, "length")

@@ -48,8 +48,13 @@ _ONE_STRAND = np.empty(0, dtype=np.uint32)
 class StringKernel(FeatureKernel):
     """Base class of the kernels on strings; a subclass computes the feature ids of a block of strings."""
 
+    reverse_complement = False
+
     def as_objects(self, X: Any) -> StringBatch:
-        return as_strings(X)
+        batch = as_strings(X)
+        if self.reverse_complement:
+            check_letters(batch)
+        return batch
 
     def _ids_per_letter(self) -> int:
         """Check the parameters; return the largest number of features that start at one letter."""
@@ -140,12 +145,6 @@ class Spectrum(StringKernel):
         self.reverse_complement = reverse_complement
         self.ignore_case = ignore_case
         self.boundaries = boundaries
-
-    def as_objects(self, X: Any) -> StringBatch:
-        batch = as_strings(X)
-        if self.reverse_complement:
-            check_letters(batch)
-        return batch
 
     def _ids_per_letter(self) -> int:
         least, most = self._lengths()
