@@ -36,7 +36,7 @@ def main(
     try:
         with config(progress=True):
             section = run(experiment, only=only, seeds=seeds, budget=budget, output=output)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:  # a wrong option, or data that are not here
         raise SystemExit(f"{error}") from None
     for table in section.tables:
         table.print(console)
