@@ -9,20 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline
 
 import similia as sm
 from naive import selection as naive_select
 from samples.select import MAKERS, choose, rows, sample
+from similia.core.errors import BadValue
 from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
 from similia.selection import _search
 from similia.selection import budget as _budget
 from similia.selection import run as _select
-from similia.selection._evaluate import Evaluator
+from similia.selection._evaluate import Evaluator, prefers_balance
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import Rung, chosen, noise, rungs, survivors
 from similia.selection.budget import Budget, Costs
@@ -519,3 +521,73 @@ def test_every_candidate_can_be_saved_and_predicts_the_same_when_loaded(kind, ta
 
 def test_time_is_not_looked_at_by_tests():
     assert _budget.clock is time.monotonic
+
+
+# few objects in a class, several labels per object
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_score_that_counts_classes_alike_gives_them_equal_weight(kind):
+    kind, X = recognised(sample(kind, 24)[0])
+    for balanced in (False, True):
+        given = {
+            params["class_weight"]
+            for one in ladder(kind, X, "classification", 0, (), balanced)
+            for i in range(len(one.learners))
+            if "class_weight" in (params := one.pipeline(i)[-1].get_params(deep=False))
+        }
+        assert given == {"balanced" if balanced else None}
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    ["balanced_accuracy", "f1_macro", "recall_macro", "matthews_corrcoef", make_scorer(balanced_accuracy_score)],
+)
+def test_scorers_that_count_classes_alike(scoring):
+    assert prefers_balance(get_scorer(scoring))
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_weighted", "roc_auc", "neg_log_loss", lambda f, X, y: 1.0])
+def test_other_scorers(scoring):
+    assert not prefers_balance(get_scorer(scoring))
+
+
+def test_a_rare_class_is_found_if_classes_count_alike(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = (np.arange(240) % 12 == 0).astype(int)
+    X = rng.normal(size=(240, 2)) + 1.2 * y[:, None]
+    found = {}
+    for scoring in ("accuracy", "balanced_accuracy"):
+        monkeypatch.setattr(_select, "ladder", lambda *given: [one for one in ladder(*given) if one.family == "ridge"])
+        model = choose(X, y, budget=None, cv=3, random_state=0, scoring=scoring, nested=False)
+        found[scoring] = np.mean(model.predict(X)[y == 1] == 1)
+        said = any('scoring="balanced_accuracy"' in note for note in model.notes_)
+        assert said == (scoring == "accuracy")
+    assert found["balanced_accuracy"] > 0.6 > 0.3 > found["accuracy"]
+
+
+def test_several_labels_per_object_are_learnt_one_by_one(monkeypatch):
+    use_ladder(monkeypatch, ladder("strings", sm.objects.as_strings(["AC"]), "classification", 0)[:1])
+    X = [first + second for first in ("AAAA", "CCCC", "GGGG") for second in ("TATA", "GTGT", "CTCT", "TTTT")] * 2
+    Y = np.array([["AAA" in text, "TATA" in text] for text in X]).astype(int)
+    auto = sm.AutoClassifier(None, cv=3, nested=False, random_state=0, progress=False)
+    with pytest.raises(ValueError, match=r"shape \(24, 2\); sklearn.multiclass.OneVsRestClassifier"):
+        auto.fit(X, Y)
+    with pytest.raises(ValueError, match=r"shape \(24, 2\); sklearn.multioutput.MultiOutputRegressor"):
+        sm.AutoRegressor(None).fit(X, Y)
+    both = OneVsRestClassifier(auto).fit(X, Y)
+    assert both.predict(["AAAATATA", "CCCCTATA", "AAAAGTGT"]).tolist() == [[1, 1], [0, 1], [1, 0]]
+
+
+def test_missing_numbers_are_refused_also_in_batches_made_by_hand():
+    series = sm.objects.SeriesBatch(np.array([[0.0], [1.0], [2.0], [np.nan]]), np.array([0, 2, 4]))
+    arcs = np.arange(5), np.array([1, 0, 3, 2])
+    graphs = sm.objects.GraphBatch(
+        np.array([0, 2, 4]), *arcs, node_attributes=np.array([[1.0], [2.0], [np.nan], [0.0]])
+    )
+    message = {"time point 1, channel 0 is nan": series, "node 0 has attributes that are NaN or infinite": graphs}
+    for text, X in message.items():
+        with pytest.raises(BadValue, match=f"{text}.*impute") as caught:
+            sm.AutoClassifier(None).fit(X, [0, 1])
+        assert caught.value.index == 1

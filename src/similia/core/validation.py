@@ -167,15 +167,18 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
         yield start, block
 
 
-def check_labels(y: Any, n: int) -> npt.NDArray:
-    """Return the labels `y` as a 1-D array; warn if the shape is (n, 1), and raise if `y` is not `n` single labels."""
+def check_labels(y: Any, n: int, *, hint: str = "") -> npt.NDArray:
+    """Return the labels `y` as a 1-D array; warn if the shape is (n, 1), and raise if `y` is not `n` single labels.
+
+    `hint` ends the error message for several labels per object.
+    """
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
     unmasked(y, "y")
     try:
         y = np.asarray(y)
     except ValueError:  # rows of different lengths
-        raise ValueError("y must be one label per object (1-D), got sequences of different lengths") from None
+        raise ValueError(f"y must be one label per object (1-D), got sequences of different lengths{hint}") from None
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -186,7 +189,7 @@ def check_labels(y: Any, n: int) -> npt.NDArray:
         )
         y = y.ravel()
     if y.ndim != 1:
-        raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}")
+        raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}{hint}")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
     return y

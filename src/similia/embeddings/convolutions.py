@@ -26,6 +26,7 @@ from similia.core.validation import RandomState, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.objects.series import SeriesBatch, as_series
+from similia.objects.vectors import check_finite
 from similia.sources.dask import from_parts, lazily
 
 Floats = npt.NDArray[np.float32]
@@ -228,7 +229,8 @@ class RandomConvolutions(Transformer):
         return out
 
     def _scaled(self, batch: SeriesBatch) -> Floats:
-        """Return the numbers of all series, divided by 2 ** `exponent_`, as float32; raise if one is too large."""
+        """Return all numbers divided by 2 ** `exponent_`, as float32; raise if one is NaN, infinite or too large."""
+        check_finite(batch)
         with np.errstate(over="ignore", under="ignore"):
             values = np.ldexp(batch.values, -self.exponent_)
             large = np.abs(values).max(axis=1) > _MOST

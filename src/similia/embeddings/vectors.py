@@ -21,6 +21,7 @@ from similia.core.estimators import Transformer, all_at_once, check_table, examp
 from similia.core.state import count, state
 from similia.core.text import counted
 from similia.objects.series import SeriesBatch, as_series
+from similia.objects.vectors import check_finite
 from similia.sources.dask import Distributed, each_block, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -149,13 +150,14 @@ def _lengths(X: Any, start: int, n_channels: int) -> npt.NDArray[np.int64]:
 
 
 def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
-    """Return time series as a batch of float32; raise if their numbers are too large or too small for it.
+    """Return time series as a batch of float32; raise if a number is NaN, or too large or too small for it.
 
     If `n_channels` is given, also raise if the series have another number of channels.
     """
     batch = as_series(X)
     if n_channels is not None and batch.n_dims != n_channels:
         raise BadValue(None, f"has {counted(batch.n_dims, 'channel')}", f"{n_channels} as in fit")
+    check_finite(batch)
     reach = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
     bad = (reach > _REACH) | ((reach > 0) & (reach < 1 / _REACH))
     if bad.any():

@@ -21,6 +21,7 @@ from similia.core.validation import check_positive, check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, arcs_of, node_labels_of
 from similia.objects import GraphBatch
+from similia.objects.graph_batch import check_attributes, place_of
 from similia.objects.sequences import runs
 
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
@@ -257,28 +258,17 @@ def _attributes(graphs: GraphBatch) -> Array:
     """Return the node attributes, or raise and name the first node with a value that is not finite."""
     if graphs.node_attributes is None:
         return np.empty((0, 1))
-    X = np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
-    finite = np.isfinite(X).all(axis=1)
-    if not finite.all():
-        graph, place = _place(graphs, int(np.argmin(finite)))
-        found, remedy = "has attributes that are NaN or infinite", "impute them first"
-        raise BadValue(graph, found, "finite numbers", remedy, kind="graph", place=place)
-    return X
+    check_attributes(graphs)
+    return np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
 
 
 def _check_weights(graphs: GraphBatch) -> None:
     if graphs.edge_weights is not None and (negative := ~(graphs.edge_weights >= 0)).any():
         arc = int(np.argmax(negative))
-        graph, place = _place(graphs, int(np.searchsorted(graphs.indptr, arc, side="right")) - 1)
+        graph, place = place_of(graphs, int(np.searchsorted(graphs.indptr, arc, side="right")) - 1)
         found = f"has an edge of weight {graphs.edge_weights[arc]}"
         expected = "weights >= 0: a random walk follows edges in proportion to their weights"
         raise BadValue(graph, found, expected, kind="graph", place=place)
-
-
-def _place(graphs: GraphBatch, node: int) -> tuple[int, str]:
-    """Return the index of a node's graph, and the name of the node within that graph, such as "node 3"."""
-    graph = int(np.searchsorted(graphs.node_offsets, node, side="right")) - 1
-    return graph, f"node {node - graphs.node_offsets[graph]}"
 
 
 @njit()

@@ -265,3 +265,19 @@ def _sorted_arcs(arcs: npt.NDArray[np.int64], n_nodes: int) -> tuple[npt.NDArray
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     return order, np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+
+
+def place_of(graphs: GraphBatch, node: int) -> tuple[int, str]:
+    """Return the index of a node's graph, and the name of the node within that graph, such as "node 3"."""
+    graph = int(np.searchsorted(graphs.node_offsets, node, side="right")) - 1
+    return graph, f"node {node - graphs.node_offsets[graph]}"
+
+
+def check_attributes(graphs: GraphBatch) -> None:
+    """Raise if a node attribute is NaN or infinite, and name the first such node."""
+    if graphs.node_attributes is not None:
+        finite = np.isfinite(graphs.node_attributes).all(axis=1)
+        if not finite.all():
+            graph, place = place_of(graphs, int(np.argmin(finite)))
+            found, remedy = "has attributes that are NaN or infinite", "impute them first"
+            raise BadValue(graph, found, "finite numbers", remedy, kind="graph", place=place)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.errors import BadValue
 from similia.core.estimators import ObjectsOut, all_at_once
 from similia.core.state import array, state
-from similia.objects.graph_batch import GraphBatch
+from similia.objects.graph_batch import GraphBatch, check_attributes
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one
 
@@ -148,4 +148,5 @@ class AttributeScaler(ObjectsOut):
     def _attributes(graphs: GraphBatch) -> np.ndarray:
         if graphs.node_attributes is None:
             raise ValueError("these graphs have no node attributes to scale; kernels of labels need no AttributeScaler")
+        check_attributes(graphs)
         return graphs.node_attributes

@@ -212,6 +212,20 @@ def scores_answers(score: Score, y: npt.NDArray) -> bool:
         return False
 
 
+def prefers_balance(score: Score) -> bool:
+    """Return whether a scorer ranks equal hits in all classes above naming the larger of two classes only.
+
+    The former hits 7 of 10 objects in a class of 90 and in one of 10. False also if a scorer needs more than
+    predictions.
+    """
+    y = np.repeat([0, 1], [90, 10])
+    hits = np.arange(100) % 10 < 7
+    try:
+        return bool(score(Answers(np.where(hits, y, 1 - y)), None, y) > score(Answers(np.zeros_like(y)), None, y))
+    except Exception:  # the scorer asks for probabilities, or for the model
+        return False
+
+
 def fitted(pipeline: Any, X: Any, y: npt.NDArray) -> Any:
     """Return a copy of a candidate's pipeline, or of a vote, fitted to `X` and `y`."""
     model = sized(pipeline, len(y)).fit(X, y)

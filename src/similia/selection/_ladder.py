@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -114,13 +114,16 @@ class Group:
         return Pipeline([*self.steps, *self.learners[learner][1]])
 
 
-def ladder(kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = ()) -> list[Group]:
+def ladder(
+    kind: str, X: Any, task: str, seed: int, own: Sequence[Kernel | Distance] = (), balanced: bool = False
+) -> list[Group]:
     """Return groups of candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
 
-    Groups with the user's `own` kernels and distances come first; the kind "objects" has no other groups.
+    Groups with the user's `own` kernels and distances come first; the kind "objects" has no other groups. If
+    `balanced`, linear models and support vector machines give all classes the same weight in total.
     """
     groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
-    parts = _Parts(task == "classification", seed)
+    parts = _Parts(task == "classification", seed, "balanced" if balanced else None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         first = [replace(group, cost=_OWN) for compare in own for group in parts.own(compare)]
@@ -144,6 +147,7 @@ class _Parts:
 
     classify: bool
     seed: int
+    weights: Literal["balanced"] | None  # `class_weight` of the learners that have it
 
     def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return explicit features with linear models, but for regression `landmarks`: ridge is faster on these."""
@@ -170,7 +174,7 @@ class _Parts:
     def exact(self, kernel: Any) -> Group:
         """Return the exact kernel machine on the Gram matrix: a support vector machine or, for regression, ridge."""
         if self.classify:
-            learners = {f"KernelSVC(C={C:g})": KernelSVC(kernel, C) for C in _RBF_CS}
+            learners = {f"KernelSVC(C={C:g})": KernelSVC(kernel, C, self.weights) for C in _RBF_CS}
         else:
             ridge = KernelRidge(kernel, alpha="auto")
             learners = {"KernelRidge": TransformedTargetRegressor(ridge, transformer=StandardScaler())}
@@ -225,18 +229,19 @@ class _Parts:
         """Return linear models on unscaled vectors."""
         if not self.classify:
             return self.ridge()
-        machines = [LinearSVC(C=C, tol=_TOLERANCE, max_iter=20_000, random_state=self.seed) for C in _CS]
+        fixed = {"tol": _TOLERANCE, "max_iter": 20_000, "class_weight": self.weights, "random_state": self.seed}
+        machines = [LinearSVC(C=C, **fixed) for C in _CS]
         return _alone({f"LinearSVC(C={machine.C:g})": machine for machine in machines})
 
     def ridge(self) -> Learners:
         """Return ridge regression, of the labels in classification; it chooses alpha by leave-one-out errors."""
-        machine = RidgeClassifierCV if self.classify else RidgeCV
-        return _alone({"ridge": machine(alphas=_ALPHAS)})
+        machine = RidgeClassifierCV(_ALPHAS, class_weight=self.weights) if self.classify else RidgeCV(_ALPHAS)
+        return _alone({"ridge": machine})
 
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
         if self.classify:
-            return _alone({f"SVC(C={C:g})": SVC(C=C) for C in _RBF_CS})
+            return _alone({f"SVC(C={C:g})": SVC(C=C, class_weight=self.weights) for C in _RBF_CS})
         machines = {C: TransformedTargetRegressor(SVR(C=C), transformer=StandardScaler()) for C in _RBF_CS}
         return _alone({f"SVR(C={C:g})": machine for C, machine in machines.items()})
 

@@ -227,8 +227,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
         into a distance. If you give one, objects may be of any kind, such as sets of tags.
     scoring : str or callable, optional
-        A scorer of scikit-learn, where larger is better; accuracy by default. During the search a callable
-        ``f(estimator, V, y)`` gets the learner and its input, not the objects.
+        A scorer of scikit-learn, where larger is better; accuracy by default. If it counts all classes alike, as
+        "balanced_accuracy" does, linear models and support vector machines also give them equal weight in training.
+        During the search a callable ``f(estimator, V, y)`` gets the learner and its input, not the objects.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5

@@ -14,10 +14,12 @@ from similia.core.errors import BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, suits, task_of
-from similia.objects import as_graphs, as_series, as_strings, n_objects, take
+from similia.objects import GraphBatch, as_graphs, as_series, as_strings, n_objects, take
+from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
 from similia.objects.sequences import Batch, at_least_one
 from similia.objects.tables import is_frame, objects_in, to_array
+from similia.objects.vectors import VectorsBatch, check_finite
 from similia.similarity import Distance, Kernel, name_of
 from similia.sources.dask import refuse_lazy
 
@@ -28,7 +30,8 @@ _LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
     """Return the targets of n objects as an array (of numbers for regression); raise if they do not suit the task."""
-    y = check_labels(y, n)
+    each = "multiclass.OneVsRestClassifier" if task == "classification" else "multioutput.MultiOutputRegressor"
+    y = check_labels(y, n, hint=f"; sklearn.{each}(...) learns each column of a table of targets")
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
     if missing.any():
         i = int(np.argmax(missing))
@@ -199,6 +202,10 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     X = objects_in(X)
     at_least_one(X)
     if isinstance(X, Batch):
+        if isinstance(X, VectorsBatch):
+            check_finite(X)
+        if isinstance(X, GraphBatch):
+            check_attributes(X)
         return X.kind, X
     if sp.issparse(X):
         return "vectors", sp.csr_array(X)

@@ -16,10 +16,11 @@ from similia import compilation
 from similia.core.config import config, settings
 from similia.core.intervals import wilson
 from similia.core.progress import logged, logger_of, track
+from similia.core.text import short
 from similia.core.validation import generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
-from similia.selection._evaluate import Evaluator, fitted, sized
+from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
 from similia.selection.budget import Budget, Leaderboard
@@ -34,6 +35,7 @@ _logger = logger_of(__name__)
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
 _FIRST = 300
+_MOSTLY = 0.8  # share of the objects in one class that a note mentions
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 # Factor by which the variance of an estimated accuracy exceeds that of as many independent answers, because models of
 # different folds share objects. Simulated on 20 to 80 objects. The key: whether the search was repeated for every fold.
@@ -83,10 +85,10 @@ class Run:
         partitions += [again(y[some], auto._task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
         tried: list[Group] = []
         self.too_large: list[Group] = []
-        for group in ladder(self.kind, X, auto._task, seed, self.own):
+        scorer = get_scorer(auto.scoring or auto._usual)
+        for group in ladder(self.kind, X, auto._task, seed, self.own, classify and prefers_balance(scorer)):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
-        scorer = get_scorer(auto.scoring or auto._usual)
         self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
         self.search = Search(self.evaluator, steps, folds, self.clock, len(y), classify, auto.max_voters, self._tell)
 
@@ -112,7 +114,7 @@ class Run:
         rows = self.rows(choice)
         auto.cv_results_, auto.seconds_ = results(rows), self.clock.spent
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
-        auto.notes_ = [*notes, *self.search.why(choice), *self._time_notes(rows, repeated)]
+        auto.notes_ = [*notes, *self._balance_notes(), *self.search.why(choice), *self._time_notes(rows, repeated)]
 
     def _outer_scores(self) -> tuple[list[float], int]:
         """Return the score on each outer fold, and the number of folds for which the search was repeated."""
@@ -129,6 +131,18 @@ class Run:
             if score is not None:
                 scores.append(score)
         return scores, repeated
+
+    def _balance_notes(self) -> list[str]:
+        """Return a note if accuracy is measured and most objects are of one class."""
+        if self.auto.measure_ != "accuracy":
+            return []
+        classes, counts = np.unique(self.y, return_counts=True)
+        share, usual = float(counts.max() / counts.sum()), short(classes[counts.argmax()].item())
+        note = (
+            f"always naming class {usual} would have an accuracy of {share:.2f}; "
+            'scoring="balanced_accuracy" counts all classes alike'
+        )
+        return [note] if share >= _MOSTLY else []
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
         """Return notes for the user on what the budget left no time for."""
