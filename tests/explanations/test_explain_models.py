@@ -313,6 +313,58 @@ def test_models_that_decide_otherwise_are_one_sentence(promoters):
         explain(make_pipeline(nystroem, LinearSVC()), X[0])
 
 
+@pytest.mark.parametrize("task", ["two classes", "three classes", "numbers"])
+@pytest.mark.parametrize("name", ["ExtraTrees", "RandomForest"])
+def test_trees_add_up_and_name_what_each_split_asks(task, name):
+    """The twin walks down each tree from split to split."""
+    from sklearn import ensemble
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(1)
+    V, y = rng.normal(size=(60, 5)), {"two classes": 2, "three classes": 3, "numbers": 60}[task]
+    target = np.floor(y * rng.permutation(60) / 60) + V[:, 1].round() * (task == "numbers")
+    kind = "Regressor" if task == "numbers" else "Classifier"
+    forest = getattr(ensemble, name + kind)(15, random_state=0)
+    model = make_pipeline(StandardScaler(), forest).fit(V, target)
+    x, scaled = V[:1], np.float32(StandardScaler().fit(V).transform(V[:1]))
+    found = explain(model, V[0], top=5)
+    if task == "numbers":
+        direction = np.ones(1)
+        assert found.value == pytest.approx(model.predict(x)[0])
+    else:
+        shares = model.predict_proba(x)[0]
+        first, second = np.argsort(-shares, kind="stable")[:2]
+        direction = np.eye(len(shares))[first] - np.eye(len(shares))[second]
+        assert found.value == pytest.approx(shares[first] - shares[second])
+    expected = np.zeros(6)
+    for tree in (estimator.tree_ for estimator in forest.estimators_):
+        mean = [float(v @ direction / (1 if task == "numbers" else v.sum())) for v in tree.value[:, 0, :]]
+        node, expected[5] = 0, expected[5] + mean[0] / 15
+        while tree.children_left[node] >= 0:
+            column = tree.feature[node]
+            below = tree.children_left if scaled[0, column] <= tree.threshold[node] else tree.children_right
+            expected[column] += (mean[below[node]] - mean[node]) / 15
+            node = below[node]
+    parts = {part.name: part.contribution for part in found.parts}
+    for k in range(5):
+        told = next((amount for name, amount in parts.items() if name.startswith(f"x{k} =")), 0.0)
+        assert told == pytest.approx(expected[k], abs=1e-12)
+    assert parts.get("intercept", 0.0) == pytest.approx(expected[5])
+    check_sums(found)
+
+
+def test_trees_after_a_projection_are_refused():
+    from sklearn.decomposition import PCA
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler
+
+    V = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(TypeError, match="PCA mixes columns before the trees"):
+        explain(make_pipeline(MaxAbsScaler(), PCA(2), ExtraTreesClassifier(5)).fit(V, V[:, 0] > 0), V[0])
+
+
 def test_an_alignment_that_does_not_fit_is_refused():
     with sm.config(max_memory=10_000), pytest.raises(ValueError, match="max_memory"):
         explain(distances.DTW(), np.zeros(100), np.zeros(100))

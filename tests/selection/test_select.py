@@ -1,6 +1,7 @@
 """Choosing a pipeline: what is cached is right, nothing leaks, time is kept, and wrong input gets one sentence."""
 
 import time
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -189,8 +190,9 @@ def test_the_best_of_many_useless_candidates_is_found_to_be_useless(monkeypatch)
 # the choice
 
 
-def evaluator_of(floors):
-    return type("Evaluator", (), {"groups": [group(str(i), None, None, floor=f) for i, f in enumerate(floors)]})()
+def evaluator_of(floors, trusted=()):
+    facts = [{"floor": floor, "trusted": i in trusted} for i, floor in enumerate(floors)]
+    return type("Evaluator", (), {"groups": [group(str(i), None, None, **fact) for i, fact in enumerate(facts)]})()
 
 
 def test_a_candidate_within_the_noise_stays_and_a_worse_one_goes():
@@ -217,7 +219,7 @@ def test_what_is_chosen_is_never_below_the_nearest_neighbours(seed, n_tables, at
     tables = [{(g, i): rng.random(5).round(1) for g in range(5) for i in range(2)} for _ in range(n_tables)]
     if not at_the_end:  # out of time before them
         tables[-1] = {c: s for c, s in tables[-1].items() if not floors[c[0]]}
-    picked = chosen(tables, evaluator_of(floors))
+    picked = chosen(tables, evaluator_of(floors), 5)
     last = next((t for t in reversed(tables) if any(floors[g] for g, _ in t)), None)
     if last is not None:
         best = max(s.mean() for (g, _), s in last.items() if floors[g])
@@ -226,11 +228,56 @@ def test_what_is_chosen_is_never_below_the_nearest_neighbours(seed, n_tables, at
         assert tables[-1][picked].mean() == max(s.mean() for s in tables[-1].values())
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_a_trusted_candidate_is_chosen_unless_another_is_clearly_better(seed):
+    rng = np.random.default_rng(seed)
+    floors, trusted = [True, False, False, False, False], [1, 3]
+    table = {(g, i): (rng.random() + 0.2 * rng.random(5)).round(2) for g in range(5) for i in range(2)}
+    picked = chosen([table], evaluator_of(floors, trusted), 5)
+    best = max(s.mean() for s in table.values())
+    leader = next(c for c in table if table[c].mean() == best)
+    for g in trusted:
+        top = max((table[g, i].mean(), -i) for i in range(2))
+        gap = table[leader] - table[g, -top[1]]
+        # Two standard errors; the root is the factor of Nadeau and Bengio for five folds.
+        if gap.mean() <= 2 * np.std(gap, ddof=1) * np.sqrt(1 / 5 + 1 / 4):
+            assert picked[0] in trusted
+            assert table[picked].mean() >= top[0] or picked[0] == g
+            return
+    assert picked == chosen([table], evaluator_of(floors), 5)
+
+
+def test_a_trusted_embedding_that_is_not_clearly_worse_survives():
+    rng = np.random.default_rng(0)
+    table = {(g, 0): 0.8 - 0.001 * g + 0.05 * rng.permutation([-2, -1, 0, 1, 2]) for g in range(12)}
+    table[11, 0] = table[11, 0] - 0.01
+    assert 11 not in survivors(table, evaluator_of([False] * 12), 5, last=True)
+    assert 11 in survivors(table, evaluator_of([False] * 12, [11]), 5, last=True)
+    table[11, 0] = table[11, 0] - 0.5
+    assert 11 not in survivors(table, evaluator_of([False] * 12, [11]), 5, last=True)
+
+
+def test_a_trusted_candidate_is_chosen_alone_and_the_notes_say_why(monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 3)) + 0.5 * (np.arange(40) % 2)[:, None], np.arange(40) % 2
+    groups = [group(f"{k} neighbours", None, KNeighborsClassifier(k, algorithm="brute")) for k in (1, 3, 5, 9)]
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 40)
+    scores = {}
+    for trusted in (False, True):
+        use_ladder(monkeypatch, [replace(groups[0], trusted=trusted), *groups[1:]])
+        model = choose(X, y, budget=None, cv=4, random_state=0, nested=False)
+        scores[trusted] = rows(model)
+        assert (model.best_name_ == "1 neighbours") == trusted
+    assert any("1 neighbours, the best of its kind" in note for note in model.notes_)
+    kept = {row["name"]: row["mean_test_score"] for row in scores[True]}
+    assert max(kept, key=kept.get) != "1 neighbours"
+
+
 def test_of_equal_candidates_that_of_the_sounder_embedding_is_chosen():
     sure, lucky = np.ones(5), np.array([1.0, 1.0, 0.8, 1.0, 1.0])
     table = {(0, 0): sure, (0, 1): lucky, (1, 0): sure, (1, 1): sure, (2, 0): sure, (2, 1): sure}
-    assert chosen([table], evaluator_of([False] * 3)) == (1, 0)
-    assert chosen([{(0, 0): sure, (1, 0): sure}], evaluator_of([False] * 2)) == (0, 0)
+    assert chosen([table], evaluator_of([False] * 3), 5) == (1, 0)
+    assert chosen([{(0, 0): sure, (1, 0): sure}], evaluator_of([False] * 2), 5) == (0, 0)
 
 
 def test_the_noise_of_a_mean_is_that_of_nadeau_and_bengio():

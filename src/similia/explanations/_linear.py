@@ -2,6 +2,9 @@
 
 Let f be the output of the first step. A last step with coefficients w decides by z . w + b. The scalers, selections
 and projections in between are affine, z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b).
+
+Trees decide by the mean target in the leaves that an object reaches. A split on the way moves that mean, from that of
+its node to that of the next; the column that it asks gets the difference (Saabas 2014, "Interpreting random forests").
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,8 +29,13 @@ from similia.similarity import name_of
 
 _LEARNERS = (
     "what can be explained is a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
-    "SGDClassifier, Ridge, ...), in SVC or SVR, in KernelSVC, KernelRidge or KernelSVR, in nearest neighbours, or in "
-    "SignRandomProjection and HDClassifier"
+    "SGDClassifier, Ridge, ...), in SVC or SVR, in ExtraTrees or RandomForest, in KernelSVC, KernelRidge or KernelSVR, "
+    "in nearest neighbours, or in SignRandomProjection and HDClassifier"
+)
+_FORESTS = ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+_PATHS = (
+    "a part is the sum of what the splits by its feature change in the mean target, on the way of x through each tree, "
+    "and the intercept is the mean at the roots"
 )
 _CURVED = (
     "the model is not linear: a part is what its feature adds on the way from the zero vector to x (integrated "
@@ -51,6 +61,8 @@ class Decision:
     centre : ndarray of float64 or None
         Mean of the columns if the model subtracts it.
     note : str
+    amounts : ndarray of float64, shape (n_columns,), or None
+        What each column adds, if this is not weight times value; then `weights` do not count.
     """
 
     value: float
@@ -60,6 +72,7 @@ class Decision:
     intercept: float
     centre: Floats | None = None
     note: str = ""
+    amounts: Floats | None = None
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
@@ -75,6 +88,8 @@ def decision(steps: list[Any], first: Any) -> Decision:
     rows = [first]
     for step in steps[:-1]:
         rows.append(step.transform(rows[-1]))
+    if isinstance(steps[-1], _FORESTS):
+        return _by_trees(steps, rows)
     if isinstance(steps[-1], HDClassifier):
         found, affine = _hypervectors(steps, rows), steps[:-2]
     else:
@@ -91,10 +106,11 @@ def decision(steps: list[Any], first: Any) -> Decision:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise TypeError if a learner is neither linear, nor a kernel machine on vectors, nor an `HDClassifier`."""
+    """Raise TypeError if a learner is not linear, no kernel machine on vectors, no forest and no `HDClassifier`."""
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
-    if not isinstance(learner, HDClassifier) and not _is_curved(learner) and not hasattr(learner, "coef_"):
+    known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
+    if not known and not hasattr(learner, "coef_"):
         raise TypeError(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
 
 
@@ -194,6 +210,32 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     )
     title = against(learner.classes_, winner, other)
     return Decision(float(scores[winner] - scores[other]), "decision", title, weights, 0.0, note=note)
+
+
+def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
+    """Return the decision of a forest, split exactly by the columns that the splits on the way to the leaves ask."""
+    learner, row = steps[-1], np.asarray(dense(rows[-1]), dtype=np.float32)
+    for step in steps[:-1]:
+        if not isinstance(getattr(step, "scaler_", step), StandardScaler | RobustScaler | MinMaxScaler | MaxAbsScaler):
+            raise TypeError(f"{type(step).__name__} mixes columns before the trees ask for them; leave it out or scale")
+    if learner.n_outputs_ != 1:
+        raise several_numbers(learner, learner.n_outputs_)
+    if is_regressor(learner):
+        kind, title, direction = "prediction", PREDICTED, np.ones(1)
+    else:
+        winner, other = best_two(learner.predict_proba(row)[0])
+        kind, title = "decision", against(learner.classes_, winner, other)
+        direction = (np.arange(len(learner.classes_)) == winner) * 1.0 - (np.arange(len(learner.classes_)) == other)
+    amounts, roots = np.zeros(row.shape[1]), 0.0
+    for tree in (estimator.tree_ for estimator in learner.estimators_):
+        targets = tree.value[:, 0, :]
+        if not is_regressor(learner):
+            targets = targets / targets.sum(axis=1, keepdims=True)
+        means, way = targets @ direction, tree.decision_path(row).indices  # a child has a larger number than its parent
+        np.add.at(amounts, tree.feature[way[:-1]], np.diff(means[way]) / len(learner.estimators_))
+        roots += float(means[0]) / len(learner.estimators_)
+    value = float(amounts.sum()) + roots
+    return Decision(value, kind, title, np.zeros(len(amounts)), roots, note=_PATHS, amounts=amounts)
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:

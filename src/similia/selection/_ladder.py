@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn import neighbors
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import StandardScaler
@@ -31,6 +32,7 @@ from similia.embeddings import (
     FeatureWeights,
     GraphletSampling,
     Hydra,
+    IntervalQuantiles,
     KernelFeatures,
     MeanMapFeatures,
     Nystroem,
@@ -75,6 +77,8 @@ class Group:
         Steps of each learner after those of the embedding.
     floor : bool
         Whether the learners are nearest neighbours, a baseline that is never dropped.
+    trusted : bool
+        Whether it is the best of its kind in published comparisons: it is chosen unless another is clearly better.
     pairs : bool
         Whether a fit to n objects holds an n x n matrix.
     slow : bool
@@ -93,6 +97,7 @@ class Group:
     steps: Steps
     learners: Learners
     floor: bool = False
+    trusted: bool = False
     pairs: bool = False
     slow: bool = True
     partners: int | None = None
@@ -238,6 +243,13 @@ class _Parts:
         machine = RidgeClassifierCV(_ALPHAS, class_weight=self.weights) if self.classify else RidgeCV(_ALPHAS)
         return _alone({"ridge": machine})
 
+    def trees(self, share: float | str) -> Learners:
+        """Return extremely randomised trees, where a split looks at this share of the columns, or at their root."""
+        fixed = {"n_estimators": 200, "max_features": share, "random_state": self.seed}
+        if self.classify:
+            return _alone({"trees": ExtraTreesClassifier(criterion="entropy", class_weight=self.weights, **fixed)})
+        return _alone({"trees": ExtraTreesRegressor(**fixed)})
+
     def rbf(self) -> Learners:
         """Return support vector machines with a Gaussian kernel on the vectors; regression standardises the targets."""
         if self.classify:
@@ -348,7 +360,10 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
         hydra = Pipeline([("hydra", Hydra(random_state=parts.seed)), ("scaler", SparseScaler())])
         both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
         name = f"RandomConvolutions {n_features}, multirocket + Hydra"
-        yield Group(name, (("union", both),), parts.ridge(), slow=False, family="union of convolutions")
+        steps = (("union", both),)
+        yield Group(name, steps, parts.ridge(), trusted=True, slow=False, family="union of convolutions")
+    intervals = (("quantiles", IntervalQuantiles()),)
+    yield Group("IntervalQuantiles", intervals, parts.trees(0.1), slow=False, family="intervals", cost=_PAIRS)
     if len(np.unique(X.lengths)) == 1:
         flat = ("vectors", SeriesVectors())
         yield Group("values", (flat,), parts.neighbours(), floor=True, slow=False, family="neighbours")
@@ -382,6 +397,7 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
     for name, steps in (("values", ()), ("standardised values", (scaler,))):
         yield Group(name, steps, parts.rbf(), family="rbf")
     yield Group("standardised values", (scaler,), parts.ridge(), slow=False, family="ridge")
+    yield Group("values", (), parts.trees("sqrt" if parts.classify else 0.5), slow=False, family="trees", cost=_PAIRS)
     if n_features > 1:
         mapping = "projection" if X.min() < 0 else "sqrt"
         for contrast in (c for c in (1.0, 4.0, 16.0) if c < n_features):

@@ -4,7 +4,8 @@ A candidate is a learner on an embedding; a group is an embedding with all its l
 halving: it cross-validates the surviving candidates, all on the same folds, on the first n objects of one stratified
 order. From rung to rung n grows; with few objects, the last rung uses several partitions of all of them into folds.
 A rung drops the candidates that are worse than the best by more than the noise of the *paired* difference, and at
-least half of the embeddings if there are many. The best nearest neighbours always stay.
+least half of the embeddings if there are many. The best nearest neighbours always stay, and a trusted embedding stays
+while it is not clearly worse than the best.
 
 The order of work depends only on the candidates, the seed and the scores; measured time only decides what is left out.
 The first rung tries the cheapest embedding of each family, then the others, cheap ones first. Later rungs try each
@@ -270,11 +271,12 @@ class Search:
 
         Voters are the best candidate of all, and the best candidate of each other embedding if it is nearly as good
         (`near`) and there is time to fit it, too. They vote if they are at least three and the vote scores higher than
-        the best candidate alone.
+        the best candidate alone. A trusted candidate is chosen alone.
         """
         best, r = self.best(view)
         table, rung = view.tables[r], self.steps[r]
-        if self.voters < _QUORUM or not self.evaluator.scores_answers or best not in table:
+        alone = self.voters < _QUORUM or self._groups[best[0]].trusted
+        if alone or not self.evaluator.scores_answers or best not in table:
             return (best,)
         voters, seconds = [best], self._final(best)
         for candidate in best_of_groups(table).values():
@@ -432,7 +434,7 @@ class Search:
         last = 0
         while last + 1 < len(known) and self._is_decided(tables[known[last]], tables[known[last + 1]]):
             last += 1
-        return chosen(tables[: known[last] + 1], self.evaluator), known[last]
+        return chosen(tables[: known[last] + 1], self.evaluator, self.folds), known[last]
 
     def _leader(self, table: Table) -> Candidate:
         """Return the best candidate of a table, leaving out those that failed in a later round."""
@@ -452,6 +454,9 @@ class Search:
                 most = REFIT * (self.budget.seconds or math.inf)
                 expected = f"was expected to take {self._final(leader):.0f} s, and the final fit may take {most:.0f} s"
                 why = f"fitting it to all {self.n_full} objects {expected}"
+            elif self._groups[best[0]].trusted:
+                trusted = self._groups[best[0]].named(best[1])
+                why = f"{trusted}, the best of its kind on many data sets, is not clearly worse"
             else:
                 why = "nearest neighbours were better than it the last time they were tried"
             sentences.append(f"{name} has the best score ({score:.3f}) and was not chosen: {why}")
@@ -498,6 +503,8 @@ def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> 
     floors = [g for g in ranked if evaluator.groups[g].floor]
     if floors and not set(floors) & set(kept):
         kept.insert(1, floors[0])  # near the front, before time runs out
+    trusted = [g for g in ranked if evaluator.groups[g].trusted and g not in kept]
+    kept[1:1] = [g for g in trusted if near(table, tops[g], tops[ranked[0]], folds, slack)]
     return {g: [i for h, i in table if h == g and near(table, (g, i), tops[g], folds, slack)] for g in kept}
 
 
@@ -520,14 +527,20 @@ def noise(scores: npt.NDArray, folds: int) -> float:
     return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
 
 
-def chosen(tables: list[Table], evaluator: Evaluator) -> Candidate:
-    """Return the best candidate of the last nonempty table, but never one worse than nearest neighbours.
+def chosen(tables: list[Table], evaluator: Evaluator, folds: int) -> Candidate:
+    """Return the best candidate of the last nonempty table, with two exceptions.
 
-    Candidates are compared with nearest neighbours in the last round that had time for nearest neighbours. Ties in the
+    A trusted candidate is chosen unless it is behind the best by more than two standard errors (`near`). Else the
+    choice is never worse than nearest neighbours, in the last round that had time for nearest neighbours. Ties in the
     mean score, common on few and easy objects, are broken by the mean over all learners of the embedding, then by the
     order of the candidates.
     """
     tables = [table for table in tables if table]
+    tops = best_of_groups(tables[-1])
+    best = next(iter(tops.values()))
+    for g, candidate in tops.items():
+        if evaluator.groups[g].trusted and near(tables[-1], candidate, best, folds):
+            return candidate
     allowed = set(tables[-1])
     for table in reversed(tables):
         floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}
