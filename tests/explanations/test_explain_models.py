@@ -365,6 +365,50 @@ def test_trees_after_a_projection_are_refused():
         explain(make_pipeline(MaxAbsScaler(), PCA(2), ExtraTreesClassifier(5)).fit(V, V[:, 0] > 0), V[0])
 
 
+def drawn_letters(ax):
+    """The lower and upper end of each drawn letter, by the position at which it stands."""
+    boxes = [path.get_extents() for collection in ax.collections for path in collection.get_paths()]
+    return {int(box.x0): (box.y0, box.y1) for box in boxes}
+
+
+def test_letters_of_a_logo_are_as_high_as_what_they_add(promoters):
+    import matplotlib.pyplot as plt
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    X, y = promoters
+    gapped = kernels.GappedKmers(6, 4, reverse_complement=True, normalize=True)
+    model = make_pipeline(sm.KernelFeatures(gapped, 2**14), LinearSVC()).fit(X, y)
+    found = explain(model, X[0])
+    ax = found.logo()
+    letters = drawn_letters(ax)
+    shares = found.shares_x
+    assert {*letters} == {*np.flatnonzero(shares).tolist()}
+    assert (shares > 0).any() and (shares < 0).any()  # noqa: PT018 - both directions are drawn
+    for i, (low, high) in letters.items():
+        assert (low, high) == pytest.approx((min(0.0, shares[i]), max(0.0, shares[i])), abs=1e-9)
+        assert ax.get_ylim()[0] <= low <= high <= ax.get_ylim()[1]
+    assert ax.get_xlim() == (0, len(X[0]))
+    plt.close(ax.figure)
+
+
+def test_a_logo_of_two_strings_has_two_rows_and_of_graphs_is_refused():
+    import matplotlib.pyplot as plt
+
+    found = explain(kernels.Spectrum(k=2), "GAT$A", "ATTA")
+    ax = found.logo()
+    above, below = ax.figure.axes
+    assert ax is above
+    assert {*drawn_letters(above)} == {*np.flatnonzero(found.shares_x).tolist()}
+    assert {*drawn_letters(below)} == {*np.flatnonzero(found.shares_y).tolist()}
+    plt.close(ax.figure)
+    own = plt.figure().subplots()
+    assert found.logo(own) is own
+    plt.close(own.figure)
+    with pytest.raises(ValueError, match="a logo shows what each letter of a string adds"):
+        explain(kernels.WeisfeilerLehman(1), nx.path_graph(3), nx.path_graph(4)).logo()
+
+
 def test_an_alignment_that_does_not_fit_is_refused():
     with sm.config(max_memory=10_000), pytest.raises(ValueError, match="max_memory"):
         explain(distances.DTW(), np.zeros(100), np.zeros(100))

@@ -178,6 +178,31 @@ class Explanation:
 
         return plot(self, ax)
 
+    def logo(self, ax: Any = None) -> Any:
+        """Draw a string as a sequence logo with matplotlib: each letter is as high as what it adds to the value.
+
+        Letters with a negative contribution hang below the axis. The contributions are those of `shares_x`, or, if `y`
+        was given, of `shares_x` above those of `shares_y`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the logo of x; by default, in a new figure, one row for x and one for y, if there is one.
+
+        Returns
+        -------
+        matplotlib Axes
+            That of x.
+
+        Raises
+        ------
+        ValueError
+            If the explained objects are not strings, or their parts have no places.
+        """
+        from similia.explanations._plots import logo
+
+        return logo(self, ax)
+
     def _repr_html_(self) -> str:
         return self.to_html()
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PER_ROW = 60
 _LONGEST_STRING = 1200
 _MOST_LINKS = 150
+_BASES = {"A": "#109648", "C": "#255C99", "G": "#E39B12", "T": "#D62839", "U": "#D62839"}  # as usual in logos
 
 
 def plot(e: Explanation, ax: Any = None) -> Any:
@@ -52,6 +53,51 @@ def plot(e: Explanation, ax: Any = None) -> Any:
     _bars(e, bars)
     figure.suptitle(title, fontsize=10)
     return ax
+
+
+def logo(e: Explanation, ax: Any = None) -> Any:
+    """Draw x, and y if there is one, as sequence logos, and return the axes of x; with `ax`, draw x only, there."""
+    shown = [(name, view.text, shares) for name, view, shares, _ in sides(e) if view.kind == "strings"]
+    if not shown or any(shares is None for _, _, shares in shown):
+        raise ValueError("a logo shows what each letter of a string adds, and this explanation has no such amounts")
+    axes = [ax]
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        width = min(max(4.0, 0.2 * max(len(text) for _, text, _ in shown)), 30.0)
+        size = (width, 1.8 * len(shown) + 0.6)
+        figure, rows = plt.subplots(len(shown), figsize=size, layout="constrained", squeeze=False)
+        figure.suptitle(_plain(f"{e.title}: {number(e.value)}", 110), fontsize=10)
+        axes = list(rows[:, 0])
+    for one, (name, text, shares) in zip(axes, shown, strict=False):
+        _logo(one, text, np.asarray(shares))
+        one.set_ylabel(f"adds ({name})" if len(shown) > 1 else "adds to the value")
+    return axes[0]
+
+
+def _logo(ax: Any, text: str, heights: Any) -> None:
+    """Draw the letters of a text, letter i from x = i to i + 1 and from 0 up (or down) to ``heights[i]``."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import PathPatch
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    font = FontProperties(family="monospace", weight="bold")
+    shapes = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in set(visible_letters(text))}
+    patches = []
+    for i, (letter, height) in enumerate(zip(visible_letters(text), heights.tolist(), strict=True)):
+        shape = shapes[letter]
+        if height and len(shape.vertices):
+            box = shape.get_extents()
+            place = Affine2D().translate(-box.x0, -box.y0).scale(0.9 / box.width, height / box.height)
+            path = shape.transformed(place.translate(i + 0.05, 0))
+            patches.append(PathPatch(path, facecolor=_BASES.get(letter.upper(), "#555"), linewidth=0))
+    ax.add_collection(PatchCollection(patches, match_original=True))
+    reach = [min(0.0, *heights.tolist()), max(0.0, *heights.tolist())] if len(heights) else [0.0, 1.0]
+    ax.set(xlim=(0, max(1, len(heights))), ylim=(1.05 * reach[0], 1.05 * reach[1] or 1.0), xlabel="position")
+    ax.axhline(0, color="#111", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _drawer(e: Explanation) -> Any:
