@@ -59,17 +59,20 @@ class Gap:
 
 
 def present(records: list[Record]) -> tuple[list[Table], Any]:
-    """Return the tables of each kind and the counts, for every budget; and the chart of the largest budget."""
+    """Return the tables of each kind; the counts and the chart, where the largest budget of each set stands."""
     records = [record for record in records if record["score"] != ""]
     budgets = sorted(
         (r for r in distinct(records, "tool") if r.startswith("similia")), key=lambda r: float(r.split()[1])
     )
     tables = [table for kind in TITLES for table in _of_kind(records, kind, budgets)]
-    for ours in budgets:
-        gaps = [gap for name in distinct(records, "set") for gap in gaps_of(records, name, ours)]
-        if gaps:
-            tables += [_counts(gaps, ours), _losses(gaps, ours)]
-    shown = [gap for gap in gaps if gap.theirs.tool == BEST_HERE] if budgets else []
+    gaps: list[Gap] = []
+    for name in distinct(records, "set"):
+        measured = {record["tool"] for record in records if record["set"] == name}
+        ours = [budget for budget in budgets if budget in measured]
+        gaps += gaps_of(records, name, ours[-1]) if ours else []
+    if gaps:
+        tables += [_counts(gaps), _losses(gaps)]
+    shown = [gap for gap in gaps if gap.theirs.tool == BEST_HERE]
     return tables, chart(shown) if shown else None
 
 
@@ -161,9 +164,9 @@ def _best_printed(rows: list[Record], name: str) -> str:
     return f"{_score(best, metric)} ({best.tool.removeprefix('in print: ')})"
 
 
-def _counts(gaps: list[Gap], ours: str) -> Table:
+def _counts(gaps: list[Gap]) -> Table:
     """Return how often similia wins, ties and loses against each tool, and the mean gap."""
-    table = Table(f"{ours}: wins, ties and losses by two standard errors", ["against", "kind", "sets"])
+    table = Table("Wins, ties and losses of similia by two standard errors", ["against", "kind", "sets"])
     table.columns = [*table.columns, "wins", "ties", "losses", "mean gap ± 2 s.e., points"]
     for best in (BEST_HERE, BEST_PRINTED):
         _count(table, best, "all", [gap for gap in gaps if gap.theirs.tool == best])
@@ -182,9 +185,9 @@ def _count(table: Table, tool: str, kind: str, gaps: list[Gap]) -> None:
         table.rows.append([tool, kind, len(gaps), *counts, f"{mean:+.1f} ± {2 * error:.1f}"])
 
 
-def _losses(gaps: list[Gap], ours: str) -> Table:
+def _losses(gaps: list[Gap]) -> Table:
     """Return all losses, the largest first."""
-    table = Table(f"{ours}: all losses", ["set", "kind", "similia", "better tool", "its score", "gap ± 2 s.e."])
+    table = Table("All losses of similia", ["set", "kind", "similia", "better tool", "its score", "gap ± 2 s.e."])
     for gap in sorted(gaps, key=lambda gap: gap.points):
         if gap.verdict == "loss" and gap.theirs.tool not in (BEST_HERE, BEST_PRINTED):
             scores = f"{gap.ours.score:.3g}", f"{gap.theirs.score:.3g}"

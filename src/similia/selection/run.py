@@ -198,6 +198,8 @@ class Run:
         for (g, i), (r, scores) in ranked.items():
             n = self.search.steps[r].n
             state = out.get((g, i), "finalist" if r == decided else f"dropped after {n} objects")
+            if state == OUT_OF_TIME:
+                state = f"{OUT_OF_TIME} after {n} objects"
             if (g, i) in choice:
                 state = "chosen" if len(choice) == 1 else "votes"
             seconds = self.search.fit_seconds.get((g, i, n), math.nan)
