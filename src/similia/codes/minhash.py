@@ -88,12 +88,12 @@ class MinHash(ComparesObjects, Transformer):
         ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. With None, the objects are
         vectors of numbers >= 0, rows of a dense or sparse matrix. Set its parameters as ``kernel__name``.
     n_hashes : int, default=1024
-        Number of hashes of an object. `similia.planning.minhash_n_hashes` gives the number that an error needs.
+        Number of hashes of an object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
     bits : int, default=1
         Number of bits, 1 to 8, that are kept of each hash.
     output : {"bits", "onehot"}, default="bits"
-        ``"bits"``: packed codes of n_hashes * bits bits, a multiple of 8. ``"onehot"``: a sparse matrix of
-        n_hashes * 2**bits columns, with one entry 1 / sqrt(n_hashes) for each hash.
+        ``"bits"``: packed codes of n_hashes * bits bits; this number must be a multiple of 8. ``"onehot"``: a sparse
+        matrix of n_hashes * 2**bits columns, with one entry 1 / sqrt(n_hashes) for each hash.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 
@@ -105,9 +105,10 @@ class MinHash(ComparesObjects, Transformer):
         What the kernel compares, such as ``{"nodes": "node labels"}`` of graphs; `transform` raises if the kernel would
         compare something else.
     scale_ : float
-        Factor by which features are multiplied before they are rounded to counts at random. It is 1 if the features of
-        the training objects are counts that add up to at most 64 n_hashes in the median object. Otherwise it is a power
-        of two such that the median object has 4 to 8 n_hashes elements.
+        Factor by which features are multiplied before they are rounded to counts at random. An object has as many
+        elements as its counts add up to. `scale_` is 1 if the features of the training objects are counts, with at most
+        64 n_hashes elements in the median object. Otherwise it is a power of two such that the median object has 4 to 8
+        n_hashes elements. `fit` looks at 256 training objects at most.
     seed_ : int
         Determines all hashes.
 
@@ -116,30 +117,33 @@ class MinHash(ComparesObjects, Transformer):
     TypeError
         If `kernel` has no explicit features.
     ValueError
-        If a parameter is out of range, or an object has a negative feature.
+        If a parameter is out of range; if a feature is negative, NaN or above 1e150; or if an object has more than
+        2**26 elements (see `scale_`).
 
     Notes
     -----
-    Let J be the min-max kernel of x and y, and n the number of hashes.
+    Let J be the min-max kernel of x and y, n the number of hashes, b the number of bits of a hash, and n_bits = n b.
 
-    ============ =================================== ======================================================
-    output       unbiased estimate of J              standard error
-    ============ =================================== ======================================================
-    bits         1 - 2 h / n_bits, where h bits      sqrt((1 - J) (1 + J) / n) for 1 bit, sqrt((1 - J) (J +
-                 differ: `codes.similarity`          1 / b) / n) for b bits, or less
-    onehot       (p - q) / (1 - q), p the inner      sqrt((1 - p) p / n) / (1 - q), or less
-                 product and q = 2**-bits
-    ============ =================================== ======================================================
+    ============ =============================================== =================================================
+    output       unbiased estimate of J                          standard error, at most
+    ============ =============================================== =================================================
+    bits         1 - 2 h / n_bits for h differing bits           sqrt((1 - J) (1 + J) / n) for b = 1, else sqrt((1 -
+                 (`codes.similarity`)                            J) (J + 1 / b) / n)
+    onehot       (p - q) / (1 - q), p the inner product and q =  sqrt((1 - p) p / n) / (1 - q)
+                 2**-b
+    ============ =============================================== =================================================
 
-    The hashes of one object are all different for sets larger than n, so that errors are then smaller.
+    Each hash samples one element of an object. If an object has more than about n log n elements (see `scale_`), all n
+    samples differ, and the errors are smaller.
 
     For a code of given length, one bit of each hash is best unless J is near 1. For linear models, more bits bring the
     inner product nearer to J.
 
-    If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to J, k the number
-    of features of an object. An object whose features add up to 1% of the median has a hundred times this error.
+    If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
+    where k is the number of features of an object. An object whose features add up to 1% of the median has a hundred
+    times this error.
 
-    Objects without features all have one code, which agrees with other codes by chance.
+    Objects without features all have the same code. Its similarity to any other code is 0 on average.
 
     References
     ----------
@@ -150,16 +154,16 @@ class MinHash(ComparesObjects, Transformer):
     Examples
     --------
     >>> import similia as sm
-    >>> words = sm.kernels.Spectrum(k=3)
+    >>> kmers = sm.kernels.Spectrum(k=3)
     >>> X = ["representation", "presentation", "sets"]
-    >>> codes = sm.MinHash(words, n_hashes=4096, random_state=0).fit_transform(X)
+    >>> codes = sm.MinHash(kmers, n_hashes=4096, random_state=0).fit_transform(X)
     >>> codes.shape
     (3, 512)
     >>> sm.codes.similarity(codes).round(1)
     array([[1. , 0.8, 0. ],
            [0.8, 1. , 0. ],
            [0. , 0. , 1. ]])
-    >>> sm.kernels.MinMax(words)(X).round(1)
+    >>> sm.kernels.MinMax(kmers)(X).round(1)
     array([[1. , 0.8, 0. ],
            [0.8, 1. , 0. ],
            [0. , 0. , 1. ]])
@@ -184,7 +188,7 @@ class MinHash(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> MinHash:
-        """Draw the seed, and choose the scale from a few objects, at equal distances in the collection.
+        """Draw the seed, and choose the scale from 256 objects at most, evenly spaced in `X`.
 
         Parameters
         ----------
@@ -278,7 +282,7 @@ def _packed(hashes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
 
 
 def _some(X: Any) -> Any:
-    """Return at most `_N_READ` objects, at equal distances in the collection."""
+    """Return at most `_N_READ` objects, evenly spaced in the collection."""
     n = len(X) if isinstance(X, Distributed) else n_objects(X)
     rows = np.unique(np.linspace(0, n - 1, min(n, _N_READ)).astype(np.int64))
     return X.take(rows) if isinstance(X, Distributed) else take(X, rows)

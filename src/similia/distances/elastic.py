@@ -284,13 +284,15 @@ class ADTW(EditDistance):
 
     .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
 
-    with D(0, 0) = 0 and infinity along the border. A penalty of 0 gives `DTW` with squared costs, and a large one the
-    squared Euclidean distance of series of one length. So it does gradually what a window does at once.
+    with D(0, 0) = 0 and infinity along the border. The distance of series of m and n points is D(m, n). A penalty of 0
+    gives `DTW` with squared costs, and a large one the squared Euclidean distance of series of one length. A window
+    forbids long warping; the penalty makes it expensive.
 
     Parameters
     ----------
     penalty : float, default=1.0
-        The cost omega of a step that warps, at least 0, in the unit of squared values. 1 suits standardised series.
+        The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
+        standardised series.
     window : int or float, optional
         Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
 

@@ -7,8 +7,9 @@ sets; blocks of distances stay in the cache, and only the minima are written to 
 Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
 number of a pair (float32: 1e-12) may count as 0.
 
-An empty set counts as {0}, the set of the origin. This keeps symmetry and the triangle inequality without a constant
-that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of V.
+An empty set counts as the set that holds only the origin. This keeps symmetry and the triangle inequality without a
+constant that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of
+V.
 
 All distances raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension
 or contain NaN, or a collection is empty.
@@ -135,9 +136,9 @@ class ModifiedHausdorff(_NearestPoints):
 
     Notes
     -----
-    An empty set counts as {0}, the set of the origin: two empty sets have distance 0; the distance of an empty set to V
-    is the mean norm of the points of V. Distances have the dtype of the points of `Y`, and a relative error of about
-    1e-6 in float32, 1e-14 in float64. A distance depends, to the last bit, on its two sets only. Equal sets have
+    An empty set counts as the set that holds only the origin: two empty sets have distance 0; the distance of an empty
+    set to V is the mean norm of the points of V. Distances have the dtype of the points of `Y`, and a relative error of
+    about 1e-6 in float32, 1e-14 in float64. A distance depends, to the last bit, on its two sets only. Equal sets have
     distance exactly 0.
 
     References
@@ -250,8 +251,8 @@ class SlicedWasserstein(Distance):
     Notes
     -----
     Projecting and sorting a set of m points in D dimensions costs L m (D + log m); comparing it with a set of n points
-    then costs L (m + n). An empty set counts as {0}, the set of the origin. Equal sets, with points in any order,
-    have distance 0.
+    then costs L (m + n). An empty set counts as the set that holds only the origin. Equal sets, with points in any
+    order, have distance 0.
 
     References
     ----------

@@ -36,8 +36,8 @@ class Wasserstein(ScaledDistance):
 
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
-    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V.
-    It is a metric of distributions: sets in which all points are repeated equally often have distance 0.
+    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V. It
+    is a metric of distributions, not of sets: repeating every point equally often changes nothing.
 
     Parameters
     ----------
@@ -49,13 +49,14 @@ class Wasserstein(ScaledDistance):
     Notes
     -----
     The cost grows with the third power of the size. For sets of more than a few hundred points take
-    `similia.distances.SlicedWasserstein`, which costs m + n.
+    `similia.distances.SlicedWasserstein`, whose cost is nearly linear in m + n.
 
-    An empty set counts as {0}, the set of the origin. Equal sets, with points in any order, have distance 0. A distance
-    depends, to the last bit, on its two sets only.
+    An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0. A
+    distance depends, to the last bit, on its two sets only.
 
-    With `similia.objects.GraphToSets` before it, ``n_iter`` above 0, and `similia.kernels.DistanceRBF` or
-    `similia.D2KE`, it is the Wasserstein Weisfeiler-Lehman kernel; on sets of word vectors, the word mover's distance.
+    With ``p=1`` and ``similia.objects.GraphToSets(n_iter=h)`` before it, d is the distance of the Wasserstein
+    Weisfeiler-Lehman kernel (of node attributes). `similia.kernels.DistanceRBF` and `similia.D2KE` make kernels of d;
+    the paper takes exp(-lambda d). With ``p=1`` on sets of word vectors, d is the word mover's distance.
 
     References
     ----------
@@ -84,7 +85,7 @@ class Wasserstein(ScaledDistance):
         return as_sets(X)
 
     def plan(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the cheapest plan of transport between two sets of points, one of those that are equally cheap.
+        """Return an optimal plan of transport between two sets of points; if there are several, one of them.
 
         Parameters
         ----------

@@ -100,7 +100,7 @@ class RandomConvolutions(Transformer):
         Number of features, rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), which is also the
         minimum. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
-        What becomes of an output C of a kernel with bias b, of which the positive values are those with C_t > b:
+        How the output C of a kernel with bias b is pooled. A value C_t is called positive if it exceeds b:
 
         - ``"minirocket"``: the share of positive values;
         - ``"multirocket"``: four numbers, for the series and for its first differences: the share of positive values,
@@ -109,21 +109,29 @@ class RandomConvolutions(Transformer):
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws training series for the biases, and channels.
     max_dilations : int, default=32
-        Maximum number of dilations. They grow from 1 as powers, to the largest at which a kernel fits into a series.
+        Maximum number of dilations. They grow exponentially from 1 to the largest at which a kernel fits into a series
+        of `length_` points.
 
     Attributes
     ----------
     n_channels_ : int
         Number of channels of a series.
     length_ : int
-        Length of a series from which the dilations follow: the median, of an even number the lower one.
+        Median length of the training series that `fit` looks at (see Notes); it decides the dilations. Of two middle
+        lengths, the smaller.
     exponent_ : int
-        Series are divided by 2 to this power, by which the largest number of the training series comes to lie between
-        0.5 and 1. So float32 serves numbers of any magnitude. Biases and excesses are in this unit.
+        Numbers are divided by 2**exponent_. The largest absolute value of the training series that `fit` looks at is
+        then between 0.5 and 1, so float32 suffices. Biases and excesses are in this unit.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of series.
     difference_kernels_ : DilatedKernels or None
         Those of the convolutions of first differences, if the family is ``"multirocket"``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; if a series holds NaN or infinity; or, in `transform`, if the number of channels
+        differs from that in `fit`, or a number exceeds 1e30 in the unit 2**exponent_.
 
     Notes
     -----
@@ -133,13 +141,14 @@ class RandomConvolutions(Transformer):
     such a kernel, zeros are added around it as for the first half; so a series of any length, also below nine points,
     has features. Lengths may differ between series.
 
-    A kernel of several channels adds its outputs for a random subset of at most nine channels, small ones more often
-    than large ones. The biases of a kernel are quantiles of its output for one training series, drawn at random; `fit`
-    uses 1024 series, drawn at random, if there are more.
+    A kernel of several channels adds its outputs for a random subset of at most nine channels; small subsets are more
+    likely. The biases of a kernel are quantiles of its output for one randomly drawn training series. `fit` looks at
+    1024 series at most, drawn at random.
 
-    Standardise the features before a linear model, as the authors do: shares vary less around large and small biases,
-    and the poolings of MultiRocket have different units. The features are float32 and computed in float32. They are the
-    same bits whatever other series are in the call, for any number of threads and on any processor.
+    Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
+    positive values varies little if the bias is very large or very small, and the poolings of MultiRocket have
+    different units. The features are float32 and computed in float32. They do not depend, to the last bit, on the other
+    series in the call, the number of threads or the processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a stretch
     counts the value that ends it. Here both are as in the paper's text.

@@ -40,7 +40,8 @@ class FeatureWeights(Transformer):
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided, last of all.
     min_objects : int, default=1
-        Features that fewer training objects have become 0, above all those that none has.
+        A feature that fewer training objects have is set to 0. With the default, these are the features that no
+        training object has.
 
     Attributes
     ----------
@@ -49,10 +50,13 @@ class FeatureWeights(Transformer):
 
     Notes
     -----
-    Give the kernel ``normalize=False``, since rows are normalised here, and since `sublinear` takes counts. With
-    ``Spectrum(k=(1, 5))``, ``Spectrum(k=(1, 5), boundaries="words")`` and ``Words((1, 2))``, the inner products are
-    those of scikit-learn's ``TfidfVectorizer`` with the analyzers "char", "char_wb" and "word", except for features
-    that share a column. With hashed columns, the frequency is that of the column.
+    Give the kernel ``normalize=False``, since rows are normalised here, and since `sublinear` takes counts. If features
+    share a column, n_f counts the objects that have any of them.
+
+    These kernels give the inner products of scikit-learn's ``TfidfVectorizer(lowercase=False)`` with the same
+    ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char" (if no text has two white spaces in a row),
+    ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and ``Words((1, 2))`` for "word". Small differences come
+    from features that share a column.
 
     References
     ----------
@@ -64,8 +68,8 @@ class FeatureWeights(Transformer):
     >>> from sklearn.svm import LinearSVC
     >>> import similia as sm
     >>> X, y = ["to be or not to be", "not to be", "a rose is a rose", "roses are red"], [0, 0, 1, 1]
-    >>> words = sm.KernelFeatures(sm.kernels.Spectrum(k=3))
-    >>> model = make_pipeline(words, sm.FeatureWeights(sublinear=True), LinearSVC()).fit(X, y)
+    >>> kmers = sm.KernelFeatures(sm.kernels.Spectrum(k=3))
+    >>> model = make_pipeline(kmers, sm.FeatureWeights(sublinear=True), LinearSVC()).fit(X, y)
     >>> model.predict(["or not", "a red rose"])
     array([0, 1])
     """

@@ -1,12 +1,12 @@
 r"""Hydra: random convolutional kernels compete in groups, and a series becomes the record of their wins.
 
-At time t, kernel k of a group with dilation d responds to a series x by
+At time t, kernel k of a group with dilation d has for a series x the output
 
 .. math:: z_k(t) = \sum_{j=0}^{8} w_{kj} \, x_{t + (j - 4) d}, \qquad x_s = 0 \text{ outside the series.}
 
-A kernel gets two features: the sum of its responses over the times at which it has the largest response of its group,
-and the number of times at which it has the smallest. A group of kernels thus counts patterns, as a dictionary method
-does, with random patterns in place of learnt ones. Half of the groups see the differences x_{t+1} - x_t.
+A kernel gets two features: the sum of its outputs over the times at which it has the largest output of its group, and
+the number of times at which it has the smallest. A group of kernels thus counts patterns, as a dictionary method does,
+with random patterns in place of learnt ones. Half of the groups see the differences x_{t+1} - x_t.
 
 Cost: a series of T points takes 9 T multiplications for each kernel and dilation, and there are about log2(T / 8)
 dilations. Dempster, Schmidt & Webb (2023), "Hydra", Sec. 3.
@@ -49,6 +49,9 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 class Hydra(Transformer):
     r"""Embed time series by the wins of random convolutional kernels that compete in groups.
 
+    At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
+    winning outputs, and the number of times its output is the smallest of its group.
+
     Follow it with `SparseScaler` and a linear classifier, as in the example: this is the published classifier.
 
     Parameters
@@ -64,30 +67,31 @@ class Hydra(Transformer):
     Attributes
     ----------
     weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
-        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ...; the kernels of
-        the largest one are no longer than the longest series in `fit`.
+        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest one
+        is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
-        The channels whose sum a group sees, drawn with replacement: half of the channels, but at least 2 and at most 8.
+        The channels whose sum a group sees, drawn with replacement: half of the channels, at least 2 and at most 8; for
+        series of one channel, that channel.
     n_channels_ : int
         Number of channels of the series in `fit`.
 
     Raises
     ------
     ValueError
-        If the number of channels differs from that in `fit`, or if the largest number of a series is too large or too
-        small for float32 (outside 1e-30 to 1e30).
+        If the number of channels differs from that in `fit`; if a series holds NaN or infinity; or if its largest
+        absolute value, unless 0, is outside 1e-30 to 1e30 (float32).
 
     Notes
     -----
-    Output is float32, with columns in the order (dilation, group, pooling, kernel); the first pooling is the sum of
-    largest responses, the second the number of smallest ones.
+    Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
+    winning outputs, the second the number of smallest ones.
 
     Series may have any lengths, in `fit` and later. Both features grow with the length, and the first one also with the
     scale; standardise series whose level and scale mean nothing. A series is continued by zeros on both sides, even if
-    it is shorter than a kernel. A series of one point has no differences, and features 0 there.
+    it is shorter than a kernel. For a series of one point, the features of the groups that see differences are 0.
 
-    Equal responses count for the first kernel. The features of a series have the same bits for any block, number of
-    threads and processor.
+    If outputs are equal, the first kernel of the group counts. The features of a series do not depend, to the last bit,
+    on the other series in the call, the number of threads or the processor.
 
     References
     ----------
@@ -160,17 +164,18 @@ class Hydra(Transformer):
     mean_=array("f4 f8", "d", most=1e150), scale_=array("f4 f8", "d", most=1e150), _n_features_out=count("d", least=1)
 )
 class SparseScaler(Transformer):
-    r"""Standardise the square roots of counts that are often 0, and leave zeros at 0.
+    r"""Standardise the square roots of features >= 0, such as those of `Hydra`, and leave zeros at 0.
 
-    .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^4 + 10^{-8})
+    .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^e + 10^{-8})
 
-    Here mu and sigma are the mean and the standard deviation of the square roots of a column in `fit`, and p_0 is the
-    share of its entries that are not above 0. Negative numbers count as 0.
+    Here mu and sigma are the mean and the standard deviation (with divisor n - 1) of the square roots of a column in
+    `fit`, p_0 is the share of its entries that are not above 0, e is `exponent`, and [x > 0] is 1 if x > 0, else 0.
+    Negative numbers count as 0.
 
     Parameters
     ----------
     exponent : float, default=4.0
-        Power of p_0, as published. A column that is nearly always 0 gets a divisor near 1.
+        Power e of p_0; 4 as published. A column that is nearly always 0 gets a divisor near 1.
 
     Attributes
     ----------

@@ -50,15 +50,18 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 class IntervalQuantiles(Transformer):
     r"""Embed time series by quantiles of their intervals: QUANT.
 
+    The quantiles of an interval go from its smallest value to its largest at equal steps; a single one is the median.
+    The mean of the interval is subtracted from every second quantile.
+
     Follow it with extremely randomised trees, as in the example: this is the published classifier.
 
     Parameters
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts a series into 2^i intervals; levels with more
-        intervals than points are left out.
+        intervals than points are left out. From level 1 on, intervals shifted by half a length are used, too.
     divisor : int, default=4
-        Number of points of an interval per quantile; 1 keeps all sorted values.
+        Points of an interval per quantile. With 1, every value of the interval is a quantile.
 
     Attributes
     ----------
@@ -70,23 +73,24 @@ class IntervalQuantiles(Transformer):
     Raises
     ------
     ValueError
-        If the number of channels differs from that in `fit`, or if the largest number of a series is too large or too
-        small for float32 (outside 1e-30 to 1e30).
+        If the number of channels differs from that in `fit`; if a series holds NaN or infinity; or if its largest
+        absolute value, unless 0, is outside 1e-30 to 1e30 (float32).
 
     Notes
     -----
     Output is float32, with columns in the order (channel, derived series, level, interval, quantile). The derived
-    series are the series itself; its differences, averaged over five times (the first and the last are repeated); the
-    differences of its differences; and the absolute values of its Fourier coefficients.
+    series are the series itself; its first differences, smoothed by a moving average of five points (at both ends, the
+    end value is repeated); its second differences, not smoothed; and the absolute values of its Fourier coefficients.
 
     Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it is the
     same share of a long and of a short series, and has the same number of quantiles in both: that for `length_` points.
     Fourier amplitudes are multiplied by `length_` / T, so a wave has the same amplitude in both. If a series has fewer
-    points than the last level has intervals, points are repeated. The differences of a series of one point are a 0, and
-    so are the second differences of a series of one or two.
+    points than the last level has intervals, points are repeated. The first differences of a series of one point are a
+    0, and so are the second differences of a series of one or two.
 
-    The features of a series have the same bits for any block and number of threads. On another processor, the Fourier
-    amplitudes, computed in float64, may differ in the last bit of float32; all other features are equal.
+    The features of a series do not depend, to the last bit, on the other series in the call or the number of threads.
+    On another processor, the Fourier amplitudes, computed in float64, may differ in the last bit of float32; all other
+    features are equal.
 
     References
     ----------

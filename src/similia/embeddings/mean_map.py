@@ -58,22 +58,23 @@ class MeanMapFeatures(Transformer):
     n_components : int, default=1024
         Number m of features, even: the cosines for m / 2 random frequencies, then the sines.
     gamma : float or "median", default="median"
-        :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)`. "median" means 1 / (2 m^2), where m is the
-        median distance of two of at most 1000 points of the training sets.
+        :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)`. "median" means 1 / (2 s^2), where s is the
+        median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
         Factors of `gamma`. The frequencies are divided equally among them, so the ground kernel is the mean of a
         Gaussian kernel for each scale: (0.25, 1, 4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
         "sum" leaves out the division by the size of the set.
     orthogonal : bool, default=True
-        Whether to draw frequencies that are orthogonal to each other, d at a time, which reduces the variance.
+        Whether to draw frequencies in blocks of n_dims_ orthogonal vectors. This reduces the variance.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the points for the median, and the frequencies.
 
     Attributes
     ----------
     frequencies_ : ndarray of float64, shape (n_dims, m / 2)
-        In quarter turns per unit of a coordinate.
+        Frequencies in units of pi / 2: a point u has the phases ``pi / 2 * u @ frequencies_``, whose cosines and sines
+        are added up.
     gamma_ : float
         The number used for `gamma`, before `scales`.
     n_dims_ : int
@@ -84,17 +85,18 @@ class MeanMapFeatures(Transformer):
     Raises
     ------
     ValueError
-        If points differ from those of `fit` in dimension, a set holds NaN or infinity or is so far from 0 that its
-        phases would lose all digits, or all training points are equal and `gamma` is "median".
+        If points differ from those of `fit` in dimension; if a set holds NaN or infinity, or is so far from 0 that the
+        cosines would be inexact; or if all training points are equal and `gamma` is "median".
 
     Notes
     -----
-    An empty set has features 0, and its kernel with all sets is 0. The features of a set are the same, bit for bit, in
-    any block, subset or type of floats, and for any number of threads. The variance of an estimate of the kernel, for
-    independent frequencies, is at most 1 / m.
+    An empty set has features 0, and its kernel with all sets is 0. The features of a set do not depend, to the last
+    bit, on the other sets in the call, on the number of threads, or on whether the points come as float32 or float64
+    (if the numbers are the same). With ``reduce="mean"`` and independent frequencies, the variance of an estimate of
+    the kernel is at most 1 / m.
 
-    Large coordinates dominate distances: standardise them first. A support-vector machine with an RBF kernel on the
-    features separates more than a linear one, since it sees products of means.
+    Large coordinates dominate distances: standardise them first. A linear model sees only the means of the features
+    over the points. A support-vector machine with an RBF kernel on these means also sees their interactions.
 
     Bring graphs and series into the form of sets with `similia.objects.GraphToSets` and `similia.objects.SeriesToSets`.
 

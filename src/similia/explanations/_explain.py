@@ -86,11 +86,11 @@ def explain(
     what : kernel, distance, or fitted estimator
         What to explain. With `y`, this is the similarity or distance of `x` and `y`. It is computed by `what`, or by
         the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
-        `y`, `what` is an estimator, and its decision for `x` is explained; its learner must be a linear model, a
-        support-vector machine, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest
-        neighbours. For voting and calibrated models,
-        one member is explained, if possible one that agrees with the result. If the targets were scaled for training,
-        the explanation is in the original units of the targets.
+        `y`, `what` is an estimator, and its decision for `x` is explained. Its learner must be a linear model, a
+        support-vector machine, kernel ridge regression, random or extremely randomised trees,
+        `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained,
+        if possible one that agrees with the result. If the targets were scaled linearly for training, the parts are in
+        the original units of the targets; else `note` gives the prediction in these units.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -105,7 +105,9 @@ def explain(
     -------
     Explanation
         The explained value, its largest parts, each with its places in x and y, and the residual. The value of a
-        decision says how far the predicted class is ahead of the second best, so it is positive.
+        decision is the lead of the predicted class over its closest rival. For linear models of two classes, this is
+        the margin. For machines of pairs of classes (such as `KernelSVC`), it is the output of the machine for these
+        two, which may be negative if there are more than two classes.
 
     Raises
     ------
@@ -116,17 +118,18 @@ def explain(
 
     Notes
     -----
-    The parts are exact for alignments, set distances and kernels with features; for linear models on
+    The parts add up to the value exactly for alignments, set distances and kernels with features; for linear models on
     `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are training objects. The
-    parts of nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels) are exact, too: they are
-    integrated gradients from the zero vector. The parts of trees are exact sums over the splits on the way of x, each
-    of which changes the mean target (Saabas). Two amounts stay unexplained: the entropy of soft alignments and, for
-    signs of random projections, the error of a linear approximation of the signs.
+    same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels), whose parts are
+    integrated gradients from the zero vector. It also holds for trees, whose parts are sums over the splits on the
+    decision path of x, each of which changes the mean target (Saabas). Two amounts stay unexplained: for soft
+    alignments (`SoftDTW`, `GlobalAlignment`), the entropy term and, for signs of random projections, the error of a
+    linear approximation of the signs.
 
     References
     ----------
     Sundararajan, Taly & Yan, "Axiomatic attribution for deep networks", ICML 2017 (integrated gradients).
-    Saabas, "Interpreting random forests", 2014 (the ways through trees).
+    Saabas, "Interpreting random forests", 2014 (the decision paths of trees).
 
     Examples
     --------

@@ -181,13 +181,14 @@ class Explanation:
     def logo(self, ax: Any = None) -> Any:
         """Draw a string as a sequence logo with matplotlib: each letter is as high as what it adds to the value.
 
-        Letters with a negative contribution hang below the axis. The contributions are those of `shares_x`, or, if `y`
-        was given, of `shares_x` above those of `shares_y`.
+        Letters with a negative contribution hang below the axis. The contributions are those of `shares_x`. If the
+        explanation has a `y`, a second logo below shows `shares_y`.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the logo of x; by default, in a new figure, one row for x and one for y, if there is one.
+            Axes for the logo of x; y is then not drawn. By default, a new figure has one row for x and, if there is a
+            y, one for y.
 
         Returns
         -------

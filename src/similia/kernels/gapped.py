@@ -56,7 +56,8 @@ class GappedKmers(StringKernel):
 
     .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
 
-    over all windows u of x and v of y of l letters, which differ at d(u, v) positions.
+    over all windows u of x and v of y of l letters, which differ at d(u, v) positions, with weights w (1 by default,
+    see `center_weight`). This is the formula for the default options.
 
     Parameters
     ----------
@@ -66,8 +67,9 @@ class GappedKmers(StringKernel):
         Number k of positions of a window whose letters make a feature; the others are gaps. A window may have at most
         5000 features, C(length, informative).
     positions : {"kept", "forgotten"}, default="kept"
-        Whether the chosen positions are part of a feature. ``"forgotten"``: a feature is only the k letters in their
-        order, and counts once for each window that contains them (the gappy kernel of Leslie & Kuang, without decay).
+        ``"kept"``: a feature is k letters and their positions in the window. ``"forgotten"``: a feature is only the k
+        letters in their order; a window that contains them at several places counts once (the gappy kernel of Leslie &
+        Kuang, without decay).
     reverse_complement : bool, default=False
         Whether to count a gapped k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand; see
         `Spectrum`.
@@ -76,19 +78,25 @@ class GappedKmers(StringKernel):
         letters from the middle has weight min(center_weight, floor(center_weight 2**(-d / half_life) + 1)). By default
         all windows have weight 1. LS-GKM takes 50.
     half_life : float, default=50
-        Distance from the middle at which the weight is halved; only used with `center_weight`.
+        Distance from the middle at which the weight is about halved; only used with `center_weight`.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
-        Whether to read a to z as A to Z.
+        Whether to ignore case, for a to z only (not for accented or other letters).
+
+    Raises
+    ------
+    ValueError
+        When called, if a parameter is out of range, `informative` exceeds `length`, a window has more than 5000
+        features, or `reverse_complement` is True and a letter has no complement.
 
     Notes
     -----
     Values are exact integers before normalisation. Among v distinct features, some two share a 64-bit id with
     probability about v**2 / 2**60.
 
-    The positions of a feature count from the start of its window, so AC.T at the first four positions of a window and
-    AC.T one position later are two features; all windows together have both.
+    Positions count from the start of the window. So A at position 0 and C at 1, and A at 1 and C at 2, are two
+    features. A pattern inside a string lies in several windows, so it gives several features.
 
     References
     ----------
@@ -99,7 +107,7 @@ class GappedKmers(StringKernel):
 
     Examples
     --------
-    GATTA and GACTA differ at one position, so they share the C(4, 3) = 4 choices of three others:
+    GATTA and GACTA differ at one position, so they share the C(4, 3) = 4 choices of three of the other four:
 
     >>> from similia.kernels import GappedKmers
     >>> GappedKmers(length=5, informative=3)(["GATTA", "GACTA"])

@@ -82,9 +82,9 @@ class _OfFeatures(CountsKernel):
 class Intersection(_OfFeatures, FeatureKernel):
     r"""Intersection of the features of another kernel, :math:`K(x, y) = \sum_i \min(f_i(x), f_i(y))`.
 
-    Of counts, it is the number of substructures that x and y have in common, each counted as often as both have it.
-    With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal assignment kernel (of molecules, with
-    ``details=False``).
+    Of counts, it is the number of substructures that x and y have in common, each counted as often as in the object
+    that has fewer. With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal assignment kernel. For
+    molecules, set ``details=False`` in `WeisfeilerLehman`; else charges, hydrogens and rings count, too.
 
     Parameters
     ----------
@@ -95,29 +95,31 @@ class Intersection(_OfFeatures, FeatureKernel):
         Set its parameters as ``kernel__name``.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)), where K(x, x) is the sum of the features of x. An object without features gets
-        similarity 0 to all others and 1 to itself.
+        similarity 0 to all others and, if Y is not given, 1 to itself.
 
     Raises
     ------
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative or infinite. `features` also raises if a feature is no whole number.
+        When called, if a feature is negative, NaN or above 1e150. `features` also raises if a feature is no whole
+        number.
 
     Notes
     -----
-    **Features.** For counts, K is an inner product again: count c of feature f becomes c features (f, 1), ..., (f, c),
-    each of count 1. `features` returns these, so `similia.KernelFeatures` and a linear model make a kernel machine.
-    Their number is the sum of all counts. The terms of a ``Sum`` have features of their own, times the square root of
-    their weight, so weights other than squares of whole numbers give features that are no whole numbers.
+    **Features.** For counts, K is also an inner product: count c of feature f becomes c features (f, 1), ..., (f, c),
+    each of count 1. `features` returns these, so `similia.KernelFeatures` and a linear model train with this kernel in
+    linear time. Their number is the sum of all counts. In a ``Sum``, the features of a term are multiplied by the
+    square root of its weight. `features` needs whole numbers, so these roots must be whole numbers.
 
-    **Optimal assignment.** Let k(u, v) be the number of rounds t = 0, ..., h of refinement after which nodes u and v
-    have equal colours. The optimal assignment kernel of two graphs is the largest sum of k(u, b(u)) over the matchings
-    b of their nodes. It equals the intersection of the histograms of colours of all rounds: (1) In any matching, at
-    most min(c(G), c(H)) pairs share a colour that c(G) nodes of G and c(H) nodes of H have. The sum of these bounds
-    over all colours is the intersection. (2) Nodes of equal colour after round t have equal colours after all earlier
-    rounds, so colours form a tree. Match as many nodes as possible within each colour of the last round; then, of those
-    left, within each colour of the round before; and so on. Now min(c(G), c(H)) pairs share each colour.
+    **Optimal assignment.** Let the similarity s(u, v) of nodes be the number of rounds t = 0, ..., h of refinement
+    after which nodes u and v have equal colours. The optimal assignment kernel of two graphs is the largest sum of
+    s(u, b(u)) over the matchings b of their nodes. It equals the intersection of the histograms of colours of all
+    rounds: (1) In any matching, at most min(c(G), c(H)) pairs share a colour that c(G) nodes of G and c(H) nodes of H
+    have. The sum of these bounds over all colours is the intersection. (2) Nodes of equal colour after round t have
+    equal colours after all earlier rounds, so colours form a tree. Match as many nodes as possible within each colour
+    of the last round; then, of those left, within each colour of the round before; and so on. Now min(c(G), c(H)) pairs
+    share each colour.
 
     References
     ----------
@@ -168,14 +170,15 @@ class MinMax(_OfFeatures):
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative or infinite.
+        When called, if a feature is negative, NaN or above 1e150.
 
     Notes
     -----
-    An object without features has similarity 0 to all others and 1 to itself.
+    An object without features has similarity 0 to all others and, if Y is not given, 1 to itself.
 
     The kernel has no finite explicit features. `similia.Nystroem` makes vectors of it, in time linear in the number of
-    objects; `similia.MinHash` makes bits or sparse vectors whose inner products estimate it, without landmarks.
+    objects; `similia.MinHash` makes bits, whose Hamming distances estimate it, or sparse vectors, whose inner products
+    do; it needs no landmarks.
 
     References
     ----------

@@ -34,7 +34,8 @@ class Morgan(FeatureKernel):
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
-    where c_a(x) counts the atoms of x whose neighbourhood, within at most `radius` bonds, is a.
+    where c_a(x) counts how often the neighbourhood a occurs in x: that of an atom within r bonds, for r = 0, ...,
+    `radius`. Of neighbourhoods that consist of the same bonds, RDKit counts only one.
 
     Parameters
     ----------
@@ -43,9 +44,10 @@ class Morgan(FeatureKernel):
         of ECFP6; 0 counts atoms.
     use_chirality : bool, default=True
         Whether the handedness of atoms (R or S) and the sides of double bonds (E or Z) distinguish neighbourhoods.
+        RDKit's own default is False.
     invariants : {"connectivity", "features"}, default="connectivity"
-        What distinguishes atoms: their element, charge, numbers of hydrogens and neighbours, isotope and rings
-        (ECFP), or their role: donor, acceptor, aromatic, halogen, basic, acidic (FCFP).
+        What distinguishes atoms. "connectivity" (ECFP): element, charge, numbers of hydrogens and neighbours, isotope,
+        ring membership. "features" (FCFP): the role of the atom: donor, acceptor, aromatic, halogen, basic, acidic.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -61,11 +63,12 @@ class Morgan(FeatureKernel):
 
     Notes
     -----
-    Objects are SMILES in any form that `as_strings` takes, or RDKit molecules. Molecules are read through their SMILES,
-    so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms, with kernel 0.
+    Objects are SMILES in any form that `as_strings` takes, or RDKit molecules. RDKit molecules are first converted to
+    SMILES, so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms; its
+    kernel with every other molecule is 0.
 
     RDKit gives each neighbourhood a number of 32 bits: among v distinct ones, some two have the same number with
-    probability v**2 / 2**33. Numbers, and so saved models, hold for the versions of RDKit that compute the same ones.
+    probability v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same numbers.
 
     References
     ----------

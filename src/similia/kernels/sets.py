@@ -43,21 +43,22 @@ class MeanMap(Kernel):
         Kernel k of points: any callable ``k(X, Y=None) -> (n, m)`` of two arrays of vectors, such as
         `similia.kernels.RBF`. Set its parameters as ``ground__name``.
     reduce : {"mean", "sum"}, default="mean"
-        "sum" leaves out the division by the sizes, so that large sets have large kernels.
+        "sum" leaves out the division by the sizes, so that large sets have large kernel values.
 
     Raises
     ------
     ValueError
-        When called, if `reduce` is unknown, if the points of X and Y differ in dimension, or if a collection is empty
-        or holds NaN or infinity.
+        When called, if `reduce` is unknown, if the points of X and Y differ in dimension, if X or Y holds no set, or if
+        a point has NaN or infinity.
 
     Notes
     -----
-    K is positive semi-definite if the ground kernel is. With a characteristic ground kernel, such as `RBF`, two sets
-    have the same embedding only if they are equal as distributions. An empty set has kernel 0 with every set.
+    K is positive semi-definite if the ground kernel is. With ``reduce="mean"`` and `RBF`, two sets have the same
+    embedding only if each point has the same share in both. An empty set has kernel 0 with every set.
 
     Wrap it in `similia.kernels.Normalized` before a support-vector machine: sets whose points are far apart have small
-    embeddings. A kernel value depends, to the last bit, on its two sets only, if this holds for the ground kernel.
+    embeddings. A kernel value does not depend, to the last bit, on the other sets, if this holds for the ground kernel.
+    It does not hold for ``RBF(gamma="median")`` in a direct call.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 

@@ -89,7 +89,7 @@ class Spectrum(StringKernel):
         ambiguous IUPAC letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
         Other letters raise an error.
     ignore_case : bool, default=False
-        Whether to read a to z as A to Z.
+        Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
         Where substrings end. By default they may cross anything. ``"words"``: a string is cut at white space, each word
         gets a space before and after it, and no substring leaves its word; a word shorter than k counts once, as a
@@ -102,9 +102,9 @@ class Spectrum(StringKernel):
 
     Notes
     -----
-    With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer(analyzer="char")``; with word
-    boundaries, those of ``analyzer="char_wb"``. Both read runs of white space as one space, but this kernel does so
-    only between words.
+    With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
+    ``lowercase=False`` and ``analyzer="char"``; with word boundaries, those of ``analyzer="char_wb"``. Both read runs
+    of white space as one space, but this kernel does so only between words.
 
     K-mers are compared by 64-bit ids. If k <= 8 and all code points are below 256, different k-mers have different ids.
     Otherwise, among v distinct k-mers, some two share an id with probability v**2 / 2**65.
@@ -240,7 +240,7 @@ class Mismatch(StringKernel):
         Whether to count a k-mer and its reverse complement as one feature, as in `Spectrum`. The alphabet must contain
         the complement of each letter.
     ignore_case : bool, default=False
-        Whether to read a to z as A to Z, in the strings and in the alphabet.
+        Whether to ignore case, for a to z only, in the strings and in the alphabet.
 
     Raises
     ------

@@ -32,9 +32,9 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median distance of two of the
-        vectors; `fit` of the estimator that holds the kernel determines it from at most 1000 training vectors, and a
-        direct call from `X`.
+        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median distance between two vectors.
+        `fit` of the estimator that holds the kernel determines it from at most 1000 training vectors, and a direct call
+        from at most 1000 rows of `X`, so different `X` then give different kernels.
     scale : float, default=1.0
         Factor of `gamma`, above 0, such as 4 for a kernel of half the width.
 
@@ -42,7 +42,7 @@ class RBF(Kernel):
     -----
     Differences are squared and added in float64, so values stay accurate for vectors far from the origin; those of
     ``sklearn.metrics.pairwise.rbf_kernel``, from inner products, do not. `similia.FractionalPowerEncoder` with
-    ``output="floats"`` has random features of this kernel.
+    ``output="floats"`` returns random features of this kernel.
 
     Examples
     --------

@@ -20,7 +20,7 @@ Table = npt.NDArray[np.int64]
 class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
-    A word is a longest run of letters, digits and underscores; everything else separates words. Cost is linear in the
+    A word is a maximal run of letters, digits and underscores; everything else separates words. Cost is linear in the
     total length of the texts, times the number of lengths n.
 
     Parameters
@@ -28,11 +28,11 @@ class Words(StringKernel):
     n : int or pair of ints, default=1
         Number of words of a feature; or the least and the largest number, such as ``(1, 2)`` for words and pairs.
     min_letters : int, default=2
-        Shorter words are skipped, as if the text did not hold them.
+        Minimum number of characters of a word; shorter words are left out before sequences are formed.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
-        Whether to read a to z as A to Z.
+        Whether to ignore case, for a to z only (not for accented or other letters).
 
     See Also
     --------
@@ -41,7 +41,8 @@ class Words(StringKernel):
 
     Notes
     -----
-    The features are those of scikit-learn's ``CountVectorizer(ngram_range=n)``. Words are compared by 64-bit ids.
+    With ``n=(a, b)``, the features are those of scikit-learn's ``CountVectorizer(ngram_range=(a, b),
+    lowercase=False)``. Words are compared by 64-bit hashes, so two different words may, very rarely, count as one.
 
     Examples
     --------

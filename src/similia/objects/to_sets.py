@@ -1,9 +1,9 @@
 """Transformers that turn graphs and series into sets of points, for kernels, distances and embeddings of sets.
 
-A graph becomes the set of its nodes, edges or longer paths, each with the attributes and labels along it. Attributes
-may first be averaged with those of the neighbours. A series becomes the set of its windows.
+A graph becomes a set of points, one for each node, edge or longer walk, each with the attributes and labels along it.
+Attributes may first be averaged with those of the neighbours. A series becomes the set of its windows.
 
-Cost: linear in the number of nodes, paths and windows.
+Cost: linear in the number of nodes, walks and windows.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ _USES = ("auto", "attributes", "labels", "both")
     weighted_="flag",
 )  # fmt: skip
 class GraphToSets(ObjectsOut):
-    r"""Turn each graph into the set of its nodes, edges or paths, whose coordinates are the attributes along the path.
+    r"""Turn each graph into a set of points, one for each node, edge or walk.
 
-    Everything for sets of points then works on graphs: `similia.MeanMapFeatures`, `similia.kernels.MeanMap`,
-    `similia.distances.SlicedWasserstein`, and D2KE with any of the distances.
+    The coordinates of a point are the attributes along the walk. Everything for sets of points then works on graphs:
+    `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, `similia.distances.SlicedWasserstein`, and D2KE with any of
+    the distances.
 
     Parameters
     ----------
     path_length : int, default=0
-        Number of edges of a path. 0 makes a point of each node; 1 of each arc, so an undirected edge gives two points,
-        one for each direction; 2 of each pair of arcs u -> v -> w with u != w; and so on, without immediate return.
+        Number of arcs of a walk. 0 makes a point of each node, 1 of each arc (an undirected edge gives two points, one
+        for each direction), 2 of each u -> v -> w with u != w. Walks never go straight back; nodes may repeat.
     n_iter : int, default=0
         Number of times that the coordinates a of all nodes are averaged with those of their neighbours:
         :math:`a \leftarrow (a + \text{mean of neighbours}) / 2`. All n_iter + 1 values are kept, side by side. A node
@@ -55,11 +56,11 @@ class GraphToSets(ObjectsOut):
         Coordinates of a node: its attributes, its label (one-hot over the labels seen in `fit`), or both side by side.
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
-        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It tells the
-        end of a line from a crossing.
+        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It tells nodes
+        with few neighbours from nodes with many. Graphs without attributes and labels raise an error all the same.
     edges : bool, default=True
-        Whether the edge labels (one-hot) and edge weights along a path are coordinates too, if the graphs seen in `fit`
-        have them.
+        Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
+        have them. Without effect for ``path_length=0``.
 
     Attributes
     ----------
@@ -73,13 +74,14 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs have neither attributes nor labels, lack those that `use` names or that were seen in `fit`, or
-        only some of them have attributes.
+        If the graphs have neither attributes nor labels; if what `use` asks for, or edge labels seen in `fit`, are
+        missing; if only some graphs have attributes; or if the number of attributes differs from that in `fit`. Missing
+        edge weights count as 1.
 
     Notes
     -----
     Labels not seen in `fit` have only zeros. Put `similia.objects.AttributeScaler` before it: otherwise the attribute
-    with the largest unit dominates distances of points. A graph without paths of this length becomes an empty set.
+    with the largest scale dominates distances of points. A graph without walks of this length becomes an empty set.
     Renumbering the nodes of a graph changes the order of the points, and the last digits of averages.
 
     References
@@ -202,15 +204,15 @@ def _averaged(graphs: GraphBatch, values: Floats, n_iter: int) -> Floats:
 
 
 def _paths(graphs: GraphBatch, length: int) -> tuple[list[Ints], list[Ints], Ints]:
-    """Return all paths of `length` arcs that never go straight back, graph by graph.
+    """Return all walks of `length` arcs that never go straight back, graph by graph.
 
-    The result is (nodes, arcs, offsets): ``nodes[s][p]`` is node s of path p, ``arcs[s][p]`` its arc s, and the paths
+    The result is (nodes, arcs, offsets): ``nodes[s][p]`` is node s of walk p, ``arcs[s][p]`` its arc s, and the walks
     of graph g are ``offsets[g]:offsets[g + 1]``.
     """
     nodes: list[Ints] = [np.arange(graphs.n_nodes, dtype=np.int64)]
     arcs: list[Ints] = []
     for _ in range(length):
-        following, offsets = segments(graphs.indptr, nodes[-1])  # arcs that leave the last node of each path
+        following, offsets = segments(graphs.indptr, nodes[-1])  # arcs that leave the last node of each walk
         path = np.repeat(np.arange(len(nodes[-1])), np.diff(offsets))
         if len(nodes) > 1:
             onward = graphs.indices[following] != nodes[-2][path]
@@ -233,8 +235,8 @@ class SeriesToSets(ObjectsOut):
     step : int, default=1
         Number of time points between the starts of neighbouring windows.
     time : float, default=0.0
-        If above 0, the place of the window is one more coordinate: 0 for the first window of the series, `time` for the
-        last possible one. Windows at different places are then less similar.
+        If above 0, the place of the window is one more coordinate: 0 for the first window of the series, `time` for a
+        window that ends at the last time point. Windows at different places are then less similar.
 
     Attributes
     ----------
@@ -244,7 +246,8 @@ class SeriesToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If a series is shorter than `length`, or its number of channels differs from that in `fit`.
+        If a series is shorter than `length` or holds NaN or infinity, or its number of channels differs from that in
+        `fit`.
 
     Examples
     --------

@@ -94,9 +94,10 @@ class _Auto(BaseEstimator):
         Parameters
         ----------
         X : collection of n objects
-            Strings, graphs, time series, point sets or vectors. Objects that are arrays of two axes must be converted
-            by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so set a test part
-            aside first.
+            Strings, graphs, time series, point sets or vectors. Objects that are lists of numbers of one length are
+            read as vectors, lists of different lengths and 1-D arrays as series. Objects that are arrays of two axes
+            must be converted by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so
+            set a test part aside first.
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
@@ -216,24 +217,28 @@ class _Auto(BaseEstimator):
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It tries kernels, distances, embeddings and learners of all kinds that similia has. In cross-validation the chosen
-    pipeline is never clearly worse than the best of them, nor than nearest neighbours.
+    It tries kernels, distances, embeddings and learners from a fixed list for each kind of object. Among the candidates
+    that it has time to compare and can fit in time, the chosen one is never clearly worse in cross-validation than the
+    best, nor than nearest neighbours.
 
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds; None for no limit. The time to compile loops, up to a minute once per machine, does not count.
+        Seconds; None for no limit. The first call compiles code with numba, up to a minute once per machine; this time
+        does not count.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
         into a distance. If you give one, objects may be of any kind, such as sets of tags.
     scoring : str or callable, optional
-        A scorer of scikit-learn, where larger is better; accuracy by default. If it counts all classes alike, as
-        "balanced_accuracy" does, linear models and support vector machines also give them equal weight in training.
-        During the search a callable ``f(estimator, V, y)`` gets the learner and its input, not the objects.
+        A scorer of scikit-learn that needs no probabilities, where larger is better; accuracy by default. If it counts
+        all classes alike, as "balanced_accuracy" does, linear models and support vector machines also give them equal
+        weight in training. During the search, a callable ``f(estimator, V, y)`` gets the last steps of the pipeline and
+        their input V, not the objects.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5
-        Maximum number of pipelines that vote. With 1, a single pipeline is chosen, which is smaller and faster.
+        Maximum number of pipelines that vote. A vote needs at least three, so 1 or 2 gives a single pipeline, which is
+        smaller and faster.
     nested : bool, default=True
         Whether to estimate how well the chosen pipeline scores on new objects. If you hold out test objects yourself,
         False saves the time of this estimate.
@@ -249,21 +254,22 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score on new objects: the mean over the outer folds, where the pipeline scored on a fold was chosen
-        without that fold. NaN if `nested` is False.
+        Estimated score on new objects. For each fold, the pipeline is chosen without it and then scored on it. This is
+        the mean of the scores. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracy it is Wilson's interval. Because folds share training objects, n
-        is replaced by n / 1.5, or by n / 2.25 if `n_outer_folds_` is below the number of folds; identical objects count
-        once. In simulations it covered 94 to 98 % of cases, without this reduction 83 to 91 %. For other scores it is
-        Student's t interval over outer folds, with the correction of Nadeau & Bengio.
+        95 % interval of `best_score_`. For accuracy it is Wilson's interval. Let n be the number of objects in the last
+        round (see Notes); identical objects, and objects of one group, count once. Folds share training objects, so n
+        is divided by 1.5, or by 2.25 if `n_outer_folds_` is below the number of folds. In simulations, 94 to 98 % of
+        the intervals held the true accuracy; without this correction, 83 to 91 %. For other scores it is Student's t
+        interval over outer folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
-        Number of outer folds for which the whole search was repeated. For other folds, which there was no time for, no
-        pipeline was fitted again: the winner was chosen from the scores that the search already had.
+        Number of outer folds for which the whole search was repeated. For the other folds there was no time. There, the
+        winner is chosen by the scores of the search on other folds.
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
-        ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (seconds of one training part),
-        ``n_objects`` (number of objects in its last comparison), ``state`` (such as "chosen" or "finalist"), and
-        ``estimator`` (unfitted). Candidates compared on more objects, or more often, rank higher.
+        ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (typical seconds of one fit in
+        cross-validation), ``n_objects`` (number of objects in its last comparison), ``state`` (such as "chosen" or
+        "finalist"), and ``estimator`` (unfitted). Candidates compared on more objects, or more often, rank higher.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -273,32 +279,39 @@ class AutoClassifier(ClassifierMixin, _Auto):
     measure_ : str
         Name of the score.
     seconds_ : float
-        Duration of the search.
+        Seconds that `fit` took, without compilation.
     stopped_ : bool
         Whether Ctrl-C ended the search.
     stopped_early_ : bool
         Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
-        differently. If not, every machine makes the same choice.
+        differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the libraries
+        makes the same choice.
     notes_ : list of str
         Remarks: copies among the objects, why the best score was not chosen, what there was no time for.
 
     Raises
     ------
     ValueError
-        In `fit`, if y has only one class, missing values or a length other than that of X; if fewer than two classes
-        have 3 or more objects; if there are fewer than ``2 * cv`` objects, or fewer different objects, or groups (see
-        `fit`), than folds; if no candidate can be fitted.
+        In `fit`, if
+
+        - y has missing values, fractional labels, or a length other than that of X;
+        - y has only one class, fewer than two classes have 3 or more objects, or most of its classes have one object;
+        - there are fewer than two objects for each fold, or fewer different objects, or groups, than folds;
+        - `scoring` is a score for regression;
+        - no candidate can be fitted.
     TypeError
         In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
         kernel nor a distance.
 
     Notes
     -----
-    *Halving* [1]_. All candidates are cross-validated on 300 objects (10 for each class, if that is more), the
-    survivors on 1000, then on 3000 (or all, if fewer). With fewer than 2000 objects, a last round repeats
-    cross-validation with several splits. A candidate is dropped if it is behind the best by more than twice the
-    standard error of their paired difference. At most half of the embeddings survive a round, or four if that is more.
-    The mean score in the last round decides. The final fit uses all objects.
+    *Halving* [1]_. All candidates are cross-validated on 300 objects (or 10 times the number of classes, if that is
+    more), the survivors on about 1000, then on 3000 (or on all, if fewer). Up to 450 objects are all used from the
+    start. With fewer than 2000 objects, a last round repeats cross-validation with several splits. A candidate is
+    dropped if it is behind the best by more than twice the standard error of their paired difference; in the rounds on
+    fewer objects, 0.02 of the score is tolerated, too. At most half of the embeddings survive a round, or four if that
+    is more. In addition, the best nearest neighbours always stay, and the pipeline under *Trust* unless it is clearly
+    worse. The mean score in the last round decides. The final fit uses all objects.
 
     *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
     a share of the budget; then comes the final fit, and the time left goes to the estimate of the score. A candidate
@@ -306,14 +319,15 @@ class AutoClassifier(ClassifierMixin, _Auto):
     extrapolated from fewer objects and fits are never interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates may vote: the best of each embedding, unless halving would drop it; as many as there is time to
-    fit, up to `max_voters`. With fewer than three there is no vote. The vote is cross-validated like every candidate,
-    and chosen if it scores higher.
+    several candidates may vote. The voters are the best candidates of the embeddings that halving would keep, as many
+    as there is time to fit, at most `max_voters`. With fewer than three there is no vote. The vote is cross-validated
+    like every candidate, and chosen if it scores higher.
 
-    *Trust.* On few objects, the best of many candidates is often a lucky one. So where published comparisons on many
-    data sets agree, their winner is chosen, alone, unless another candidate is ahead by more than two standard errors
-    of the paired difference. For time series this is ridge regression on MultiRocket and Hydra features [3]_. On 40
-    splits of training parts of 20 sets, the rule changed mean accuracy by 0.4 points, which is within the noise.
+    *Trust.* On few objects, the best of many candidates is often the best by chance. If published comparisons on many
+    data sets agree on a method, it is chosen, without a vote, unless another candidate is ahead by more than two
+    standard errors of the paired difference. For time series this is ridge regression on MultiRocket and Hydra features
+    [3]_. On 40 splits of the training parts of 20 data sets, this rule raised mean accuracy by 0.4 points, which is
+    within the noise.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
@@ -368,7 +382,8 @@ class AutoRegressor(RegressorMixin, _Auto):
     cv : int, default=5
         Number of folds, at least 3.
     max_voters : int, default=5
-        Maximum number of pipelines whose predictions are averaged; 1 chooses a single one.
+        Maximum number of pipelines whose predictions are averaged. At least three are needed, so 1 or 2 gives a single
+        pipeline.
     nested : bool, default=True
         Whether to estimate how well the chosen pipeline scores on new objects.
     random_state : int, numpy Generator or RandomState, optional
@@ -386,8 +401,8 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, as for `AutoClassifier` except for what concerns classes; also if all targets are equal or one is not
-        a finite number (numbers given as text are accepted).
+        In `fit`, as for `AutoClassifier`, without the rules for classes. Also if all targets are equal, or one is not a
+        finite number. Numbers as text are accepted.
 
     Examples
     --------
