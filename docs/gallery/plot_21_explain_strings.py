@@ -29,8 +29,8 @@ found.plot()
 plt.show()
 
 # %%
-# The same with gapped k-mers, words of six letters of which any four count, as a sequence logo: each letter is as high as
-# what it adds to the decision, and hangs below the axis if it speaks against it.
+# The same with gapped k-mers, words of six letters of which any four count, as a sequence logo: each letter is as high
+# as what it adds to the decision, and hangs below the axis if it speaks against it.
 gapped = sm.kernels.GappedKmers(6, 4, normalize=True)
 model = make_pipeline(sm.KernelFeatures(gapped, 2**14), LogisticRegression(C=100.0)).fit(X[1:], y[1:])
 sm.explain(model, X[0]).logo()

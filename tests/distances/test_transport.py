@@ -119,3 +119,12 @@ def test_refusals():
         Wasserstein(ground="cosine")(X)
     with pytest.raises(ValueError, match="X holds points of dimension 2 and Y of dimension 3, expected one dimension"):
         Wasserstein()(X, some_sets(0, [2], 3))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("p", [1, 2])
+def test_a_plan_does_not_depend_on_the_unit_of_length(scale, p):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(3, 2))
+    np.testing.assert_array_equal(Wasserstein(p).plan(scale * x, scale * y), Wasserstein(p).plan(x, y))
+    np.testing.assert_array_equal(Wasserstein(p).plan([[0.0]], [[0.0], [0.0]]), [[0.5, 0.5]])

@@ -1,5 +1,7 @@
 """Random convolutions: the definition, the published transform, the laws of the biases, short and unequal series."""
 
+import warnings
+
 import dask.bag as db
 import numpy as np
 import pytest
@@ -271,3 +273,14 @@ def test_wrong_input():
     with pytest.raises(BadValue, match=r"series 1 holds numbers up to 1e\+37, expected at most 1e\+30 times"):
         model.transform([X[0], [0.0, 1e37]])
     assert not model.transform([[0.0, 1e-300]])[:, model.kernels_.biases >= 0].any()
+
+
+@pytest.mark.parametrize("embedding", [RandomConvolutions(84), sm.embeddings.Hydra(2), sm.IntervalQuantiles(2)])
+def test_series_that_hardly_vary_around_a_large_number_are_warned_of(embedding):
+    t = np.arange(40.0)
+    X = [np.sin(t), 1e8 + np.sin(t), np.full(40, 1e8)]
+    with pytest.warns(UserWarning, match=r"series 1 varies by 2 around 1e\+08, and float32 keeps few digits of that"):
+        embedding.fit(X).transform(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        embedding.fit(X[::2]).transform(X[::2])

@@ -70,6 +70,14 @@ def test_input_is_not_changed_and_kind_is_kept():
     assert isinstance(sm.FeatureWeights().fit_transform(X.toarray()), np.ndarray)
 
 
+def test_sorting_the_output_leaves_the_input_alone():
+    X = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 1], [0, 2, 3]), shape=(2, 3))  # unsorted, as sparse products are
+    before = X.toarray()
+    weighted = sm.FeatureWeights().fit(X).transform(X)
+    weighted.sort_indices()
+    np.testing.assert_array_equal(X.toarray(), before)
+
+
 @pytest.mark.same_bits
 def test_an_object_alone_has_the_bits_it_has_among_others():
     features = sm.KernelFeatures(Spectrum((1, 5)), 2**12).fit_transform(TEXTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -407,6 +408,32 @@ def test_a_logo_of_two_strings_has_two_rows_and_of_graphs_is_refused():
     plt.close(own.figure)
     with pytest.raises(ValueError, match="a logo shows what each letter of a string adds"):
         explain(kernels.WeisfeilerLehman(1), nx.path_graph(3), nx.path_graph(4)).logo()
+
+
+def test_a_logo_of_letters_that_all_speak_against_is_as_high_as_they_are():
+    import matplotlib.pyplot as plt
+
+    found = explain(kernels.Spectrum(k=2), "GATTA", "ATTA")
+    against = replace(found, shares_x=-0.01 * found.shares_x)
+    low, high = against.logo().get_ylim()
+    assert low == pytest.approx(1.05 * against.shares_x.min())
+    assert high == 0
+    plt.close("all")
+
+
+def test_models_that_are_linear_only_up_to_a_link_are_refused(promoters):
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.linear_model import PoissonRegressor, Ridge
+    from sklearn.pipeline import make_pipeline
+
+    X = promoters[0][:30]
+    counts = np.array([x.count("a") for x in X], dtype=float)
+    features = sm.KernelFeatures(kernels.Spectrum(2), 64)
+    with pytest.raises(TypeError, match="PoissonRegressor predicts no linear function"):
+        explain(make_pipeline(features, PoissonRegressor(max_iter=1000)).fit(X, counts), X[0])
+    check_sums(explain(make_pipeline(features, Ridge()).fit(X, counts), X[0]))
+    with pytest.raises(ValueError, match="fitted to one class"):
+        explain(make_pipeline(features, ExtraTreesClassifier(3)).fit(X, np.zeros(30)), X[0])
 
 
 def test_an_alignment_that_does_not_fit_is_refused():

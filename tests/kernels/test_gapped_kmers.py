@@ -188,3 +188,9 @@ def test_a_search_needs_no_counts_of_all_strings():
     search = sm.SimilaritySearch(encoder, rerank=kernel, n_candidates=60).fit(X)
     _, ids = search.kneighbors(X[:5], 3)
     np.testing.assert_array_equal(ids, np.argsort(-kernel(X[:5], X), axis=1, kind="stable")[:, :3])
+
+
+def test_a_window_of_thousands_of_letters_is_refused():
+    with pytest.raises(ValueError, match="length must be at most 500, got 2000"):
+        GappedKmers(2000, 1)(["ACGT"])
+    assert GappedKmers(500, 1)(["A" * 500])[0, 0] == 500

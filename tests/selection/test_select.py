@@ -638,3 +638,34 @@ def test_missing_numbers_are_refused_also_in_batches_made_by_hand():
         with pytest.raises(BadValue, match=f"{text}.*impute") as caught:
             sm.AutoClassifier(None).fit(X, [0, 1])
         assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [1, 2], [True, False]])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_labels_of_any_type_are_learnt(monkeypatch, labels, share):
+    rng = np.random.default_rng(0)
+    first = np.arange(60) < 60 * share
+    y = np.array([labels[0] if one else labels[1] for one in first], dtype=object)
+    X = rng.normal(size=(60, 2)) + 4.0 * first[:, None]
+    use_ladder(monkeypatch, [group("near", None, KNeighborsClassifier(1, algorithm="brute"))])
+    found = choose(X, y, budget=None, cv=3, random_state=0, task="classification")
+    assert found.predict(X).tolist() == y.tolist()
+    said = [note for note in found.notes_ if "balanced_accuracy" in note]
+    assert len(said) == (share > 0.8)
+    assert all(f"class {labels[0]!r} would have an accuracy of 0.90" in note for note in said)
+
+
+def test_missing_labels_of_pandas_are_named():
+    import pandas as pd
+
+    for y in (pd.Series(["a", None, "b"], dtype="string"), pd.Series([1, None, 2], dtype="Int64")):
+        with pytest.raises(ValueError, match=r"y\[1\]"):
+            sm.AutoClassifier().fit(["A", "C", "G"], y)
+    X = ["A" * n + "C" for n in range(15)]
+    with pytest.raises(ValueError, match=r"groups\[1\] is <NA>"):
+        sm.AutoClassifier().fit(X, ["a", "b", "a"] * 5, groups=pd.Series(["p", None, "q"] * 5, dtype="string"))
+
+
+def test_the_number_of_voters_is_checked():
+    with pytest.raises(ValueError, match="max_voters must be an integer >= 1, got 0"):
+        sm.AutoClassifier(max_voters=0).fit(["A", "C"], ["a", "b"])

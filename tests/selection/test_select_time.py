@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from similia.selection import budget as _budget
 from similia.selection import run as _select
 from similia.selection._ladder import DEAR, Group, ladder
-from similia.selection._search import Unit, View, first_units
+from similia.selection._search import Rung, Unit, View, first_units
 from similia.selection.folds import recognised
 
 from samples.select import choose, rows, sample  # isort: skip
@@ -384,3 +384,56 @@ def test_compiling_is_not_counted_in_the_budget(monkeypatch, objects, capsys):
     assert not any(one.stopped_early_ for one in found)
     assert found[0].seconds_ == pytest.approx(found[1].seconds_)
     assert found[0].seconds_ < 30
+
+
+class Learners:
+    """Stands in for `Evaluator`: each fit takes the seconds that its learner has, and all scores are known."""
+
+    scores_answers = False
+
+    def __init__(self, seconds, n_groups=2):
+        turns = (1, 2, 0, 3)
+        self.groups = [
+            Group(f"svm {g}", (), tuple((f"C{i}", ()) for i in turns), slow=False, family=f"{g}", turns=turns)
+            for g in range(n_groups)
+        ]
+        self.cost, self.y, self.kept, self.seconds, self.failed = seconds, np.arange(1000) % 2, {}, {}, {}
+
+    def holds(self, group, n):
+        return True
+
+    def shared(self, group):
+        return None
+
+    def probe(self, *given):
+        pass
+
+    def run(self, group, learners, n, left):
+        for i in learners:
+            self.kept |= dict.fromkeys([(group, i, n, one) for one in left])
+            Clock.now += self.cost[i] * len(left)
+            self.seconds[group, i, n] = [self.cost[i]] * len(left)
+        return 0.0, sum(self.cost[i] for i in learners) * len(left), len(learners) * len(left)
+
+    def scores(self, group, learner, n, cells):
+        known = all((group, learner, n, left) in self.kept for left, _ in cells)
+        return 0.8 + 0.01 * learner + 0.001 * np.arange(len(cells)) if known else None
+
+
+def test_a_learner_that_there_was_no_time_for_leaves_the_others_in_the_nested_estimate(objects):
+    """Only one of the four learners of each embedding was compared: that one is compared again, not none."""
+    search = _select.Search(Learners([0.2] * 4), [Rung(300, 1)], 5, _budget.Budget(3.0), 1000)
+    search.search()
+    compared = {*search.main.tables[0]}
+    assert {g for g, _ in compared} == {0, 1}
+    assert len(compared) < 8
+    search.budget = _budget.Budget(None)
+    assert search.nested(0) == pytest.approx(0.8 + 0.01 * max(i for _, i in compared))
+
+
+def test_the_nested_estimate_counts_the_time_of_all_learners_that_take_turns(objects):
+    search = _select.Search(Learners([0.1, 0.2, 0.3, 0.4], 1), [Rung(300, 1)], 5, _budget.Budget(None), 1000)
+    search.search()
+    for learners in [(0,), (3,), (0, 2, 3)]:
+        expected = sum(search.evaluator.cost[i] for i in learners) * 5
+        assert search._expected(Unit(0, learners), Rung(300, 1)) == pytest.approx(expected, rel=0.01)

@@ -105,7 +105,9 @@ class Wasserstein(ScaledDistance):
                [0. , 0.5]])
         """
         A, B = self._read([x], [y])
-        costs = loops.costs_of(A.values, B.values, int(self.p), self.ground == "manhattan")
+        _, shift = np.frexp(max(np.abs(side.values).max() for side in (A, B)))
+        a, b = (np.ldexp(side.values.astype(np.float64), -int(shift)) for side in (A, B))  # the plan is the same
+        costs = loops.costs_of(a, b, int(self.p), self.ground == "manhattan")
         moved, units = loops.plan(costs)
         return np.asarray(moved / units)
 

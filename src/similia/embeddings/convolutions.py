@@ -23,6 +23,7 @@ from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
+from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.objects.series import SeriesBatch, as_series
@@ -240,6 +241,7 @@ class RandomConvolutions(Transformer):
     def _scaled(self, batch: SeriesBatch) -> Floats:
         """Return all numbers divided by 2 ** `exponent_`, as float32; raise if one is NaN, infinite or too large."""
         check_finite(batch)
+        warn_of_levels(batch)
         with np.errstate(over="ignore", under="ignore"):
             values = np.ldexp(batch.values, -self.exponent_)
             large = np.abs(values).max(axis=1) > _MOST

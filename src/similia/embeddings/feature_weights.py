@@ -113,7 +113,7 @@ class FeatureWeights(Transformer):
             self._check_counts(X)
             values = np.log(np.where(values > 0, values, 1.0)) + (values > 0)
         values = values * self.idf_[X.indices]
-        weighted = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+        weighted = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=True)  # sorted later, perhaps
         if self.norm is not None:
             norms = _norms(values, X.indptr, self.norm)
             weighted.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(X.indptr))

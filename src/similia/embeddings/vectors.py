@@ -7,6 +7,7 @@ mean, so it stays accurate if the mean is large: it is within a relative 1e-12 o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from similia.sources.dask import Distributed, each_block, from_parts, lazily, re
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256
+_DIGITS = 2.0**-20  # least share of a series' level that may vary: float32 keeps 24 bits
 _REACH = 1e30  # most of the largest number of a series in float32, and of its inverse
 _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
@@ -164,8 +166,23 @@ def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
         i = int(np.argmax(bad))
         found = f"holds numbers up to {reach[i]:.3g}"
         raise BadValue(i, found, f"between {1 / _REACH:g} and {_REACH:g}", "scale the series", kind="series")
+    warn_of_levels(batch)
     with np.errstate(under="ignore"):
         return batch.astype(np.float32)
+
+
+def warn_of_levels(batch: SeriesBatch) -> None:
+    """Warn if a series varies so little around a large number that float32 loses most digits of what varies."""
+    if batch.values.dtype == np.float32:
+        return
+    low, high = (end.reduceat(batch.values, batch.offsets[:-1]) for end in (np.minimum, np.maximum))
+    span, level = high - low, np.maximum(np.abs(low), np.abs(high))
+    lost = ((span > 0) & (span < level * _DIGITS)).any(axis=1)
+    if lost.any():
+        i = int(np.argmax(lost))
+        channel = int(np.argmax((span[i] > 0) & (span[i] < level[i] * _DIGITS)))
+        found = f"series {i} varies by {span[i, channel]:.3g} around {high[i, channel]:.6g}"
+        warnings.warn(f"{found}, and float32 keeps few digits of that; subtract the mean of each series", stacklevel=3)
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

@@ -41,6 +41,7 @@ _CURVED = (
     "the model is not linear: a part is what its feature adds on the way from the zero vector to x (integrated "
     "gradients), and the intercept is the decision at zero"
 )
+_LINEAR = 1e-3  # share of the terms by which a prediction in float32 may differ from their sum
 _NODES, _EXACT = (16, 64, 256, 1024), 1e-10  # points of the numerical integration, and its tolerance
 PREDICTED = "the predicted number"
 
@@ -110,7 +111,8 @@ def check_learner(learner: Any) -> None:
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
-    if not known and not hasattr(learner, "coef_"):
+    known = known or (hasattr(learner, "coef_") and (is_regressor(learner) or hasattr(learner, "classes_")))
+    if not known:
         raise TypeError(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
 
 
@@ -127,6 +129,9 @@ def _linear(learner: Any, row: Any) -> Decision:
         predicted = dense(learner.predict(row)).ravel()
         if len(predicted) != 1:
             raise several_numbers(learner, len(predicted))
+        terms = dense(row).ravel() * coef[0]
+        if abs(predicted[0] - terms.sum() - intercept[0]) > _LINEAR * (np.abs(terms).sum() + abs(intercept[0])):
+            raise TypeError(f"{name_of(learner)} predicts no linear function of its input; {_LEARNERS}")
         return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]))
     classes = learner.classes_
     if len(classes) > 2 and isinstance(learner, SVC | NuSVC):
@@ -222,6 +227,8 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
         raise several_numbers(learner, learner.n_outputs_)
     if is_regressor(learner):
         kind, title, direction = "prediction", PREDICTED, np.ones(1)
+    elif len(learner.classes_) < 2:
+        raise ValueError(f"{name_of(learner)} was fitted to one class, so there is no decision to explain")
     else:
         winner, other = best_two(learner.predict_proba(row)[0])
         kind, title = "decision", against(learner.classes_, winner, other)

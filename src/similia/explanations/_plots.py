@@ -36,7 +36,7 @@ def plot(e: Explanation, ax: Any = None) -> Any:
     Without `ax`, draw both in a new figure.
     """
     draw = _drawer(e)
-    title = shortened(f"{e.title}: {number(e.value)}", 110).replace("$", r"\$")
+    title = _plain(f"{e.title}: {number(e.value)}", 110)
     if ax is not None:
         (draw or _bars)(e, ax)
         ax.set_title(title, fontsize=9)
@@ -95,7 +95,11 @@ def _logo(ax: Any, text: str, heights: Any) -> None:
             patches.append(PathPatch(path, facecolor=_BASES.get(letter.upper(), "#555"), linewidth=0))
     ax.add_collection(PatchCollection(patches, match_original=True))
     reach = [min(0.0, *heights.tolist()), max(0.0, *heights.tolist())] if len(heights) else [0.0, 1.0]
-    ax.set(xlim=(0, max(1, len(heights))), ylim=(1.05 * reach[0], 1.05 * reach[1] or 1.0), xlabel="position")
+    ax.set(
+        xlim=(0, max(1, len(heights))),
+        ylim=(1.05 * reach[0], 1.05 * reach[1] if any(reach) else 1.0),
+        xlabel="position",
+    )
     ax.axhline(0, color="#111", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
 

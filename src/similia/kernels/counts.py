@@ -26,7 +26,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.hashing import combine
+from similia.core.hashing import GOLDEN, combine
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 
@@ -39,7 +39,7 @@ _ROWS_PER_BLOCK = 1024  # few enough for the cache, and enough that BLAS threads
 _PAIRS_OF_A_THREAD = 512
 _ROWS_OF_A_THREAD = 16
 _NO_AMOUNTS = np.empty(0)
-_GOLDEN, _ALL_ONES = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)
+_ALL_ONES = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +295,7 @@ def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices
 @njit()
 def _place(x, ids, table, shift):  # type: ignore[no-untyped-def]
     """Find the slot of `table` that holds the position of the id `x` in `ids`; if there is none, return a free slot."""
-    slot = np.int64((x * _GOLDEN) >> shift)
+    slot = np.int64((x * GOLDEN) >> shift)
     while table[slot] >= 0 and ids[table[slot]] != x:
         slot = (slot + 1) & np.int64(_ALL_ONES >> shift)
     return slot

@@ -111,8 +111,9 @@ class FeatureKernel(CountsKernel):
         if not self.normalize:
             return K
         if K.ndim == 1:
+            (kxx, a), (kyy, b) = _mantissas(kxx), _mantissas(kyy)  # products may overflow
             norms = np.sqrt(kxx * kyy)
-            return K / np.where(norms > 0, norms, 1.0)
+            return np.ldexp(K, -(a + b)) / np.where(norms > 0, norms, 1.0)
         scale_by_norms(K, kxx, kyy, same=same)
         return K
 

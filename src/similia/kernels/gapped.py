@@ -36,13 +36,13 @@ from similia.kernels import _gapped as _loops
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.dna import complements_of, letters_read
-from similia.kernels.features import checked_width, divide_by_norms, scale_by_norms
+from similia.kernels.features import checked_width, divide_by_norms
 from similia.kernels.strings import StringKernel, arrays_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named, runs
 
 Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
-_MOST_MASKS = 5_000
+_MOST_MASKS, _LONGEST = 5_000, 500
 _BYTES_PER_ID = 40  # an id, its weight, its count and their copies
 _BYTES_PER_LETTER = 64  # its code, its complement's and the weight of the window that begins there, and copies
 _BYTES_PER_WINDOW = 128  # the numbers and buckets of a window, mask by mask
@@ -142,6 +142,8 @@ class GappedKmers(StringKernel):
     def _ids_per_letter(self) -> int:
         length = check_positive_int(self.length, "length")
         informative = check_positive_int(self.informative, "informative")
+        if length > _LONGEST:
+            raise BadParameter("length", f"at most {_LONGEST}", str(length))
         if informative > length:
             raise ValueError(f"informative must be at most length={length}, got {informative}")
         if self.positions not in ("kept", "forgotten"):
@@ -237,7 +239,7 @@ class GappedKmers(StringKernel):
             K = self._by_masks(objects, others)
         if self.normalize:
             kxx = self._squared_norms(objects)
-            scale_by_norms(K, kxx, kxx if others is objects else self._squared_norms(others), same=Y is None)
+            return self._scaled(K, kxx, kxx if others is objects else self._squared_norms(others), same=Y is None)
         return K
 
     def _by_masks(self, X: StringBatch, Y: StringBatch) -> npt.NDArray[np.float64]:
@@ -314,8 +316,7 @@ class GappedKmers(StringKernel):
         Y, right = named(as_second(self.as_objects, Y), columns)
         values = self._of_pairs(X, Y, left, right)
         if self.normalize:
-            norms = np.sqrt(self._squared_norms(X)[left] * self._squared_norms(Y)[right])
-            values /= np.where(norms > 0, norms, 1.0)
+            return self._scaled(values, self._squared_norms(X)[left], self._squared_norms(Y)[right])
         return values
 
     # ---- explicit features
@@ -368,7 +369,9 @@ def masks(length: int, informative: int) -> npt.NDArray[np.int64]:
     Each row has one position that the row before has not (revolving-door order), and the first is 0, 1, 2, ...
     """
     if informative in (0, length):
-        return np.arange(informative, dtype=np.int64)[None]
+        table = np.arange(informative, dtype=np.int64)[None]
+        table.flags.writeable = False  # it is shared by all callers
+        return table
     without, with_last = masks(length - 1, informative), masks(length - 1, informative - 1)[::-1]
     last = np.full((len(with_last), 1), length - 1, np.int64)
     table = np.concatenate((without, np.hstack((with_last, last))))

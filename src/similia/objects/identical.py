@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from similia.core.errors import BadValue
 from similia.objects.graph_batch import SIDE, GraphBatch
 from similia.objects.sequences import Ragged
+from similia.objects.tables import is_missing
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
@@ -33,7 +34,7 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
     n, groups = len(same), np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups must be one name or number per object, shape ({n},), got shape {groups.shape}")
-    missing = np.array([name is None or name != name for name in groups.tolist()])
+    missing = np.array([is_missing(name) for name in groups.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
         remedy = "give an object alone its own group"

@@ -57,6 +57,7 @@ _COLUMNS = 2**18  # number of hashed features: a linear model keeps 2 MB of weig
 _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
 _CS, _RBF_CS = (0.1, 1.0, 10.0, 100.0), (1.0, 10.0, 100.0)
+_TURNS = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i]))))  # large C is slow
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks by cost, DEAR the highest; 0 for explicit features and vectors
 _TOLERANCE = 0.1  # tolerance of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
@@ -159,15 +160,14 @@ class _Parts:
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
-        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i]))))  # large C is slow
         name = f"{_name(kernel, before)} · features"
-        return Group(name, steps, self.linear(), slow=False, family="features", turns=turns)
+        return Group(name, steps, self.linear(), slow=False, family="features", turns=_TURNS)
 
     def weighted(self, kernel: Any) -> Group:
         """Return features weighted as in TF-IDF, with linear classifiers."""
         steps = (("features", KernelFeatures(kernel, n_features=_COLUMNS)), ("weights", FeatureWeights(sublinear=True)))
-        turns = tuple(sorted(range(len(_CS)), key=lambda i: abs(np.log10(_CS[i]))))
-        return Group(f"{short_name(kernel)} · weights", steps, self.linear(), slow=False, family="weights", turns=turns)
+        name = f"{short_name(kernel)} · weights"
+        return Group(name, steps, self.linear(), slow=False, family="weights", turns=_TURNS)
 
     def landmarks(self, kernel: Any, *before: tuple[str, Any]) -> Group:
         """Return Nystroem vectors with RBF support vector machines and `HDClassifier` or, for regression, ridge."""

@@ -119,7 +119,7 @@ class Search:
     report: Callable[[View, Rung], None] = lambda view, rung: None
     costs: Costs = field(default_factory=Costs)
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
-    skipped: set[tuple[int, int]] = field(default_factory=set)  # (rung, group) that there was no time for
+    skipped: set[tuple[int, Candidate]] = field(default_factory=set)  # (rung, candidate) that there was no time for
     main: View = field(default_factory=View)
     fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by (group, learner, n)
 
@@ -162,7 +162,7 @@ class Search:
                     self._run(self.main, *unit, rung, table)
                 else:
                     waiting.append((r, unit))
-                    self.skipped.add((r, unit.group))
+                    self.skipped |= {(r, candidate) for candidate in unit.candidates}
             if not table:
                 break
             units = self._next(table, rung)
@@ -206,9 +206,9 @@ class Search:
             for waiting in units:
                 if self._counts(waiting, r) and self._has_time(waiting, rung, self._spare()):
                     self._run(self.main, *waiting, rung, table)
-                    self.skipped.discard((r, unit.group))
+                    self.skipped -= {(r, candidate) for candidate in waiting.candidates}
                 else:
-                    self.skipped.add((r, unit.group))
+                    self.skipped |= {(r, candidate) for candidate in waiting.candidates}
             kept = [other for other in self._next(table, rung) if other.group == unit.group] if table else []
             parts = [tuple(i for i in other.learners if i in unit.learners) for other in kept]
             units = [Unit(unit.group, part) for part in parts if part]
@@ -236,15 +236,16 @@ class Search:
         for r, (rung, tried) in enumerate(self._single()):
             table: Table = {}
             view.tables.append(table)
-            had_time = [g for g in alive if (r, g) not in self.skipped]
+            learners = {g: [i for i in kept if (r, (g, i)) not in self.skipped] for g, kept in alive.items()}
+            had_time = [g for g in alive if learners[g]]
             for g in had_time[: len({g for g, _ in tried})]:
-                if self.budget.left() < self._expected(Unit(g, tuple(alive[g])), rung):
+                if self.budget.left() < self._expected(Unit(g, tuple(learners[g])), rung):
                     return None
-                self._run(view, g, alive[g], rung, table)
+                self._run(view, g, learners[g], rung, table)
             if not table:
                 break
             alive = self._alive(table, rung)
-        return self._score_without(view, fold)
+        return self._score_without(view, fold) if any(view.tables) else None
 
     def quick(self, fold: int) -> float | None:
         """Choose by the scores on the other folds; return the score that this choice has on `fold`, None if unknown."""
@@ -357,7 +358,8 @@ class Search:
     def _expected(self, unit: Unit, rung: Rung) -> float:
         """Return the seconds that a unit is expected to take in a round of halving."""
         g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
-        seconds = fits * self.costs.expected(self._work(unit), rung.n, self._power(g))
+        units = [Unit(g, (i,)) for i in unit.learners] if self._groups[g].turns else [unit]
+        seconds = fits * sum(self.costs.expected(self._work(one), rung.n, self._power(g)) for one in units)
         if not self.evaluator.holds(g, rung.n):
             power = 2.0 if self._groups[g].pairwise else 1.0
             seconds += self.costs.expected(self.evaluator.shared(g), rung.n, power)

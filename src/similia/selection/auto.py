@@ -21,7 +21,7 @@ from similia.core.config import config, settings
 from similia.core.estimators import all_at_once
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
-from similia.core.validation import RandomState, check_positive
+from similia.core.validation import RandomState, check_positive, check_positive_int
 from similia.learn.targets import Task
 from similia.objects import n_objects
 from similia.pipelines import Pipeline
@@ -107,6 +107,7 @@ class _Auto(BaseEstimator):
         clock = Budget(
             None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
         )
+        check_positive_int(self.max_voters, "max_voters")
         own = own_similarities(self.similarity)
         kind, X = recognised(X, any_kind=bool(own))
         check_similarities(own, X)

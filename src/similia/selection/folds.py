@@ -18,7 +18,7 @@ from similia.objects import GraphBatch, as_graphs, as_series, as_strings, n_obje
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
 from similia.objects.sequences import Batch, at_least_one
-from similia.objects.tables import is_frame, objects_in, to_array
+from similia.objects.tables import is_frame, is_missing, objects_in, to_array
 from similia.objects.vectors import VectorsBatch, check_finite
 from similia.similarity import Distance, Kernel, name_of
 from similia.sources.dask import refuse_lazy
@@ -29,13 +29,18 @@ _LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
 
 
 def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDArray:
-    """Return the targets of n objects as an array (of numbers for regression); raise if they do not suit the task."""
+    """Return the targets of n objects as an array (of numbers for regression); raise if they do not suit the task.
+
+    Objects of one type, such as the text or integers of a pandas column, become an array of that type.
+    """
     each = "multiclass.OneVsRestClassifier" if task == "classification" else "multioutput.MultiOutputRegressor"
     y = check_labels(y, n, hint=f"; sklearn.{each}(...) learns each column of a table of targets")
-    missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([label is None or label != label for label in y])
+    missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([is_missing(label) for label in y.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
         raise BadValue(i, f"is {y[i]}", "a label or a finite number", "leave that object out", collection="y")
+    if y.dtype == object and {type(label) for label in y.tolist()} in ({str}, {int}, {bool}, {float}):
+        y = np.array(y.tolist())
     if task == "regression":
         task_of(y, task)  # raises if a target is not a number
         numbers = as_numbers(y)
@@ -65,13 +70,13 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     """Return `folds` or, with a warning, fewer if a class has fewer objects; raise unless 2 classes have 3 objects."""
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
-        raise ValueError(f"y has the one class {_shown(classes[0])}, expected at least two")
+        raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
         raise ValueError(f"most of the {len(classes)} classes in y have one object; are these labels?{hint}")
     least = int(counts.min())
     if least >= folds:
         return folds
-    has = f"class {_shown(classes[counts.argmin()])} has {counted(least, 'object')}"
+    has = f"class {shown(classes[counts.argmin()])} has {counted(least, 'object')}"
     if np.count_nonzero(counts >= _LEAST) < 2:
         raise ValueError(
             f"{has}, and at least two classes need {_LEAST} or more; leave it out or join it with another class"
@@ -83,7 +88,7 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     return fewer
 
 
-def _shown(label: Any) -> str:
+def shown(label: Any) -> str:
     """Return a label as Python shows it, without numpy's type."""
     return short(label.item() if hasattr(label, "item") else label)
 

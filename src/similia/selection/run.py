@@ -16,25 +16,20 @@ from similia import compilation
 from similia.core.config import config, settings
 from similia.core.intervals import wilson
 from similia.core.progress import logged, logger_of, track
-from similia.core.text import short
 from similia.core.validation import generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
 from similia.selection._ladder import Group, ladder
-from similia.selection._search import OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
+from similia.selection._search import FIRST, OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
 from similia.selection.budget import Budget, Leaderboard
-from similia.selection.folds import (
-    again,
-    ordered,
-)
+from similia.selection.folds import again, ordered, shown
 from similia.similarity import Distance, Kernel
 
 _logger = logger_of(__name__)
 
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
-_FIRST = 300
 _MOSTLY = 0.8  # share of the objects in one class that a note mentions
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 # Factor by which the variance of an estimated accuracy exceeds that of as many independent answers, because models of
@@ -75,7 +70,7 @@ class Run:
         rng = generator(auto.random_state)
         seed = int(rng.integers(2**31))
         classify = auto._task == "classification"
-        first = max(_FIRST, _PER_CLASS * len(np.unique(y))) if classify else _FIRST
+        first = max(FIRST, _PER_CLASS * len(np.unique(y))) if classify else FIRST
         steps = rungs(len(y), first, folds)
         n = steps[-1].n
         order = ordered(y, auto._task, folds, rng, self.groups)
@@ -108,7 +103,7 @@ class Run:
         self.board.show(f"fitting {auto.best_name_}", self.rows())
         auto._unfitted = self.unfitted(choice)
         auto.best_estimator_ = fitted(auto._unfitted, self.X, self.y)
-        scores, repeated = self._outer_scores() if auto.nested else ([], 0)
+        scores, repeated = self._outer_scores() if auto.nested else ({}, 0)
         auto.best_score_, auto.best_score_interval_ = self._estimate(scores, repeated, auto.measure_)
         auto.n_outer_folds_ = repeated
         rows = self.rows(choice)
@@ -116,9 +111,10 @@ class Run:
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
         auto.notes_ = [*notes, *self._balance_notes(), *self.search.why(choice), *self._time_notes(rows, repeated)]
 
-    def _outer_scores(self) -> tuple[list[float], int]:
-        """Return the score on each outer fold, and the number of folds for which the search was repeated."""
-        scores, repeated = [], 0
+    def _outer_scores(self) -> tuple[dict[int, float], int]:
+        """Return {outer fold: its score}, and the number of folds for which the search was repeated."""
+        scores: dict[int, float] = {}
+        repeated = 0
         for fold in range(self.folds):
             self.board.show(f"estimate, fold {fold + 1} of {self.folds}", self.rows())
             score = None
@@ -129,7 +125,7 @@ class Run:
             repeated += score is not None
             score = self.search.quick(fold) if score is None else score
             if score is not None:
-                scores.append(score)
+                scores[fold] = score
         return scores, repeated
 
     def _balance_notes(self) -> list[str]:
@@ -137,7 +133,7 @@ class Run:
         if self.auto.measure_ != "accuracy":
             return []
         classes, counts = np.unique(self.y, return_counts=True)
-        share, usual = float(counts.max() / counts.sum()), short(classes[counts.argmax()].item())
+        share, usual = float(counts.max() / counts.sum()), shown(classes[counts.argmax()])
         note = (
             f"always naming class {usual} would have an accuracy of {share:.2f}; "
             'scoring="balanced_accuracy" counts all classes alike'
@@ -162,12 +158,12 @@ class Run:
             )
         return notes
 
-    def _estimate(self, scores: list[float], repeated: int, measure: str) -> tuple[float, tuple[float, float]]:
+    def _estimate(self, by_fold: dict[int, float], repeated: int, measure: str) -> tuple[float, tuple[float, float]]:
         """Return (mean of the scores on outer folds, its 95 % interval); NaN where there are too few scores."""
-        if not scores:
+        if not by_fold:
             return math.nan, (math.nan, math.nan)
-        fold = self.evaluator.partitions[0]
-        sizes = np.array([np.sum(fold == i) for i in range(len(scores))])
+        fold, scores = self.evaluator.partitions[0], [*by_fold.values()]
+        sizes = [np.sum(fold == i) for i in by_fold]
         if measure == "accuracy":
             mean = float(np.average(scores, weights=sizes))
             return mean, wilson(mean, len(np.unique(self.groups)) / _WIDER[repeated == self.folds])
