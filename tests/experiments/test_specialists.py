@@ -82,12 +82,24 @@ def test_wins_ties_and_losses_are_counted_and_losses_shown():
     (scores,) = (table for title, table in titles.items() if title == "DNA")
     assert [line[0] for line in scores.rows] == ["one", "two\\*", "three"]
     assert scores.rows[0][5:7] == ["**90.0**", "80.5"]
-    counts = {line[0]: line[2:7] for line in titles[f"{OURS}: wins, ties and losses by two standard errors"].rows}
+    counts = {line[0]: line[2:7] for line in titles["Wins, ties and losses of similia by two standard errors"].rows}
     assert counts["A"] == [3, 1, 1, 1, "-0.5 ± 1.6"]  # of 9.5, -0.5 and -10.5, each with an error of sqrt(2)
     assert "B" not in counts
-    losses = titles[f"{OURS}: all losses"].rows
+    losses = titles["All losses of similia"].rows
     assert [(line[0], line[3], line[5]) for line in losses] == [("three", "A", "-10.5 ± 2.8")]
     assert "1 wins, 1 ties, 1 losses" in figure.get_suptitle()
+
+
+def test_each_set_counts_with_its_largest_budget():
+    more = "similia, 100 s"
+    records = []
+    for name in ("one", "two"):
+        records += [row("majority or mean", "baseline", 50.0, set=name), row(OURS, "similia", 70.0, set=name)]
+        records += [row("A", "specialist", 80.5, set=name)]
+    tables, figure = present([*records, row(more, "similia", 95.0, set="two")])
+    (counts,) = (table.rows for table in tables if table.title.startswith("Wins"))
+    assert [line[2:6] for line in counts if line[0] == "A"] == [[2, 1, 0, 1]]
+    assert "1 wins, 0 ties, 1 losses" in figure.get_suptitle()
 
 
 # ---- published numbers
@@ -194,7 +206,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     for name in ("promoters", "letters"):
         assert float(after[name, "similia, 2 s"]["score"]) > float(after[name, "majority or mean"]["score"]) + 15
         assert float(after[name, "similia, 2 s"]["memory"]) > 50
-    assert "similia, 2 s: wins, ties and losses" in page.read_text()
+    assert "Wins, ties and losses of similia" in page.read_text()
     assert "<svg" in (tmp_path / "reproduction" / "specialists.svg").read_text()
 
 
