@@ -34,7 +34,7 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_positive_int
-from similia.objects.sequences import runs
+from similia.objects.sequences import offsets_of, runs
 
 
 @state(n=count(least=1), binding=one_of("multiply", "add"))
@@ -136,7 +136,7 @@ def _ngrams(letters: Indices, offsets: Indices, n: int, n_symbols: int) -> tuple
     """
     lengths = np.diff(offsets)
     n_ngrams = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)
-    ngram_offsets = np.concatenate(([0], np.cumsum(n_ngrams))).astype(np.int64)
+    ngram_offsets = offsets_of(n_ngrams)
     starts = np.arange(ngram_offsets[-1]) + np.repeat(offsets[:-1] - ngram_offsets[:-1], n_ngrams)
     ends = np.repeat(offsets[1:], n_ngrams)
     rows = np.full((len(starts), n), -1, dtype=np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadFile
+from similia.objects.sequences import offsets_of
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
         return {"data": values, "target": target, **{name: c for name, c in columns.items() if c.ndim}}
     check_contents(path, archive, target, int(lengths.sum()))
     columns = {name: column for name, column in columns.items() if column.shape[:1] == (archive.n,)}
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    offsets = offsets_of(lengths)
     batch = (SeriesBatch if archive.kind == "series" else SetBatch)(values.astype(np.float32, copy=False), offsets)
     return {"data": batch, "target": target, **columns}
 

@@ -31,6 +31,7 @@ from similia.objects.graphlets import (
     sample_graphlets,
     second_moments,
 )
+from similia.objects.sequences import offsets_of
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
@@ -289,7 +290,7 @@ def _histograms(A: Patterns, rows: npt.NDArray) -> _Histograms:
 
 def joined(parts: list[Patterns]) -> Patterns:
     """Concatenate the counts of graphlet codes of several collections of graphs."""
-    offsets = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))))
+    offsets = offsets_of(np.concatenate([np.diff(part.offsets) for part in parts]))
     codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Patterns(codes, counts, offsets.astype(np.int64))
 

@@ -25,7 +25,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import at_least_one, offsets_of
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.vectors import check_finite
 from similia.sources.dask import from_parts, lazily
@@ -294,7 +294,7 @@ def _draw_kernels(
         stop = first + counts[j]
         biases[first:stop] = np.quantile(output.astype(np.float64), quantiles[first:stop])
         first = stop
-    limits = np.concatenate([[0], np.cumsum(sizes)])
+    limits = offsets_of(sizes)
     return DilatedKernels(n_channels, dilations, counts, biases, np.concatenate(channels), limits)
 
 

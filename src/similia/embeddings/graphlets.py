@@ -39,6 +39,7 @@ from similia.objects.graphlets import (
     second_moments,
     unpack_graphlets,
 )
+from similia.objects.sequences import offsets_of
 from similia.similarity import refuse_class
 from similia.sources.dask import Distributed, from_parts, lazily
 
@@ -268,7 +269,7 @@ class Histograms(NamedTuple):
         boundaries do not change the sums.
         """
         inside = (self.places >= start) & (self.places < stop)
-        offsets = np.concatenate(([0], np.cumsum(inside)))[self.offsets].astype(np.int64)
+        offsets = offsets_of(inside)[self.offsets]
         weights = self.shares[inside].astype(features.dtype)
         places, rows = self.places[inside] - start, np.ascontiguousarray(features)
 

@@ -26,7 +26,7 @@ from similia.core.state import state
 from similia.core.validation import check_positive_int
 from similia.embeddings.vectors import BLOCK, moments
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects
-from similia.objects.sequences import named
+from similia.objects.sequences import named, offsets_of
 from similia.sources.dask import Distributed, each_block
 
 Span = int | tuple[int, int]
@@ -103,7 +103,7 @@ class RandomStrings(RandomObjects):
         letters = StringBatch.from_list([self.alphabet])
         values = np.unique(letters.values)
         drawn = values[rng.integers(len(values), size=lengths.sum())]
-        return StringBatch(drawn, _offsets(lengths), letters.is_bytes)
+        return StringBatch(drawn, offsets_of(lengths), letters.is_bytes)
 
 
 class RandomSeries(RandomObjects):
@@ -160,7 +160,7 @@ class RandomSeries(RandomObjects):
     def _draw(self, n: int, rng: np.random.Generator) -> SeriesBatch:
         lengths = _lengths(self.length, n, rng)
         values = rng.standard_normal((lengths.sum(), check_positive_int(self.n_channels, "n_channels")))
-        return SeriesBatch(values * np.asarray(self.scale) + np.asarray(self.mean), _offsets(lengths))
+        return SeriesBatch(values * np.asarray(self.scale) + np.asarray(self.mean), offsets_of(lengths))
 
 
 class RandomSets(RandomObjects):
@@ -221,7 +221,7 @@ class RandomSets(RandomObjects):
         if self.non_negative:
             np.abs(points, out=points)
         points *= self.radius / np.linalg.norm(points, axis=1, keepdims=True)
-        return SetBatch(points, _offsets(sizes))
+        return SetBatch(points, offsets_of(sizes))
 
 
 class Representatives(RandomObjects):
@@ -373,7 +373,7 @@ class Mixture(RandomObjects):
 
 def _ranges(starts: Index, lengths: Index) -> tuple[Index, Index]:
     """Return the integers of all ranges (start to start + length - 1), concatenated, and the offset of each range."""
-    offsets = _offsets(lengths)
+    offsets = offsets_of(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
 
 
@@ -389,10 +389,6 @@ def _span(span: Any, name: str, minimum: int) -> tuple[int, int]:
 def _lengths(span: Span, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     low, high = _span(span, "length", minimum=0)
     return rng.integers(low, high, size=n, endpoint=True)
-
-
-def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 def _letters(X: Any) -> str | bytes:

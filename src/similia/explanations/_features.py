@@ -26,6 +26,7 @@ from similia.kernels.minmax import Intersection
 from similia.kernels.string_ids import DEGREE_SHIFT, words_padded
 from similia.kernels.strings import StringKernel, arrays_of, ids_at, substitutions
 from similia.objects import StringBatch
+from similia.objects.sequences import offsets_of
 from similia.similarity import as_objects, diagonal, name_of
 
 Ids = npt.NDArray[np.uint64]
@@ -253,7 +254,7 @@ def _ngrams(
     ]
     bounds = np.array(found, dtype=np.int64).reshape(-1, 2)
     begin, end = starts[bounds[:, 0]], stops[bounds[:, 1] - 1]
-    place_offsets = np.concatenate(([0], np.cumsum(end - begin)))
+    place_offsets = offsets_of(end - begin)
     places = np.arange(place_offsets[-1]) - np.repeat(place_offsets[:-1] - begin, end - begin)
 
     def name(o: int) -> str:
@@ -334,7 +335,7 @@ def _mismatches(kernel: Mismatch, values: Letters, offsets: Table) -> Occurrence
     k, letters = kernel.k, kernel._letters()
     values = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
     known = np.isin(values, letters)
-    runs = np.concatenate(([0], np.cumsum(known)))
+    runs = offsets_of(known)
     n = max(0, len(values) - k + 1)
     starts = np.flatnonzero(runs[k : k + n] - runs[:n] == k) if n else np.empty(0, dtype=np.int64)
     positions, shifts = substitutions(k, kernel.mismatches, len(letters))
@@ -357,9 +358,9 @@ def _positioned(kernel: WeightedDegree, values: Letters, offsets: Table) -> Occu
     n = len(values)
     per_start = np.minimum(kernel.degree, n - np.arange(n))
     starts = np.repeat(np.arange(n), per_start)
-    ends = np.concatenate(([0], np.cumsum(per_start)))
+    ends = offsets_of(per_start)
     lengths = np.arange(len(starts)) - ends[starts] + 1
-    place_offsets = np.concatenate(([0], np.cumsum(lengths)))
+    place_offsets = offsets_of(lengths)
     places = np.arange(place_offsets[-1]) - np.repeat(place_offsets[:-1] - starts, lengths)
 
     def name(o: int) -> str:

@@ -43,6 +43,7 @@ from similia.kernels.graphs import (
 from similia.objects import GraphBatch
 from similia.objects.graph_forms import BONDS, atom_text
 from similia.objects.graphlets import canonical_forms
+from similia.objects.sequences import offsets_of
 
 _LONGEST_NAME = 72
 _MOST_PLACED = 200_000  # maximum number of subsets, or pairs of nodes, whose places are computed
@@ -124,7 +125,7 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
     if covered > _MOST_COVERED:
         runs = [[v] for v in range(n) for _ in range(rounds)]
     runs += [[v] for v in range(len(details))]
-    offsets = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
+    offsets = offsets_of([len(run) for run in runs])
     places = np.fromiter(chain.from_iterable(runs), dtype=np.int64)
 
     def name(o: int) -> str:

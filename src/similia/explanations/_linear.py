@@ -25,6 +25,7 @@ from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.explanations._views import dense
 from similia.learn import HDClassifier
+from similia.objects.sequences import offsets_of
 from similia.similarity import name_of
 
 _LEARNERS = (
@@ -313,7 +314,7 @@ def _machines(learner: Any) -> tuple[Floats, Floats]:
     n_classes = len(learner.classes_)
     if n_classes == 2:  # the one machine is positive for the second class
         return -D, -b
-    first = np.concatenate([[0], np.cumsum(learner.n_support_)])
+    first = offsets_of(learner.n_support_)
     a = np.zeros((len(b), D.shape[1]))
     pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
     for row, (i, j) in zip(a, pairs, strict=True):

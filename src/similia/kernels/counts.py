@@ -29,6 +29,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import GOLDEN, combine
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
+from similia.objects.sequences import offsets_of
 
 Ids = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]
@@ -72,7 +73,7 @@ class Counts:
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        offsets = offsets_of(lengths)
         return cls(offsets, np.concatenate([p.ids for p in parts]), np.concatenate([p.values for p in parts]))
 
     def __len__(self) -> int:
@@ -228,7 +229,7 @@ def as_least(counts: Counts) -> Counts:
     offsets, ids = counts.offsets, counts.ids
     kept = values != 0
     if not kept.all():
-        offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
+        offsets = offsets_of(kept)[offsets]
         ids, values = ids[kept], values[kept]
     return Counts(offsets, np.ascontiguousarray(ids), values, None, least=True)
 
@@ -286,7 +287,7 @@ def _largest_sum(A: Counts, B: Counts) -> float:
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:
     """Sort entries by column: (starts, rows, values), with column c at ``starts[c]:starts[c + 1]``, empty if dense."""
     length = np.bincount(columns[dense[columns] < 0], minlength=len(dense))
-    starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+    starts = offsets_of(length)
     rows, data = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     _fill_postings(offsets, columns, values, dense, starts[:-1].copy(), rows, data)
     return starts, rows, data

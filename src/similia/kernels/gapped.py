@@ -39,7 +39,7 @@ from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms
 from similia.kernels.strings import StringKernel, arrays_of
 from similia.objects import StringBatch
-from similia.objects.sequences import named, runs
+from similia.objects.sequences import named, offsets_of, runs
 
 Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 _MOST_MASKS, _LONGEST = 5_000, 500
@@ -188,7 +188,7 @@ class GappedKmers(StringKernel):
     def _kept_ids(self, side: Side) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         """Return the ids of the gapped k-mers of strings, mask by mask in each string, and the strings' offsets."""
         swaps, letters, complements, offsets = swaps_of(self.length, self.informative), *side[:3]
-        id_offsets = np.concatenate(([0], np.cumsum(_windows_of(offsets, self.length) * len(swaps))))
+        id_offsets = offsets_of(_windows_of(offsets, self.length) * len(swaps))
         ids = np.empty(id_offsets[-1], np.uint64)
 
         def fill(start: int, stop: int) -> None:
@@ -330,7 +330,7 @@ class GappedKmers(StringKernel):
         end = 0
         for rows in runs(objects.offsets, rows_per_block(_BYTES_PER_LETTER)):
             end = self._fill(self._side(objects, rows), n_features, columns, data, lengths[rows], end)
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32 if end < 2**31 else np.int64)
+        indptr = offsets_of(lengths).astype(np.int32 if end < 2**31 else np.int64)
         features = sp.csr_array((data[:end], columns[:end], indptr), shape=(len(objects), n_features))
         features.has_canonical_format = True
         if self.normalize:
@@ -345,7 +345,7 @@ class GappedKmers(StringKernel):
         Threads first write where their strings would begin if all features were different.
         """
         arguments = _factors(self.length), swaps_of(self.length, self.informative), self.informative, n_features
-        firsts = end + np.concatenate(([0], np.cumsum(_windows_of(side[2], self.length) * len(arguments[1]))))
+        firsts = end + offsets_of(_windows_of(side[2], self.length) * len(arguments[1]))
         filled: list[tuple[int, int]] = []
 
         def fill(start: int, stop: int) -> None:

@@ -32,6 +32,7 @@ from similia.objects.graphlets import (
     count_subsets,
     sample_graphlets,
 )
+from similia.objects.sequences import offsets_of
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
 _DETAILED = np.uint64(0xD37A11ED)
@@ -365,7 +366,7 @@ class Graphlet(GraphKernel):
         # Samples of a graph with fewer than `size` nodes contain padding nodes.
         real = np.diff(graphs.node_offsets) >= self.size
         kept = np.repeat(real, lengths)
-        offsets = np.concatenate(([0], np.cumsum(np.where(real, lengths, 0))))
+        offsets = offsets_of(np.where(real, lengths, 0))
         entries = (patterns.counts[kept].astype(np.float64), table[patterns.codes[kept]].astype(np.int64), offsets)
         counts = csr_array(entries, shape=(len(graphs), len(representatives)))
         counts.sum_duplicates()

@@ -32,6 +32,7 @@ from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts, as_least
 from similia.kernels.features import CountsKernel, FeatureKernel, Floats, check_alike
 from similia.kernels.hypersphere import as_rows
+from similia.objects.sequences import offsets_of
 from similia.similarity import as_objects, check_kernel, compared, decided, refuse_class
 
 _COLUMNS = 2**20  # of the features of a kernel that has no counts with ids
@@ -284,7 +285,7 @@ def _side_by_side(parts: Sequence[Counts]) -> Counts:
     lengths = np.array([np.diff(part.offsets) for part in parts])
     owners = np.concatenate([np.repeat(np.arange(lengths.shape[1]), row) for row in lengths])
     order = np.argsort(owners, kind="stable")
-    offsets = np.concatenate(([0], np.cumsum(lengths.sum(axis=0))))
+    offsets = offsets_of(lengths.sum(axis=0))
     ids = np.concatenate([_ids_of_part(np.ascontiguousarray(part.ids), i) for i, part in enumerate(parts)])
     return Counts(offsets, ids[order], np.concatenate([part.values for part in parts])[order])
 

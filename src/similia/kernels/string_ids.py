@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
+from similia.objects.sequences import offsets_of
 
 BYTE_BASE = np.uint64(256)
 WIDE_BASE = np.uint64(0xD1342543DE82EF95)
@@ -204,7 +205,7 @@ def words_padded(values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64])
     """
     inside = ~np.isin(values, _WHITE_SPACE)
     starts, stops, firsts = runs_of(inside, offsets)
-    word_offsets = np.concatenate(([0], np.cumsum(stops - starts + 2)))
+    word_offsets = offsets_of(stops - starts + 2)
     places = np.zeros(word_offsets[-1], np.int64)
     places[word_offsets[:-1]] = places[word_offsets[1:] - 1] = -1
     places[places == 0] = np.flatnonzero(inside)

@@ -37,7 +37,7 @@ from similia.kernels.counts import Counts, count
 from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
-from similia.objects.sequences import runs
+from similia.objects.sequences import offsets_of, runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids, and the position of each string's first id
 _BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
@@ -387,7 +387,7 @@ class WeightedDegree(StringKernel):
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
         per_string = sum(_windows(offsets, d) for d in range(1, self.degree + 1))
-        id_offsets = np.concatenate(([0], np.cumsum(per_string)))
+        id_offsets = offsets_of(per_string)
         ids = np.empty(id_offsets[-1], dtype=np.uint64)
         _strings.positioned_ids(values, offsets, self.degree, id_offsets, ids)
         return ids, id_offsets
@@ -402,7 +402,7 @@ def ids_at(
 ) -> Ids:
     """Return (ids, offsets) of all k-mers with gaps, as `pair_ids` computes them from the same arguments."""
     per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
-    id_offsets = np.concatenate(([0], np.cumsum(per_string)))
+    id_offsets = offsets_of(per_string)
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
     _strings.pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids)
     return ids, id_offsets
@@ -434,7 +434,7 @@ def ngrams(
         per_run += np.maximum(sizes - length + 1, 0)
     if whole:
         per_run[(sizes > 0) & (sizes < lengths[0])] = 1
-    id_offsets = np.concatenate(([0], np.cumsum(per_run)))
+    id_offsets = offsets_of(per_run)
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
     _strings.ngram_ids(values, complements, offsets, *lengths, whole, id_offsets, ids)
     return ids, id_offsets

@@ -12,6 +12,7 @@ from similia.core.validation import check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.dna import letters_read
 from similia.kernels.strings import Ids, StringKernel, check_lengths, ngrams
+from similia.objects.sequences import offsets_of
 
 Table = npt.NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class Words(StringKernel):
         """Return (starts, stops, firsts) of the words that count; string i has those from ``firsts[i]`` on."""
         starts, stops, firsts = _strings.runs_of(_in_words(values), offsets)
         long = stops - starts >= self.min_letters
-        return starts[long], stops[long], np.concatenate(([0], np.cumsum(long)))[firsts]
+        return starts[long], stops[long], offsets_of(long)[firsts]
 
 
 def _in_words(values: npt.NDArray[np.uint32]) -> Any:

@@ -26,6 +26,7 @@ from similia.core.products import row_product
 from similia.core.state import pairs_of
 from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.core.validation import check_labels, check_positive
+from similia.objects.sequences import offsets_of
 from similia.sources.dask import lazily
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +118,7 @@ def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> 
     """Fit libsvm to the Gram matrix `K` of the training rows and their class numbers `labels`."""
     # libsvm uses the seed only for probabilities; without one, scikit-learn draws it from the global random state.
     svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
-    first = np.concatenate([[0], np.cumsum(svc.n_support_)])
+    first = offsets_of(svc.n_support_)
     bounds = np.repeat(C * svc.class_weight_, svc.n_support_)
     if len(svc.classes_) == 2:  # here scikit-learn's positive sign means the second class
         weights, intercepts = -svc.dual_coef_, -svc.intercept_

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.errors import BadFile
 from similia.core.validation import as_path
+from similia.objects.sequences import offsets_of
 from similia.objects.strings import StringBatch
 
 RECORD_SHARE = 4  # a record may take a quarter of max_memory: four copies (read, joined, decoded, a mask) may exist
@@ -264,7 +265,7 @@ def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
 
 def gather(buffer: Bytes, starts: Int, ends: Int) -> tuple[Bytes, Int]:
     """Join the slices ``buffer[starts[i]:ends[i]]``, whose `starts` ascend; return the bytes and the slice offsets."""
-    offsets = np.concatenate(([0], np.cumsum(ends - starts)))
+    offsets = offsets_of(ends - starts)
     runs = np.empty(2 * len(starts) + 1, dtype=np.int64)  # lengths of runs of bytes, alternately left out and taken
     runs[1::2] = ends - starts
     runs[0:-1:2] = starts - np.concatenate(([0], ends[:-1]))
@@ -278,7 +279,7 @@ def strings(values: Bytes, offsets: Int) -> StringBatch:
     """Return a batch whose string i has the UTF-8 bytes ``values[offsets[i]:offsets[i + 1]]``."""
     if values.max(initial=0) < 128:
         return StringBatch(values, offsets)
-    begins = np.concatenate(([0], np.cumsum((values & 0xC0) != 0x80)))  # a character has one byte that is not 10xxxxxx
+    begins = offsets_of((values & 0xC0) != 0x80)  # a character has one byte that is not 10xxxxxx
     points = np.frombuffer(values.tobytes().decode().encode("utf-32-le"), np.uint32).copy()
     return StringBatch(points, begins[offsets])
 

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
 from similia.core.validation import as_path
+from similia.objects.sequences import offsets_of
 from similia.objects.series import SeriesBatch
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
@@ -325,7 +326,7 @@ class Converter:
             self._refuse(part, i, self._problem(j, cell), "correct it or " + _LEAVE + (_SERIES if cut else ""))
         if self.choice.kind == "vectors":
             return rows[kept], kept
-        offsets = np.concatenate(([0], np.cumsum(lengths[kept]))).astype(np.int64)
+        offsets = offsets_of(lengths[kept])
         return SeriesBatch(rows[kept][needed[kept]][:, None], offsets), kept
 
     def _problem(self, j: int, cell: Any) -> str:
