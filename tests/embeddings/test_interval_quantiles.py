@@ -175,3 +175,28 @@ def test_a_file_holds_as_many_features_as_the_length_gives(tmp_path):
     model.length_ += 8
     with pytest.raises(ValueError, match="IntervalQuantiles has attributes that do not fit each other"):
         sm.save(model, tmp_path / "m.similia")  # which checks what loading checks
+
+
+@given(st.integers(1, 70), st.integers(1, 7), st.integers(1, 6), st.integers(1, 2))
+@settings(max_examples=40)
+def test_each_column_has_a_name_of_its_own(length, depth, divisor, n_channels):
+    embedding = sm.IntervalQuantiles(depth, divisor).fit([np.zeros((length, n_channels))])
+    names = embedding.get_feature_names_out()
+    assert len({*names}) == len(names) == embedding.transform([np.zeros((length, n_channels))]).shape[1]
+
+
+def test_names_say_which_points_a_column_is_of():
+    """A step at one point changes only columns of the series and its derivatives whose points are near it."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    other = x.copy()
+    other[17, 1] += 5.0
+    embedding = sm.IntervalQuantiles(4).fit([x])
+    changed = np.flatnonzero(np.diff(embedding.transform([x, other]), axis=0)[0])
+    names = embedding.get_feature_names_out()[changed]
+    assert len(names) > 0
+    assert all(name.startswith("channel 1, ") for name in names)
+    for name in names:
+        kind, span = name.split(", ")[1].split(" (")[0].rsplit(" ", 1)
+        low, high = map(int, span.split("-"))
+        if kind != "frequencies":
+            assert low - 4 <= 17 <= high + 4, name

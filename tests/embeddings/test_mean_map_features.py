@@ -1,14 +1,16 @@
 """MeanMapFeatures: unbiased, the definition, equal bits, what fit learns, refusals."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from naive import similarities as naive
 from similia.embeddings import mean_map
-from similia.objects import as_sets
+from similia.objects import AttributeScaler, GraphToSets, as_sets
 
 laws = settings(max_examples=20, deadline=None)
 
@@ -107,3 +109,21 @@ def test_refusals():
         fitted.transform([X[0], X[1] + 1e13])
     with pytest.raises(ValueError, match="all distances among 4 objects are 0; gamma needs objects that differ"):
         sm.MeanMapFeatures().fit([np.ones((2, 2)), np.ones((2, 2))])
+
+
+def test_an_empty_graph_alone_is_embedded_as_in_company():
+    """Alone it has no attributes and labels, of which other graphs bring the number."""
+    rng = np.random.default_rng(0)
+    graphs = [nx.path_graph(n) for n in (3, 4, 5)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {v: rng.normal(size=2) for v in graph}, "attributes")
+        nx.set_node_attributes(graph, {v: v % 2 for v in graph}, "label")
+        nx.set_edge_attributes(graph, {edge: sum(edge) % 2 for edge in graph.edges}, "label")
+    for steps in (
+        [AttributeScaler(), GraphToSets(1, n_iter=1, use="both", degrees=True)],
+        [GraphToSets(0, use="labels")],
+        [GraphToSets(1, use="attributes")],
+    ):
+        model = make_pipeline(*steps, sm.MeanMapFeatures(16, random_state=0)).fit(graphs)
+        together = model.transform([*graphs, nx.Graph()])
+        np.testing.assert_array_equal(model.transform([nx.Graph()]), together[-1:])

@@ -371,3 +371,17 @@ def test_unread_data_of_nodes_is_announced_once():
 def test_a_text_is_a_path_and_says_so():
     with pytest.raises(FileNotFoundError, match=r"CCO does not exist; .* usually X is a list of graphs"):
         as_graphs("CCO")
+
+
+def test_attributes_under_several_names_stand_side_by_side():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {v: {"charge": 0.5 * v, "place": [v, -v], "other": "text"} for v in graph})
+    found = as_graphs([graph, nx.Graph()], node_label=None, node_attributes=["place", "charge"])
+    np.testing.assert_array_equal(found.node_attributes, [[0, 0, 0], [1, -1, 0.5], [2, -2, 1]])
+    alone = as_graphs([graph], node_label=None, node_attributes=("charge",)).node_attributes
+    np.testing.assert_array_equal(alone, [[0], [0.5], [1]])
+    with pytest.raises(ValueError, match="graph 0 has no 'mass' at any node, expected all of node_attributes"):
+        as_graphs([graph, graph], node_attributes=["charge", "mass"])
+    del graph.nodes[1]["charge"]
+    with pytest.raises(ValueError, match="graph 0 has no 'charge' at node 1, but at others"):
+        as_graphs([graph], node_attributes=["place", "charge"])

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
 
 import similia as sm
 from naive import selection as naive_select
@@ -669,3 +671,29 @@ def test_missing_labels_of_pandas_are_named():
 def test_the_number_of_voters_is_checked():
     with pytest.raises(ValueError, match="max_voters must be an integer >= 1, got 0"):
         sm.AutoClassifier(max_voters=0).fit(["A", "C"], ["a", "b"])
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+def test_scores_of_probabilities_are_refused(scoring):
+    with pytest.raises(ValueError, match=f"scoring='{scoring}' needs probabilities, which most candidates do not give"):
+        sm.AutoClassifier(scoring=scoring).fit(["A", "C", "G", "T"] * 5, ["a", "b"] * 10)
+
+
+def test_many_failures_are_said(monkeypatch):
+    use_ladder(monkeypatch, [group("fine", None, NearestCentroid()), group("bad", None, LinearSVC(C=-1.0))])
+    X, y = sample("vectors", 30)
+    found = choose(X, y, budget=None, cv=3, random_state=0, nested=False)
+    assert any(
+        note.startswith("1 of 2 candidates failed, the first with InvalidParameterError") for note in found.notes_
+    )
+
+
+def test_what_the_chosen_pipeline_lacks_is_named(monkeypatch):
+    use_ladder(monkeypatch, [group("linear", None, LinearSVC())])
+    X, y = sample("vectors", 30)
+    found = choose(X, y, budget=None, cv=3, random_state=0, nested=False)
+    with pytest.raises(AttributeError) as caught:
+        found.predict_proba(X)
+    assert "linear has no predict_proba; sklearn.calibration.CalibratedClassifierCV" in str(caught.value.__cause__)
+    assert not hasattr(found, "predict_proba")
+    assert CalibratedClassifierCV(found.best_estimator_, cv=3).fit(X, y).predict_proba(X).shape == (30, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy.typing as npt
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import RidgeClassifier, RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
@@ -25,7 +23,7 @@ from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.cli.voice import console, note
 from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads
-from similia.learn.targets import TASKS, as_numbers, suits, task_of
+from similia.learn.targets import TASKS, as_numbers, failure_of, suits, task_of
 from similia.objects import AttributeScaler, n_objects
 from similia.pipelines import Pipeline, parts_of
 from similia.selection.budget import rows_of, table_of
@@ -307,26 +305,14 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
     """Raise if a trial shows that the scorer called `name` does not suit the task or these targets."""
     if name is None:
         return
-    wrong = _failure(name, y, DummyRegressor() if task == "regression" else DummyClassifier())
-    if task == "classification" and not _failure(name, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
+    scorer = get_scorer(name)
+    wrong = failure_of(scorer, y, DummyRegressor() if task == "regression" else DummyClassifier())
+    if task == "classification" and not failure_of(scorer, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
         wrong = "it is for numbers"
-    elif task == "classification" and not wrong and _failure(name, y, RidgeClassifier()):
+    elif task == "classification" and not wrong and failure_of(scorer, y, RidgeClassifier()):
         wrong = "it needs probabilities, which most candidates do not give"
     if wrong:
         raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
-
-
-def _failure(name: str, y: npt.NDArray, model: Any) -> str:
-    """Return the error's text if the scorer called `name` fails on `model`, fitted to constant features; else ""."""
-    X = np.zeros((len(y), 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
-        try:
-            get_scorer(name)(model.fit(X, y), X, y)
-        except Exception as error:
-            return " ".join(str(error).split())[:120]
-    return ""
 
 
 # ---- scores

@@ -32,6 +32,7 @@ from similia.sources.dask import from_parts, lazily
 Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.int64]
 
+_DERIVED = ("points", "differences", "second differences", "frequencies")
 _DEEPEST = 16  # more levels would have intervals of a point in all but the longest series
 _BLOCK = 64  # most series of one length that are transformed together, so that they stay in cache
 _WORK = 20_000  # numbers of a task, a few milliseconds
@@ -165,6 +166,23 @@ class IntervalQuantiles(Transformer):
                 fill_quantiles(values, order, cuts.owner, cuts.bounds, cuts.sizes, out[:, column:stop])
                 column = stop
         return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the name of each column: channel, derived series, level, time points, and which quantile it is.
+
+        The points of a Fourier transform are frequencies, in cycles per series of median length.
+        """
+        check_is_fitted(self)
+        names = []
+        for channel in range(self.n_channels_):
+            for what, reference in zip(_DERIVED, _lengths(self.length_), strict=True):
+                for n, later in _levels(reference, self.depth):
+                    bounds = _bounds(reference, n, later)
+                    level = f"1/{n} later" if later else f"1/{n}"
+                    for j, m in enumerate(_sizes(reference, n, later, self.divisor).tolist()):
+                        place = f"channel {channel}, {what} {bounds[j]}-{bounds[j + 1] - 1} ({level})"
+                        names += [f"{place}, quantile {q + 1} of {m}" for q in range(m)]
+        return np.array(names, dtype=object)
 
     def _example(self) -> list[npt.NDArray]:
         return [np.zeros((1, self.n_channels_), np.float32)]

@@ -104,6 +104,21 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
     return targets
 
 
+def failure_of(scorer: Any, y: Any, model: Any) -> str:
+    """Return the text of the error, or UserWarning, of a scorer on `model`, fitted to constant features; else ""."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    X, y = np.zeros((len(y), 1)), np.asarray(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        try:
+            scorer(model.fit(X, y), X, y)
+        except Exception as error:  # scorers do not document what they raise for wrong targets
+            return " ".join(str(error).split())[:120] or type(error).__name__
+    return ""
+
+
 def suits(scoring: Any) -> Task | None:
     """Return "regression" if a scorer accepts fractions, "classification" if it takes only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -112,24 +127,9 @@ def suits(scoring: Any) -> Task | None:
     if scoring is None or not (isinstance(scoring, str) or hasattr(scoring, "_score_func")):
         return None
     scorer = get_scorer(scoring)  # raises if the name is unknown
-    if _scores(scorer, DummyRegressor(), [0.5, 1.5, 2.5, 3.5]):
+    if not failure_of(scorer, [0.5, 1.5, 2.5, 3.5], DummyRegressor()):
         return "regression"
-    return "classification" if _scores(scorer, DummyClassifier(), [0, 1, 0, 1]) else None
-
-
-def _scores(scorer: Any, model: Any, targets: list[Any]) -> bool:
-    """Return whether `scorer` can score the dummy `model`, fitted to `targets`, without an error or a UserWarning."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
-    X, y = np.zeros((len(targets), 1)), np.array(targets)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # clustering scores warn of fractions
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # for a class that is never predicted
-        try:
-            scorer(model.fit(X, y), X, y)
-        except Exception:  # scorers do not document what they raise for wrong targets
-            return False
-    return True
+    return None if failure_of(scorer, [0, 1, 0, 1], DummyClassifier()) else "classification"
 
 
 def _are_classes(numbers: npt.NDArray[np.float64]) -> bool:

@@ -27,7 +27,7 @@ class Names(NamedTuple):
     """Names under which a networkx or igraph graph holds each kind of data; None if that kind is not to be read."""
 
     node_label: str | None = "label"
-    node_attributes: str | None = "attributes"
+    node_attributes: str | tuple[str, ...] | None = "attributes"
     edge_label: str | None = "label"
     edge_weight: str | None = "weight"
 
@@ -130,7 +130,13 @@ class _Table:
         values = self.column(name)
         return None if values is None else _labels(values)
 
-    def vectors(self, name: str | None) -> npt.NDArray[np.float64] | None:
+    def vectors(self, name: str | tuple[str, ...] | None) -> npt.NDArray[np.float64] | None:
+        if isinstance(name, tuple):
+            columns = {one: self.vectors(one) for one in name}
+            missing = [one for one, column in columns.items() if column is None]
+            if missing and len(missing) < len(columns):
+                raise BadValue(None, f"has no {missing[0]!r} at any {self.what}", "all of node_attributes, or none")
+            return None if missing else np.hstack([column for column in columns.values() if column is not None])
         values = self.column(name)
         if values is None:
             return None

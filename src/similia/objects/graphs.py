@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def as_graphs(
     X: Any,
     *,
     node_label: str | None = "label",
-    node_attributes: str | None = "attributes",
+    node_attributes: str | Sequence[str] | None = "attributes",
     edge_label: str | None = "label",
     edge_weight: str | None = "weight",
 ) -> GraphBatch:
@@ -51,7 +52,8 @@ def as_graphs(
         The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
         `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs hold the data; data under the default names are optional. None
+        Names under which networkx and igraph graphs hold the data; data under the default names are optional. The
+        attributes of a node are a number or a vector under one name, or, with a list of names, these side by side. None
         leaves the data out, for graphs of any form (``node_label=None`` also the details). Integer labels are kept;
         other labels become a 64-bit hash of their text.
 
@@ -83,6 +85,10 @@ def as_graphs(
     >>> graphs = as_graphs([nx.path_graph(3), nx.cycle_graph(4)])
     >>> graphs, graphs.degrees
     (<GraphBatch of 2 objects>, array([1, 2, 1, 2, 2, 2, 2]))
+    >>> atoms = nx.Graph()
+    >>> atoms.add_node(0, element="C", charge=0.5, mass=12.0)
+    >>> as_graphs([atoms], node_label="element", node_attributes=["charge", "mass"]).node_attributes
+    array([[ 0.5, 12. ]])
     """
     if isinstance(X, str | os.PathLike):
         from similia.objects.tudataset import read_tudataset
@@ -92,7 +98,8 @@ def as_graphs(
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{error} (graphs are read from a path; usually X is a list of graphs)") from None
     if not isinstance(X, GraphBatch):
-        names = Names(node_label, node_attributes, edge_label, edge_weight)
+        given = node_attributes if node_attributes is None or isinstance(node_attributes, str) else (*node_attributes,)
+        names = Names(node_label, given, edge_label, edge_weight)
         parts = [_read(i, graph, names) for i, graph in enumerate(_items(X))]
         _check_names(parts, names)
         _check_claims(parts)
@@ -139,14 +146,17 @@ def _check_names(parts: list[Part], names: Names) -> None:
     edges = "edge", edge_names, any(part.edge_index.size for part in parts)
     for parameter, name, default in zip(Names._fields, names, _DEFAULT, strict=True):
         what, found, any_there = nodes if parameter.startswith("node") else edges
-        if any_there and name not in (None, default, *found):
+        for one in name if isinstance(name, tuple) else (name,):
+            if not any_there or one in (None, default, *found):
+                continue
             there = ", ".join(map(short, found[:10])) or "no names (only networkx and igraph graphs have them)"
-            raise ValueError(f"{parameter}={name!r} is at no {what} of any graph; {what}s carry {there}")
+            raise ValueError(f"{parameter}={one!r} is at no {what} of any graph; {what}s carry {there}")
     unread = [name for name in node_names if name not in _IDENTITIES]
     if names[:2] == _DEFAULT[:2] and unread and not {*_DEFAULT[:2]} & {*node_names}:
         warnings.warn(
-            f"nodes carry {', '.join(map(short, unread[:10]))} but no {_DEFAULT.node_label!r}; say as_graphs(X, "
-            f"node_label={short(unread[0])}) to use it (node_attributes= for numbers), or node_label=None to leave it",
+            f"nodes carry {', '.join(map(short, unread[:10]))} but no {_DEFAULT.node_label!r}; say "
+            f"as_graphs(X, node_label={short(unread[0])}) if it is a label, node_attributes=[{short(unread[0])}] if it "
+            "holds numbers, or node_label=None to leave all that",
             UserWarning,
             stacklevel=3,
         )

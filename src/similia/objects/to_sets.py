@@ -152,7 +152,7 @@ class GraphToSets(ObjectsOut):
         """Return the coordinates of all nodes before averaging."""
         parts: list[Floats] = []
         if self.n_attributes_:
-            attributes = _column(graphs, "node_attributes")
+            attributes = _column(graphs, "node_attributes", width=self.n_attributes_)
             if attributes.shape[1] != self.n_attributes_:
                 found = f"has {counted(attributes.shape[1], 'attribute')} of each node"
                 raise BadValue(None, found, f"{self.n_attributes_} as in fit")
@@ -174,9 +174,14 @@ class GraphToSets(ObjectsOut):
         return np.hstack(parts)
 
 
-def _column(graphs: GraphBatch, name: str, nor: str = "") -> Any:
-    """Return the attributes or labels called `name`; raise if the graphs have none (and none of `nor`)."""
+def _column(graphs: GraphBatch, name: str, nor: str = "", width: int = 0) -> Any:
+    """Return the attributes or labels called `name`; raise if the graphs have none (and none of `nor`).
+
+    Graphs without nodes, or without edges, lack them rightly; then there are 0 of them, in `width` columns if not 0.
+    """
     values = getattr(graphs, name)
+    if values is None and (graphs.n_nodes if name.startswith("node") else len(graphs.indices)) == 0:
+        return np.zeros((0, width) if width else 0)
     if values is None:
         what = name.replace("_", " ")
         found = f"holds graphs with neither {what} nor {nor}" if nor else f"holds graphs without {what}"

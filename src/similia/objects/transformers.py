@@ -135,7 +135,7 @@ class AttributeScaler(ObjectsOut):
         """Return the graphs with scaled attributes; `X` is not changed."""
         check_is_fitted(self)
         graphs = as_graphs(X)
-        attributes = self._attributes(graphs)
+        attributes = np.zeros((0, len(self.mean_))) if graphs.n_nodes == 0 else self._attributes(graphs)
         if attributes.shape[1] != len(self.mean_):
             raise ValueError(f"nodes have {attributes.shape[1]} attributes, expected {len(self.mean_)} as in fit")
         exponents = np.frexp(np.maximum(np.abs(self.mean_), self.scale_))[1]

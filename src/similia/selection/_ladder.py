@@ -323,6 +323,8 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
         yield parts.exact(k.Sum([k.MinMax(together), k.MinMax(kernel)]))
     for kernel in (refined[2], refined[3], refined[1], refined[5], *both, *paths):
         yield parts.exact(k.MinMax(kernel))
+    for n in (1, 2, 3) if not parts.classify else ():  # a sum over substructures, such as many properties of molecules
+        yield parts.exact(refined[n])
     for kernel in (refined[3], refined[5], *both):
         yield parts.features(k.Intersection(kernel, normalize=True))
     for kernel in (refined[2], refined[5], *paths):

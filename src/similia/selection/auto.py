@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import get_scorer
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -22,7 +24,7 @@ from similia.core.estimators import all_at_once
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int
-from similia.learn.targets import Task
+from similia.learn.targets import Task, failure_of
 from similia.objects import n_objects
 from similia.pipelines import Pipeline
 from similia.selection._evaluate import fitted
@@ -42,8 +44,15 @@ _logger = logger_of(__name__)
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
-    """Return a function that tells whether an estimator's chosen pipeline has `method`."""
-    return lambda auto: hasattr(auto._winner, method)
+    """Return a function that is True if an estimator's chosen pipeline has `method`, and raises if not."""
+
+    def check(auto: Any) -> bool:
+        if hasattr(auto._winner, method):
+            return True
+        wrap = "; sklearn.calibration.CalibratedClassifierCV(auto.best_estimator_) adds probabilities"
+        raise AttributeError(f"{auto.best_name_} has no {method}{wrap if method == 'predict_proba' else ''}")
+
+    return check
 
 
 def _embeds(auto: Any) -> bool:
@@ -108,6 +117,7 @@ class _Auto(BaseEstimator):
             None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
         )
         check_positive_int(self.max_voters, "max_voters")
+        self._check_scoring()
         own = own_similarities(self.similarity)
         kind, X = recognised(X, any_kind=bool(own))
         check_similarities(own, X)
@@ -125,6 +135,17 @@ class _Auto(BaseEstimator):
         self.kind_ = kind
         self._learn_form(X, y)
         return self
+
+    def _check_scoring(self) -> None:
+        """Raise if the scorer takes probabilities only, which few candidates have."""
+        if self.scoring is None or not (isinstance(self.scoring, str) or hasattr(self.scoring, "_score_func")):
+            return
+        scorer, y = get_scorer(self.scoring), np.array([0, 1, 0, 1])
+        if failure_of(scorer, y, RidgeClassifier()) and not failure_of(scorer, y, DummyClassifier()):
+            raise ValueError(
+                f"scoring={self.scoring!r} needs probabilities, which most candidates do not give; roc_auc, "
+                "balanced_accuracy or f1_macro do without"
+            )
 
     def _learn_form(self, X: Any, y: npt.NDArray) -> None:
         """Set `n_features_in_` for vectors, and `classes_` for classification."""

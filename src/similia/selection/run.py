@@ -31,6 +31,7 @@ _logger = logger_of(__name__)
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
 _MOSTLY = 0.8  # share of the objects in one class that a note mentions
+_FAILED = "failed: "
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 # Factor by which the variance of an estimated accuracy exceeds that of as many independent answers, because models of
 # different folds share objects. Simulated on 20 to 80 objects. The key: whether the search was repeated for every fold.
@@ -109,7 +110,13 @@ class Run:
         rows = self.rows(choice)
         auto.cv_results_, auto.seconds_ = results(rows), self.clock.spent
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
-        auto.notes_ = [*notes, *self._balance_notes(), *self.search.why(choice), *self._time_notes(rows, repeated)]
+        auto.notes_ = [
+            *notes,
+            *self._balance_notes(),
+            *self._failure_notes(rows),
+            *self.search.why(choice),
+            *self._time_notes(rows, repeated),
+        ]
 
     def _outer_scores(self) -> tuple[dict[int, float], int]:
         """Return {outer fold: its score}, and the number of folds for which the search was repeated."""
@@ -139,6 +146,13 @@ class Run:
             'scoring="balanced_accuracy" counts all classes alike'
         )
         return [note] if share >= _MOSTLY else []
+
+    def _failure_notes(self, rows: list[dict[str, Any]]) -> list[str]:
+        """Return a note if more than a quarter of the candidates failed."""
+        failed = [row["state"] for row in rows if row["state"].startswith(_FAILED)]
+        if len(failed) <= len(rows) / 4:
+            return []
+        return [f"{len(failed)} of {len(rows)} candidates failed, the first with {failed[0].removeprefix(_FAILED)}"]
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
         """Return notes for the user on what the budget left no time for."""
@@ -210,7 +224,7 @@ class Run:
             for i in range(len(group.learners)):
                 if (g, i) not in ranked:
                     why = failed.get((g, -1)) or failed.get((g, i))
-                    state = f"failed: {why}" if why else out.get((g, i), "not tried")
+                    state = f"{_FAILED}{why}" if why else out.get((g, i), "not tried")
                     state = _TOO_LARGE if g >= len(groups) else state
                     rows.append(self._row(group.named(i), group.pipeline(i), state))
         return rows
