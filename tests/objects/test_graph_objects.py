@@ -349,7 +349,9 @@ def test_a_chosen_name_needs_data_only_where_there_are_nodes_or_edges():
 
 
 def test_unread_data_of_nodes_is_announced_once():
-    sentence = r"nodes carry 'element', 'charge' but no 'label'; say as_graphs\(X, node_label='element'\) if it is a label, node_attributes"
+    sentence = (
+        r"but no 'label'; say as_graphs\(X, node_label='element'\) if it is a label, node_attributes=\['element'\]"
+    )
     with pytest.warns(UserWarning, match=sentence) as caught:
         assert as_graphs([molecule(), molecule()]).node_labels is None
     assert len(caught) == 1
