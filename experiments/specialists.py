@@ -144,8 +144,8 @@ tools without one are left out. Numbers in print are read from the folder `refer
 they are for the same split (series, strings), the same ten folds (graphs), or random splits of the same shares
 (molecules), and the best of several was chosen by its score. The scores of SCOP rest on 7 to 9 positive test objects
 each. CC1 to CC3 train on texts of one source and test on another: the choice predicts 74 to 80 % of held-out training
-texts rightly, and cannot know how it will fare on the others. With `--output`, rows are written as they come, and rows that are there are not measured again: delete them to
-measure anew.
+texts rightly, and cannot know how it will fare on the others. With `--output`, rows are written as they come, and rows
+that are there are not measured again: delete them to measure anew.
 """
 
 
