@@ -291,7 +291,6 @@ def test_float32_lists_and_read_only_series(distance):
         (TWE(nu=0.0), r"nu must be a positive number, got 0\.0"),
         (TWE(lmbda=-1), "lmbda must be a number >= 0, got -1"),
         (ADTW(penalty=-1), "penalty must be a number >= 0, got -1"),
-        (ADTW(penalty=1e300), r"penalty must be at most 1e\+200, got 1e\+300"),
         (LCSS(epsilon=np.nan), "epsilon must be a number >= 0, got nan"),
         (SoftDTW(gamma=0), "gamma must be a positive number, got 0"),
         (SoftDTW(window=1.5), r"window must be None, an integer >= 0 \(steps\) or a float .* got 1\.5"),

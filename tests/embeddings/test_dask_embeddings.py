@@ -185,6 +185,7 @@ def check_same(local, remote, X, there, scheduler="synchronous"):
 
 
 @pytest.mark.same_bits
+@pytest.mark.filterwarnings("ignore:series .* varies by")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @settings(max_examples=5, deadline=None)
 @given(at=cuts, scheduler=st.sampled_from(["synchronous", "threads"]))

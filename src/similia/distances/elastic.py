@@ -23,7 +23,6 @@ import numpy as np
 
 from similia.alignments.groups import as_series_pair, fill_chosen, fill_pairs, window_band
 from similia.alignments.log_sums import in_units, log_sums
-from similia.core.errors import BadParameter
 from similia.core.validation import check_positive
 from similia.distances import recurrences as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_back
@@ -41,7 +40,6 @@ class _FactsByParameters:
         return self.facts if distance is None else replace(self.facts, **distance._untrue())
 
 
-_MOST_PENALTY = 1e200  # beyond it, squares of usual numbers are 0 in its unit
 _METRIC = _FactsByParameters(Facts(symmetric=True, identity=True, metric=True, unequal_length=True, cost="m n"))
 
 
@@ -327,10 +325,7 @@ class ADTW(EditDistance):
         return 2
 
     def _unit(self) -> float:
-        penalty = check_positive(self.penalty, "penalty", zero=True)
-        if penalty > _MOST_PENALTY:
-            raise BadParameter("penalty", f"at most {_MOST_PENALTY:g}", f"{penalty:g}")
-        return penalty**0.5
+        return check_positive(self.penalty, "penalty", zero=True) ** 0.5
 
     def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
         return loops.ADTW, check_positive(self.penalty, "penalty", zero=True) / unit / unit, None

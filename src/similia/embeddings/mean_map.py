@@ -66,7 +66,7 @@ class MeanMapFeatures(Transformer):
     reduce : {"mean", "sum"}, default="mean"
         "sum" leaves out the division by the size of the set.
     orthogonal : bool, default=True
-        Whether to draw frequencies in blocks of n_dims_ orthogonal vectors. This reduces the variance.
+        Whether to draw frequencies in blocks of `n_dims_` orthogonal vectors. This reduces the variance.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the points for the median, and the frequencies.
 
