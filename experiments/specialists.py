@@ -143,9 +143,9 @@ An environment of its own runs each specialist: TF-IDF and the plain mean map ar
 tools without one are left out. Numbers in print are read from the folder `reference` beside those of `SIMILIA_DATA`;
 they are for the same split (series, strings), the same ten folds (graphs), or random splits of the same shares
 (molecules), and the best of several was chosen by its score. The scores of SCOP rest on 7 to 9 positive test objects
-each. CC1 to CC3 train on texts of one source and test on another: the choice predicts 74 to 80 % of held-out training
-texts rightly, and cannot know how it will fare on the others. With `--output`, rows are written as they come, and rows
-that are there are not measured again: delete them to measure anew.
+each. CC1 to CC3 train on texts of one source and test on another, which no cross-validation of a training part
+foresees. The column *splits* says how many of a set were measured so far; the series had `--budget 120`. With
+`--output`, rows are written as they come, and rows that are there are not measured again: delete them to measure anew.
 """
 
 

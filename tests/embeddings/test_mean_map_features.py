@@ -111,6 +111,12 @@ def test_refusals():
         sm.MeanMapFeatures().fit([np.ones((2, 2)), np.ones((2, 2))])
 
 
+@pytest.mark.parametrize("use", ["auto", "labels", "attributes", "both"])
+def test_nothing_can_be_learnt_from_empty_graphs(use):
+    with pytest.raises(ValueError, match="X holds graphs with"):
+        GraphToSets(1, use=use).fit([nx.Graph(), nx.Graph()])
+
+
 def test_an_empty_graph_alone_is_embedded_as_in_company():
     """Alone it has no attributes and labels, of which other graphs bring the number."""
     rng = np.random.default_rng(0)

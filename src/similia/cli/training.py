@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.linear_model import RidgeClassifier, RidgeCV
+from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
 import similia as sm
@@ -23,7 +23,7 @@ from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.cli.voice import console, note
 from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads
-from similia.learn.targets import TASKS, as_numbers, failure_of, suits, task_of
+from similia.learn.targets import TASKS, as_numbers, failure_of, needs_probabilities, suits, task_of
 from similia.objects import AttributeScaler, n_objects
 from similia.pipelines import Pipeline, parts_of
 from similia.selection.budget import rows_of, table_of
@@ -309,7 +309,7 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
     wrong = failure_of(scorer, y, DummyRegressor() if task == "regression" else DummyClassifier())
     if task == "classification" and not failure_of(scorer, np.array([0.5, 1.5, 2.5]), DummyRegressor()):
         wrong = "it is for numbers"
-    elif task == "classification" and not wrong and failure_of(scorer, y, RidgeClassifier()):
+    elif task == "classification" and not wrong and needs_probabilities(scorer):
         wrong = "it needs probabilities, which most candidates do not give"
     if wrong:
         raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")

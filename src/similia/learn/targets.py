@@ -119,6 +119,16 @@ def failure_of(scorer: Any, y: Any, model: Any) -> str:
     return ""
 
 
+def needs_probabilities(scoring: Any) -> bool:
+    """Return whether a scorer can score only classifiers that have `predict_proba`."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.metrics import get_scorer
+
+    scorer, y = get_scorer(scoring), [0, 1, 0, 1]
+    return bool(failure_of(scorer, y, RidgeClassifier())) and not failure_of(scorer, y, DummyClassifier())
+
+
 def suits(scoring: Any) -> Task | None:
     """Return "regression" if a scorer accepts fractions, "classification" if it takes only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor

@@ -29,6 +29,7 @@ from similia.objects.vectors import check_finite
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+_NO_LABELS = np.empty(0, np.int64)
 _USES = ("auto", "attributes", "labels", "both")
 
 
@@ -152,13 +153,13 @@ class GraphToSets(ObjectsOut):
         """Return the coordinates of all nodes before averaging."""
         parts: list[Floats] = []
         if self.n_attributes_:
-            attributes = _column(graphs, "node_attributes", width=self.n_attributes_)
+            attributes = _column(graphs, "node_attributes", empty=np.zeros((0, self.n_attributes_)))
             if attributes.shape[1] != self.n_attributes_:
                 found = f"has {counted(attributes.shape[1], 'attribute')} of each node"
                 raise BadValue(None, found, f"{self.n_attributes_} as in fit")
             parts.append(attributes)
         if self.labels_ is not None:
-            parts.append(_one_hot(_column(graphs, "node_labels"), self.labels_))
+            parts.append(_one_hot(_column(graphs, "node_labels", empty=_NO_LABELS), self.labels_))
         if self.degrees:
             parts.append(np.log2(1.0 + graphs.degrees)[:, None])
         return np.hstack(parts)
@@ -167,21 +168,25 @@ class GraphToSets(ObjectsOut):
         """Return the coordinates of all arcs: labels and weights, if used."""
         parts = [np.zeros((len(graphs.indices), 0))]
         if self.edge_labels_ is not None:
-            parts.append(_one_hot(_column(graphs, "edge_labels"), self.edge_labels_))
+            parts.append(_one_hot(_column(graphs, "edge_labels", empty=_NO_LABELS), self.edge_labels_))
         if self.weighted_:
             weights = graphs.edge_weights
             parts.append(np.ones((len(graphs.indices), 1)) if weights is None else weights[:, None])
         return np.hstack(parts)
 
 
-def _column(graphs: GraphBatch, name: str, nor: str = "", width: int = 0) -> Any:
+def _column(graphs: GraphBatch, name: str, nor: str = "", empty: Any = None) -> Any:
     """Return the attributes or labels called `name`; raise if the graphs have none (and none of `nor`).
 
-    Graphs without nodes, or without edges, lack them rightly; then there are 0 of them, in `width` columns if not 0.
+    Graphs without nodes, or without edges, lack them rightly: then return `empty`, if given.
     """
     values = getattr(graphs, name)
-    if values is None and (graphs.n_nodes if name.startswith("node") else len(graphs.indices)) == 0:
-        return np.zeros((0, width) if width else 0)
+    if (
+        values is None
+        and empty is not None
+        and not (graphs.n_nodes if name.startswith("node") else len(graphs.indices))
+    ):
+        return empty
     if values is None:
         what = name.replace("_", " ")
         found = f"holds graphs with neither {what} nor {nor}" if nor else f"holds graphs without {what}"

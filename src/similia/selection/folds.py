@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from similia.core.errors import BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
-from similia.learn.targets import Task, as_numbers, suits, task_of
+from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
 from similia.objects import GraphBatch, as_graphs, as_series, as_strings, n_objects, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
@@ -52,8 +52,14 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     elif y.dtype.kind == "f" and (fractions := y != np.round(y)).any():
         i = int(np.argmax(fractions))
         raise BadValue(i, f"is {y[i]:g}, which is no class", "", "AutoRegressor predicts numbers", collection="y")
-    if suits(scoring) not in (None, task):
+    suited = suits(scoring)
+    if suited not in (None, task):
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
+    if suited == "classification" and needs_probabilities(scoring):
+        raise ValueError(
+            f"scoring={scoring!r} needs probabilities, which most candidates do not give; roc_auc, balanced_accuracy "
+            "or f1_macro do without"
+        )
     return y
 
 
