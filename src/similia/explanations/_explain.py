@@ -9,8 +9,8 @@ first step           parts of the decision
 ===================  ==============================================================================================
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w; if the
-                     kernel has features, phi_f(x) sum_l alpha_l phi_f(l) for each feature f, otherwise
-                     alpha_l k(x, l) for each landmark l
+                     kernel has features, a part for each feature of x, otherwise alpha_l k(x, l) for each landmark
+                     l (see `_sums`)
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `D2KE`               w_j (f_j(x) - mean) for each random object
@@ -28,7 +28,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -49,19 +48,10 @@ from similia.explanations._explanation import (
     Part,
     explained,
     joined,
-    listed,
 )
-from similia.explanations._features import blocks_of, coefficients_by_column, coefficients_by_objects, linear_parts
-from similia.explanations._pairs import (
-    WHAT,
-    Naming,
-    NoParts,
-    distance_pair,
-    feature_occurrences,
-    is_directed,
-    one_object,
-    pair,
-)
+from similia.explanations._features import blocks_of, coefficients_by_column, linear_parts
+from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object, pair
+from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
 from similia.explanations._views import dense, described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
@@ -125,6 +115,14 @@ def explain(
     decision path of x, each of which changes the mean target (Saabas). Two amounts stay unexplained: for soft
     alignments (`SoftDTW`, `GlobalAlignment`), the entropy term and, for signs of random projections, the error of a
     linear approximation of the signs.
+
+    **Min-max similarity.** A machine on `similia.kernels.MinMax` decides by
+    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i, where z_i are its training objects, support vectors or landmarks with
+    coefficients a_i, f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
+    sum_i a_i min(f(x), f(z_i)) / D_i: the similarity to training objects that x owes to f, given the sizes D_i, for or
+    against a class as these objects are. Features that x lacks have no part; they only enlarge D_i. For
+    `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
+    `similia.kernels.Sum`, each kernel is split; one without features gives a part for each training object.
 
     References
     ----------
@@ -307,39 +305,13 @@ def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming
         return joined(parts), found.intercept
     if isinstance(first, Nystroem) and not first._precomputed:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
-        return _of_landmarks(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
+        return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
     row, intercept = dense(rows).ravel(), found.intercept
     values = row
     if found.centre is not None:
         values = row - found.centre
         intercept += float(found.centre @ found.weights)
     return Found(values * found.weights, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), intercept
-
-
-def _of_landmarks(
-    kernel: Any, X: Any, landmarks: Any, alpha: Floats, naming: Naming, what: str, numbers: npt.NDArray[np.int64]
-) -> Found:
-    """Split sum_l alpha_l k(x, l), x in `X`, into parts: one per feature or, without features, one per landmark l.
-
-    A part names its landmark by `what` and ``numbers[l]``, such as "landmark 7".
-    """
-    blocks = blocks_of(kernel)
-    if len(numbers) == 0:
-        return listed([], 0, 0)
-    if blocks is None:
-        values = np.asarray(evaluate(kernel, X, landmarks), dtype=np.float64)[0]
-
-        def describe(k: int) -> Described:
-            return f"{values[k]:.3g} like {what} {described(take(landmarks, [k]), int(numbers[k]))}", NOWHERE, NOWHERE
-
-        return Found(alpha * values, describe)
-    parts = []
-    for block, _ in blocks:
-        x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
-        amounts = alpha * block.scale(landmarks)
-        coefficients = coefficients_by_objects(block, x, block.as_objects(landmarks), amounts)
-        parts.append(linear_parts(x, block.scale(X)[0] * block.weight * coefficients).times(1.0, block.prefix))
-    return joined(parts)
 
 
 def _column_name(first: Any, k: int, value: float) -> str:
@@ -381,7 +353,7 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
             raise linear.several_numbers(machine, alpha.shape[1])
         intercept = float(getattr(machine, "intercept_", 0.0)) or None
         value, kind, title = float(machine.predict(given)[0]), "prediction", linear.PREDICTED
-    found = _of_landmarks(kernel, X, objects, alpha, naming, what, numbers)
+    found = sum_parts(kernel, X, objects, alpha, naming, what, numbers)
     title = f"{kind} of {name_of(machine)}, {title}"
     return explained(value, kind, found, top, title, (view_of(X, naming), None), note=note, intercept=intercept)
 

@@ -152,20 +152,6 @@ def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats])
     return replace(found, shares_y=shares_y)
 
 
-def common_parts(x: Occurrences, fx: Floats, y: Occurrences, fy: Floats) -> Found:
-    """Return a part min(f(x), f(y)) for each feature f; `fx` and `fy` are the factors of the counts of occurrences."""
-    x_ids, x_sums = summed(x.ids, x.values * fx)
-    y_ids, y_sums = summed(y.ids, y.values * fy)
-
-    def shared(ids: Ids, own: Ids, sums: Floats) -> Floats:
-        """Return the smaller of the two sums of each id, divided by its sum in the object that has the ids `own`."""
-        low, total = np.minimum(lookup(ids, x_ids, x_sums), lookup(ids, y_ids, y_sums)), lookup(ids, own, sums)
-        return low / np.where(total > 0, total, 1.0)
-
-    found = linear_parts(x, fx * shared(x.ids, x_ids, x_sums), y)
-    return replace(found, shares_y=y.shares(y.values * fy * shared(y.ids, y_ids, y_sums)))
-
-
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
     """Return the feature counts of objects, and for each count the weight of its feature in the kernel."""
     counts = kernel._counts(objects)
@@ -471,17 +457,3 @@ def coefficients_by_column(block: Block, columns: Columns, x: Occurrences, n_fea
     if isinstance(block.kernel, WeightedDegree):  # the only kernel whose features have weights
         own = block.kernel.degree + 1 - (x.ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
     return np.sqrt(block.weight * own) * of(x.ids)
-
-
-def coefficients_by_objects(block: Block, x: Occurrences, landmarks: Any, alpha: Floats) -> Floats:
-    """Return, for each occurrence in x, the weight of its feature times the sum over landmarks of `alpha` times counts.
-
-    For an intersection: the sum over landmarks of `alpha` times the smaller count, divided by the count in x.
-    """
-    counts, weights = counts_of(block.kernel, landmarks)
-    each = np.repeat(alpha, np.diff(counts.offsets))
-    if block.least:
-        ids, numbers = summed(x.ids, x.values)
-        shared = np.minimum(counts.values, lookup(counts.ids, ids, numbers))
-        return lookup(x.ids, *summed(counts.ids, shared * each)) / lookup(x.ids, ids, numbers)
-    return lookup(x.ids, *summed(counts.ids, counts.values * weights * each))

@@ -11,6 +11,7 @@ Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among o
 shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
 graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
 propagation           ``step 2, bin 3dc8 (6/7)``: nodes 6 or 7 whose surroundings of two steps fall into one bin
+Morgan                a SMILES with all hydrogens, from the centre: ``[CH3][C]`` is a methyl beside another carbon
 ====================  =========================================================================================
 """
 
@@ -22,6 +23,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, combinations, pairwise
 from math import comb, inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +31,15 @@ import numpy.typing as npt
 from similia.core.hashing import combine
 from similia.explanations._features import Occurrences
 from similia.explanations._views import node_names
-from similia.kernels import EdgeHistogram, Graphlet, Propagation, ShortestPath, VertexHistogram, WeisfeilerLehman
+from similia.kernels import (
+    EdgeHistogram,
+    Graphlet,
+    Morgan,
+    Propagation,
+    ShortestPath,
+    VertexHistogram,
+    WeisfeilerLehman,
+)
 from similia.kernels.graphs import (
     GraphKernel,
     arcs_of,
@@ -43,6 +53,7 @@ from similia.kernels.graphs import (
 from similia.objects import GraphBatch
 from similia.objects.graph_forms import BONDS, atom_text
 from similia.objects.graphlets import canonical_forms
+from similia.objects.molecules import SmilesBatch, parse_smiles
 from similia.objects.sequences import offsets_of
 
 _LONGEST_NAME = 72
@@ -267,6 +278,47 @@ def _bins(kernel: Propagation, graph: GraphBatch, labels: list[str]) -> Occurren
 
     kinds = [label for label in labels for _ in range(n_terms)] if kernel._used(graph) == "labels" else None
     return replace(Occurrences.of_width(ids.ravel(), places, name, len(ids)), kinds=kinds)
+
+
+def of_molecules(kernel: Morgan, batch: SmilesBatch) -> Occurrences:
+    """Return the neighbourhoods that RDKit counts in a molecule, each placed at its atoms."""
+    from rdkit.Chem import MolFragmentToSmiles
+    from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput
+
+    (molecule,) = parse_smiles(batch)
+    output = AdditionalOutput()
+    output.AllocateBitInfoMap()
+    kernel._generator().GetSparseCountFingerprint(molecule, additionalOutput=output)
+    found = [(number, *where) for number, centres in output.GetBitInfoMap().items() for where in centres]
+    bonds = [_bonds_within(molecule, atom, radius) for _, atom, radius in found]
+    atoms = [
+        sorted({atom, *(end for bond in near for end in _ends(molecule, bond))})
+        for (_, atom, _), near in zip(found, bonds, strict=True)
+    ]
+
+    def name(o: int) -> str:
+        centre: int = found[o][1]
+        text: str = MolFragmentToSmiles(molecule, atoms[o], bonds[o], rootedAtAtom=centre, allHsExplicit=True)
+        return text
+
+    ids = vertex_ids(np.array([number for number, *_ in found], dtype=np.uint64))
+    places = np.fromiter(chain.from_iterable(atoms), dtype=np.int64)
+    return Occurrences(
+        ids, np.ones(len(ids)), offsets_of([len(a) for a in atoms]), places, name, molecule.GetNumAtoms()
+    )
+
+
+def _bonds_within(molecule: Any, atom: int, radius: int) -> list[int]:
+    """Return the numbers of the bonds within `radius` bonds of an atom of an RDKit molecule."""
+    from rdkit.Chem import FindAtomEnvironmentOfRadiusN
+
+    return [*FindAtomEnvironmentOfRadiusN(molecule, radius, atom, useHs=True, enforceSize=False)] if radius else []
+
+
+def _ends(molecule: Any, bond: int) -> tuple[int, int]:
+    """Return the two atoms of a bond of an RDKit molecule."""
+    found = molecule.GetBondWithIdx(bond)
+    return found.GetBeginAtomIdx(), found.GetEndAtomIdx()
 
 
 _READERS: tuple[tuple[type, Callable[..., Occurrences]], ...] = (

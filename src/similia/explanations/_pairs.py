@@ -39,32 +39,20 @@ from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
 from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
-from similia.explanations._features import (
-    Ids,
-    Occurrences,
-    blocks_of,
-    common_parts,
-    counts_of,
-    lookup,
-    of_strings,
-    pair_parts,
-    shared_runs,
-)
-from similia.explanations._graph_features import graphlet_name, of_graphs
-from similia.explanations._graph_features import is_directed as graph_is_directed
+from similia.explanations._features import Ids, counts_of, linear_parts, lookup, pair_parts, shared_runs
+from similia.explanations._graph_features import graphlet_name
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
+from similia.explanations._sums import Naming, feature_occurrences, is_directed, minima, prefix_of
 from similia.explanations._views import as_text, dense, described, view_of
 from similia.kernels.combine import Normalized, Product, Sum
-from similia.kernels.counts import inner_products
 from similia.kernels.features import FeatureKernel
 from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance
-from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair
 from similia.kernels.minmax import Intersection, MinMax
 from similia.kernels.series import GlobalAlignment
 from similia.kernels.sets import MeanMap
-from similia.kernels.strings import StringKernel, WeightedDegree
-from similia.objects import GraphBatch, SetBatch, StringBatch, take
+from similia.kernels.strings import WeightedDegree
+from similia.objects import SetBatch, StringBatch, take
 from similia.objects.graphlets import canonical_forms
 from similia.objects.sequences import Batch
 from similia.objects.tables import is_frame
@@ -73,10 +61,10 @@ from similia.similarity import as_objects, decided, evaluate, name_of
 WHAT = (
     "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, GappedKmers, Mismatch, "
     "Words, WeightedDegree; of graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, "
-    "EdgeHistogram), Intersection, MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, DistanceRBF, "
-    "NegativeDistance, Sum, Product and Normalized; edit, elastic and set distances; and fitted linear models"
+    "EdgeHistogram; of molecules: Morgan), Intersection, MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, "
+    "DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set distances; "
+    "and fitted linear models"
 )
-Naming = dict[int, str]  # names of node labels
 Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]  # name, contribution, places in x, places in y
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
@@ -97,24 +85,6 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{which} is not an object that {name_of(kernel)} compares ({short(x)}): {message}") from None
-
-
-def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
-    """Return the features of the single object in `objects`; those of a user's kernel get no places."""
-    found = None
-    if isinstance(kernel, StringKernel):
-        found = of_strings(kernel, objects)
-    elif isinstance(kernel, GraphKernel):
-        found = of_graphs(kernel, objects, naming, directed)
-    if found is None:
-        counts = kernel._counts(objects)
-        found = Occurrences.without_places(counts, lambda o: f"feature {counts.ids[o]:016x}", 0)
-    return found
-
-
-def is_directed(*batches: Any) -> bool:
-    """Return whether any batch holds a directed graph; False for objects that are not graphs."""
-    return any(isinstance(batch, GraphBatch) and graph_is_directed(batch) for batch in batches)
 
 
 def value_of(kernel: Any, X: Any, Y: Any) -> float:
@@ -143,7 +113,7 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
     if isinstance(kernel, Sum):
         weights = kernel._weights()
         return joined(
-            [_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(kernel._parts(), weights, strict=True)]
+            [_part(k, X, Y, naming).times(w, prefix_of(k)) for k, w in zip(kernel._parts(), weights, strict=True)]
         )
     if isinstance(kernel, Normalized):
         norms = np.sqrt(kernel._squared_norms(X, "x")[0] * kernel._squared_norms(Y, "y")[0])
@@ -152,7 +122,7 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
         factors = kernel._parts()
         values = [value_of(k, X, Y) for k in factors]
         others = [float(np.prod(values[:i] + values[i + 1 :])) / len(factors) for i in range(len(factors))]
-        return joined([_part(k, X, Y, naming).times(w, _prefix(k)) for k, w in zip(factors, others, strict=True)])
+        return joined([_part(k, X, Y, naming).times(w, prefix_of(k)) for k, w in zip(factors, others, strict=True)])
     if isinstance(kernel, FromDistance):
         return _random_objects(kernel, X, Y)
     if isinstance(kernel, MeanMap):
@@ -183,11 +153,6 @@ def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
         return listed([("as a whole", value_of(kernel, X, Y), (), ())], view_of(X).n_places, view_of(Y).n_places)
 
 
-def _prefix(kernel: Any) -> str:
-    """Return the text that precedes the name of each part of this kernel in a composite kernel."""
-    return f"{name_of(kernel)}: "
-
-
 def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
     """Return the parts of k(x, y) for a kernel with features, one part for each feature that both objects have."""
     kernel._check_alike(X, Y)
@@ -209,25 +174,11 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 def _in_common(kernel: Intersection | MinMax, X: Any, Y: Any, naming: Naming) -> Found:
     """Return one part for each feature that both objects have: the smaller value, divided as the kernel divides."""
-    kernel._check_alike(X, Y)
-    counts = kernel.counted(X), kernel.counted(Y)
-    shared = float(inner_products(*counts)[0, 0])
-    scale = value_of(kernel, X, Y) / shared if shared > 0 else 0.0
-    blocks = blocks_of(kernel.kernel)
-    if blocks is None or any(block.least and block.normed for block, _ in blocks):
-        name = "column {}" if kernel.kernel is None else "feature {:016x}"
-        x, y = (Occurrences.without_places(c, lambda o, ids=c.ids: name.format(int(ids[o])), 0) for c in counts)  # type: ignore[misc]
-        return common_parts(x, np.ones(len(x.ids)), y, np.ones(len(y.ids))).times(scale)
+    directed, one = is_directed(X, Y), np.ones(1)
+    ours, theirs = minima(kernel, X, Y, one, naming, directed), minima(kernel, Y, X, one, naming, directed)
     parts = []
-    for block, _ in blocks:
-        sides = [block.as_objects(objects) for objects in (X, Y)]
-        x, y = (feature_occurrences(block.kernel, side, naming, is_directed(*sides)) for side in sides)
-        factors = []
-        for side, occurrences in zip(sides, (x, y), strict=True):
-            known, weights = counts_of(block.kernel, side)
-            own = np.sqrt(block.weight * lookup(occurrences.ids, known.ids, weights))
-            factors.append(block.scale(side)[0] * own)
-        parts.append(common_parts(x, factors[0], y, factors[1]).times(scale, block.prefix))
+    for (prefix, x, to_x), (_, y, to_y) in zip(ours, theirs, strict=True):
+        parts.append(replace(linear_parts(x, to_x, y), shares_y=y.shares(y.values * to_y)).times(1.0, prefix))
     return joined(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
 from similia.objects.graph_forms import BONDS, SYMBOLS, hash_labels
+from similia.objects.molecules import SmilesBatch, read_smiles
 
 Places = npt.NDArray[np.int64]
 Group = tuple[str, Places]  # name and atoms
@@ -28,7 +29,7 @@ class View:
     n_places : int
         Number of letters, nodes, time points or points; 0 for other objects.
     text : str
-        Letters of a string (bytes as Latin-1).
+        Letters of a string (bytes as Latin-1); of a molecule that was given as SMILES, these.
     arcs : ndarray of int64, shape (2, n_arcs)
         Arcs of a graph.
     names : list of str
@@ -53,6 +54,8 @@ class View:
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
     """Return a view of the first object of a batch; views of vectors and other unstructured objects have no places."""
+    if isinstance(batch, SmilesBatch):
+        return replace(view_of(read_smiles(batch.take([0]))), text=as_text(batch[0]))
     if isinstance(batch, StringBatch):
         text = as_text(batch[0])
         return View(batch.kind, len(text), text=text)
@@ -97,9 +100,10 @@ def node_names(graphs: GraphBatch, label_names: Mapping[int, str]) -> list[str]:
 
 def described(batch: object, number: int) -> str:
     """Describe the first object of a batch in a few words; `number` is the index to show for it."""
+    if isinstance(batch, StringBatch):
+        text = as_text(batch[0])
+        return f"{text if len(text) <= 40 else text[:37] + '...'!r}" if text else "the empty string"
     view = view_of(batch)
-    if view.kind == "strings":
-        return f"{view.text if len(view.text) <= 40 else view.text[:37] + '...'!r}" if view.text else "the empty string"
     sizes = {"graphs": "nodes", "series": "time points", "sets": "points"}
     return f"no. {number}" + (f" ({view.n_places} {sizes[view.kind]})" if view.kind in sizes else "")
 
