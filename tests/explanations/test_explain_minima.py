@@ -146,6 +146,7 @@ COMPOSED = [
     MinMax(WeightedDegree(degree=3)),
     MinMax(Sum([Spectrum(k=1, normalize=True), Spectrum(k=2)], weights=[0.5, 0])),
     MinMax(Intersection(Intersection(Spectrum(k=1)))),
+    MinMax(Intersection(Sum([Spectrum(k=1), Spectrum(k=2)], weights=[4, 1]))),
     MinMax(Normalized(Sum([Spectrum(k=1), Intersection(Spectrum(k=2))], weights=[0.3, 2.0]))),
     Intersection(Sum([Spectrum(k=1), Sum([Spectrum(k=2), WeightedDegree(2)])], weights=[4, 0.5]), normalize=True),
     Normalized(Sum([MinMax(Spectrum(k=1)), Intersection(Spectrum(k=2)), Spectrum(k=3)], weights=[1, 2, 3])),
@@ -188,6 +189,21 @@ def test_parts_of_graphs_are_the_decision_and_all_of_them_have_nodes(kernel, dir
             features = [part for part in found.parts if part.name != "intercept"]
             assert all(len(part.in_x) for part in features)
             assert found.shares_x.sum() == pytest.approx(sum(part.contribution for part in features), abs=1e-9)
+
+
+def test_explicit_features_of_a_sum_are_named_and_placed_one_by_one():
+    graphs = batch(samples(5, n=14))
+    kernel = Intersection(Sum([WeisfeilerLehman(n_iter=1), ShortestPath()], weights=[4, 1]), normalize=True)
+    model = make_pipeline(sm.KernelFeatures(kernel, 2**11 - 1), LinearSVC(random_state=0)).fit(
+        graphs, np.arange(14) % 2
+    )
+    for graph in graphs:
+        found = explain(model, graph, top=ALL)
+        assert found.value == pytest.approx(abs(float(model.decision_function([graph])[0])))
+        check_sums(found)
+        features = [part for part in found.parts if part.name != "intercept"]
+        assert all(re.match("(WeisfeilerLehman|ShortestPath): ", part.name) for part in features)
+        assert found.shares_x.sum() == pytest.approx(sum(part.contribution for part in features), abs=1e-9)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

@@ -75,6 +75,13 @@ def test_parts_are_the_decision(promoters, which):
         kernels.Spectrum(k=3),
         kernels.Intersection(kernels.Spectrum(k=2)),
         kernels.Intersection(kernels.Mismatch(k=2, alphabet="acgt"), normalize=True),
+        kernels.Intersection(
+            kernels.Sum(
+                [kernels.Spectrum(k=3), kernels.Sum([kernels.Spectrum(k=1), kernels.Spectrum(k=2)], [4, 0])], [1, 9]
+            ),
+            normalize=True,
+        ),
+        kernels.Sum([kernels.Spectrum(k=1), kernels.Intersection(kernels.Sum([kernels.Spectrum(k=2)], [4]))], [2, 0.5]),
     ],
     ids=repr,
 )

@@ -22,7 +22,7 @@ from similia.kernels.counts import Counts
 from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import FeatureKernel
 from similia.kernels.gapped import masks
-from similia.kernels.minmax import Intersection
+from similia.kernels.minmax import Intersection, ids_of_part
 from similia.kernels.string_ids import DEGREE_SHIFT, words_padded
 from similia.kernels.strings import StringKernel, arrays_of, ids_at, substitutions
 from similia.objects import StringBatch
@@ -374,16 +374,29 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
 class Block:
     """One kernel with explicit features inside a (nested) sum of kernels.
 
-    `weight` is the weight of the kernel in the sum. The features are divided by the norms of the kernels `normed`, and
-    `prefix` precedes the features' names. If `least`, the kernel of the sum is the `Intersection` of the features of
-    `kernel`.
+    Attributes
+    ----------
+    weight : float
+        Weight of the kernel in the sum.
+    normed : tuple of kernels
+        Kernels by whose norms the features are divided.
+    prefix : str
+        Text before the names of the features.
+    path : tuple of int
+        Number of the kernel in the innermost sum, number of that sum in the next, and so on, up to an `Intersection`.
+    least : bool
+        Whether an `Intersection` compares the features.
+    factor : float
+        What that multiplies the counts of the features by before it compares them.
     """
 
     kernel: FeatureKernel
     weight: float
     normed: tuple[Any, ...]
     prefix: str
+    path: tuple[int, ...] = ()
     least: bool = False
+    factor: float = 1.0
 
     def as_objects(self, X: Any) -> Any:
         """Convert a collection to the form that the kernel takes."""
@@ -404,13 +417,9 @@ class Block:
 def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
     """Return (block, function that finds the block's columns) for each kernel of a sum; None if any has no features."""
     if isinstance(kernel, Intersection):
-        inner = kernel.kernel
-        plain = isinstance(inner, FeatureKernel) and not inner.normalize
-        if not plain or isinstance(inner, WeightedDegree | Intersection):
-            return None
-        return [(Block(inner, 1.0, (kernel,) if kernel.normalize else (), "", True), lambda n: (0, n))]
+        return _compared_blocks(kernel)
     if isinstance(kernel, FeatureKernel):
-        return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), lambda n: (0, n))]
+        return [(Block(kernel, 1.0, (kernel,) if kernel.normalize else (), ""), _all_columns)]
     if isinstance(kernel, Normalized):
         blocks = blocks_of(kernel.kernel) or []
         return [(replace(block, normed=(*block.normed, kernel.kernel)), columns) for block, columns in blocks] or None
@@ -421,9 +430,29 @@ def blocks_of(kernel: Any) -> list[tuple[Block, Columns]] | None:
         if inner is None:
             return None
         for block, columns in inner:
-            new = replace(block, weight=block.weight * float(weight), prefix=f"{name_of(part)}: {block.prefix}")
+            path = block.path if block.least else (*block.path, i)
+            prefix, weight_of = f"{name_of(part)}: {block.prefix}", block.weight * float(weight)
+            new = replace(block, weight=weight_of, prefix=prefix, path=path)
             found.append((new, _shifted(columns, i, len(parts))))
     return found or None
+
+
+def _compared_blocks(kernel: Intersection) -> list[tuple[Block, Columns]] | None:
+    """Return the blocks whose features an `Intersection` compares, each among all columns; None if it has others."""
+    blocks = [block for block, _ in blocks_of(kernel.kernel) or []]
+    if any(block.least or block.normed or isinstance(block.kernel, WeightedDegree) for block in blocks):
+        return None
+    normed = (kernel,) if kernel.normalize else ()
+    found: list[tuple[Block, Columns]] = []
+    for block in blocks:
+        factor = float(np.sqrt(block.weight))
+        found.append((replace(block, weight=1.0, normed=normed, least=True, factor=factor), _all_columns))
+    return found or None
+
+
+def _all_columns(n: int) -> tuple[int, int]:
+    """Return the first and the number of all n columns."""
+    return 0, n
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
@@ -450,8 +479,11 @@ def coefficients_by_column(block: Block, columns: Columns, x: Occurrences, n_fea
 
     if block.least:
         ids, numbers = summed(x.ids, x.values)
-        counts = Counts(np.arange(len(ids) + 1), ids, numbers)
-        sums = totals(np.repeat(np.arange(len(ids)), numbers.astype(np.int64)), of(counts.unary.ids), len(ids))
+        compared, mixed = np.rint(block.factor * numbers), ids
+        for part in block.path:
+            mixed = ids_of_part(mixed, part)
+        counts = Counts(np.arange(len(ids) + 1), mixed, compared)
+        sums = totals(np.repeat(np.arange(len(ids)), compared.astype(np.int64)), of(counts.unary.ids), len(ids))
         return np.sqrt(block.weight) * lookup(x.ids, ids, sums / numbers)
     own = np.ones(len(x.ids))
     if isinstance(block.kernel, WeightedDegree):  # the only kernel whose features have weights

@@ -172,8 +172,8 @@ def _magnitudes(
         X_, Y_ = block.as_objects(X), block.as_objects(Y)
         x = feature_occurrences(block.kernel, X_, naming, directed)
         (known, own), (counts, weights) = counts_of(block.kernel, X_), counts_of(block.kernel, Y_)
-        of_x = block.scale(X_)[0] * np.sqrt(block.weight * lookup(x.ids, known.ids, own))
-        of_y = np.repeat(block.scale(Y_), np.diff(counts.offsets)) * np.sqrt(block.weight * weights)
+        of_x = block.scale(X_)[0] * block.factor * np.sqrt(block.weight * lookup(x.ids, known.ids, own))
+        of_y = np.repeat(block.scale(Y_) * block.factor, np.diff(counts.offsets)) * np.sqrt(block.weight * weights)
         counts = Counts(counts.offsets, counts.ids, counts.values * of_y)
         found.append((block.prefix, replace(x, values=x.values * of_x), counts))
     return found

@@ -286,12 +286,12 @@ def _side_by_side(parts: Sequence[Counts]) -> Counts:
     owners = np.concatenate([np.repeat(np.arange(lengths.shape[1]), row) for row in lengths])
     order = np.argsort(owners, kind="stable")
     offsets = offsets_of(lengths.sum(axis=0))
-    ids = np.concatenate([_ids_of_part(np.ascontiguousarray(part.ids), i) for i, part in enumerate(parts)])
+    ids = np.concatenate([ids_of_part(np.ascontiguousarray(part.ids), i) for i, part in enumerate(parts)])
     return Counts(offsets, ids[order], np.concatenate([part.values for part in parts])[order])
 
 
 @njit()
-def _ids_of_part(ids, part):  # type: ignore[no-untyped-def]
+def ids_of_part(ids, part):  # type: ignore[no-untyped-def]
     """Return ids for the features of a part of a sum, given their ids within this part."""
     out = np.empty_like(ids)
     for k in range(len(ids)):
