@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -134,12 +135,46 @@ def test_a_sum_splits_by_part_and_a_part_without_features_by_training_object():
 class Letters:
     """Features of a user: a column for each of four letters, without names or places."""
 
+    def __init__(self, letters="ACGT"):
+        self.letters = letters
+
     def features(self, X, n_features):
-        return sp.csr_array(np.array([[x.count(letter) / 3 for letter in "ACGT"] for x in X]))
+        return sp.csr_array(np.array([[x.count(letter) / 3 for letter in self.letters] for x in X]))
 
     def __call__(self, X, Y=None):
         A, B = self.features(X, 4), self.features(X if Y is None else Y, 4)
         return (A @ B.T).toarray()
+
+
+def test_a_feature_that_several_kernels_of_a_sum_count_is_one_part():
+    graph = sm.objects.as_graphs([{"edge_index": [[0, 1, 1, 2], [1, 0, 2, 1]], "n_nodes": 3, "node_labels": [7, 8, 7]}])
+    once, twice = WeisfeilerLehman(n_iter=0, normalize=True), WeisfeilerLehman(n_iter=1)
+    found = explain(Sum([once, twice], weights=[10, 1]), graph, graph, top=ALL)  # counts 2, 1 and 2, 1, 2, 1
+    each = [("7", 8 + 4), ("7(8)", 4), ("8", 2 + 1), ("8(7×2)", 1)]
+    assert [(part.name, part.contribution) for part in found.parts] == [
+        (f"WeisfeilerLehman: {name}", pytest.approx(value)) for name, value in each
+    ]
+    model = sm.KernelRidge(MinMax(Sum([clone(once).set_params(normalize=False), twice])), alpha=0).fit(graph, [9.0])
+    found = explain(model, graph, top=ALL)  # MinMax divides the minima by the number of all features, 9
+    each = [("7", 4), ("7(8)", 2), ("8", 2), ("8(7×2)", 1)]
+    assert by_name(found) == pytest.approx({f"WeisfeilerLehman: {name}": count for name, count in each})
+    assert len(found.parts) == 4
+    assert found.shares_x == pytest.approx([2 + 0.5 + 1 / 3, 2 + 1 + 1 / 3, 2 + 0.5 + 1 / 3])
+
+
+def test_features_that_differ_are_never_one_part():
+    graphs = batch(samples(1, n=1), edge_labels=True)
+    wl, plain = (WeisfeilerLehman(n_iter=1, edge_labels=labels) for labels in (True, False))
+    for kernel in (
+        Sum([wl, plain]),
+        Sum([wl, Normalized(wl)]),
+        Sum([wl, MinMax(wl)]),
+        Sum([MinMax(wl), MinMax(plain)]),
+    ):
+        apart = [explain(part, graphs, graphs, top=ALL) for part in kernel.kernels]
+        assert len(explain(kernel, graphs, graphs, top=ALL).parts) == sum(len(found.parts) for found in apart)
+    model = sm.KernelRidge(Sum([MinMax(Letters()), MinMax(Letters("CATG"))])).fit(STRINGS, np.arange(7.0))
+    assert len(explain(model, "GATTACA", top=ALL).parts) == 8  # four letters, each with a number in either kernel
 
 
 COMPOSED = [

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.hashing import GOLDEN
 from similia.explanations._views import Places, View, groups, is_molecule
+from similia.objects.graph_forms import hash_labels
 
 Floats = npt.NDArray[np.float64]
 Described = tuple[str, Places, Places]  # name of a part, and its places in x and y
@@ -226,6 +228,8 @@ class Found:
         Amount that all parts add at each place of x and of y.
     links : sequence of (int, int, float)
         (place in x, place in y, amount) of matched places: what they add; in a sum over alignments, their probability.
+    keys : ndarray of uint64, shape (n_parts,), optional
+        Number of each part; parts of a sum that have the same number are added up, as they have the same name.
     """
 
     contributions: Floats
@@ -233,6 +237,7 @@ class Found:
     shares_x: Floats | None = None
     shares_y: Floats | None = None
     links: Sequence[Link] = ()
+    keys: npt.NDArray[np.uint64] | None = None
 
     def times(self, factor: float, prefix: str = "") -> Found:
         """Return the parts multiplied by `factor`, with `prefix` before the name of each part."""
@@ -243,11 +248,17 @@ class Found:
 
         x, y = (None if shares is None else factor * shares for shares in (self.shares_x, self.shares_y))
         links = [(i, j, factor * value) for i, j, value in self.links]
-        return Found(factor * self.contributions, describe, x, y, links)
+        keys = self.keys if self.keys is None or not prefix else under(self.keys, prefix)
+        return Found(factor * self.contributions, describe, x, y, links, keys)
+
+
+def under(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
+    """Return keys that distinguish parts of this name, such as a kernel, from those of other names."""
+    return keys * GOLDEN + hash_labels([name]).view(np.uint64)
 
 
 def joined(founds: Sequence[Found]) -> Found:
-    """Return the parts of a sum of values: the parts of all summands together."""
+    """Return the parts of a sum of values: those of all summands together, where parts with the same key make one."""
     if len(founds) == 1:
         return founds[0]
     starts = np.cumsum([0] + [len(found.contributions) for found in founds]).tolist()
@@ -258,7 +269,15 @@ def joined(founds: Sequence[Found]) -> Found:
 
     x, y = _added([found.shares_x for found in founds]), _added([found.shares_y for found in founds])
     links = [link for found in founds for link in found.links]
-    return Found(np.concatenate([found.contributions for found in founds]), describe, x, y, links)
+    contributions = np.concatenate([found.contributions for found in founds])
+    known = [found.keys for found in founds if found.keys is not None]
+    if len(known) < len(founds):
+        return Found(contributions, describe, x, y, links)
+    keys, first, rows = np.unique(np.concatenate(known), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    sums = np.zeros(len(keys))
+    np.add.at(sums, rows.ravel(), contributions)
+    return Found(sums[order], lambda k: describe(int(first[order[k]])), x, y, links, keys[order])
 
 
 def _added(shares: list[Floats | None]) -> Floats | None:

@@ -142,7 +142,7 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
             name += f" ({'/'.join(sorted(kinds))})"
         return name, x.at(of_key[k]), NOWHERE if y is None else y.at(there)
 
-    return Found(contributions[order], describe, shares_x=x.shares(amounts))
+    return Found(contributions[order], describe, shares_x=x.shares(amounts), keys=keys[order])
 
 
 def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats]) -> Found:

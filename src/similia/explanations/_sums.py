@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed
+from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed, under
 from similia.explanations._features import (
     Occurrences,
     blocks_of,
@@ -49,6 +49,7 @@ from similia.objects import GraphBatch, take
 from similia.similarity import as_objects, evaluate, name_of
 
 Naming = dict[int, str]  # names of node labels
+_OF_NO_FEATURE = ("n_iter", "normalize", "radius")  # kernels that differ in these only may have features in common
 
 
 def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, directed: bool = False) -> Occurrences:
@@ -63,7 +64,8 @@ def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, dir
     if found is None:
         counts = kernel._counts(objects)
         found = Occurrences.without_places(counts, lambda o: f"feature {counts.ids[o]:016x}", 0)
-    return found
+    others = {name: value for name, value in kernel.get_params(deep=False).items() if name not in _OF_NO_FEATURE}
+    return replace(found, groups=under(found.keys, f"{type(kernel)} {others}"))
 
 
 def is_directed(*batches: Any) -> bool:
@@ -166,6 +168,7 @@ def _magnitudes(
     if blocks is None or any(block.least and block.normed for block, _ in blocks):
         counts, name = kernel.counted(X), "column {}" if kernel.kernel is None else "feature {:016x}"
         x = Occurrences.without_places(counts, lambda o: name.format(int(counts.ids[o])), 0)
+        x = replace(x, groups=under(x.keys, f"{id(kernel.kernel)}"))
         return [("", x, kernel.counted(Y))]
     found = []
     for block, _ in blocks:
