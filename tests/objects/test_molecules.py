@@ -13,7 +13,7 @@ import pytest
 import similia as sm
 from similia.objects import as_graphs
 from similia.objects.graph_forms import SYMBOLS, atom_text
-from similia.objects.molecules import from_smiles
+from similia.objects.molecules import from_smiles, look_like_smiles
 
 Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
 
@@ -235,3 +235,17 @@ def test_a_molecule_that_was_never_sanitised_gets_its_details():
     raw = Chem.MolFromSmiles("C1CC1O", sanitize=False)
     np.testing.assert_array_equal(as_graphs([raw]).node_details, from_smiles(["C1CC1O"]).node_details)
     assert raw.NeedsUpdatePropertyCache()  # the caller's molecule is left as it was
+
+
+def test_smiles_are_told_from_other_strings():
+    assert look_like_smiles(["CCO", "c1ccccc1", "CC(=O)[O-].[Na+]", "Clc1ccc(Br)cc1"])
+    assert look_like_smiles([b"CC(C)=O"])
+    for others in (
+        [],
+        ["CCO", "CCN"],  # no bond, branch or ring: may be a protein
+        ["c1ccccc1", "tree"],
+        ["PNNSCCBO"],
+        ["f(x) = 3", "C(=O)"],
+        ["ACGT", "CC(=O)O N"],
+    ):
+        assert not look_like_smiles(others)

@@ -233,3 +233,10 @@ def test_objects_are_taken_in_every_form(few):
     X, y = sample("strings", 30)
     auto = sm.AutoClassifier(**QUICK).fit(sm.objects.as_strings(X), y)
     np.testing.assert_array_equal(auto.predict(X), auto.predict(take(sm.objects.as_strings(X), np.arange(30))))
+
+
+@pytest.mark.parametrize("unit", ["CC(C)=O", "ACGTGA"])
+def test_strings_that_look_like_molecules_are_noted(few, unit):
+    X = [unit * n for n in range(1, 13)]
+    found = sm.AutoRegressor(**QUICK).fit(X, np.arange(12.0))
+    assert any("look like SMILES" in note for note in found.notes_) == ("=" in unit)

@@ -315,10 +315,16 @@ def _windows(a, b, u, v, worth, length):  # type: ignore[no-untyped-def]
 def _palindromic(a, b, c, u, v, palindromes, length):  # type: ignore[no-untyped-def]
     """Return the sum over pairs of windows of the features that are their own reverse complements; c complements b."""
     total = 0.0
-    if palindromes.max() == 0:
-        return total
-    for i in range(len(a) - length + 1):
-        for j in range(len(b) - length + 1):
+    least = 0  # mirrored pairs of positions that such a feature has
+    while least < palindromes.shape[1] and palindromes[:, least].max() == 0:
+        least += 1
+    for j in range(len(b) - length + 1):
+        own = 0
+        for p in range(length // 2):
+            own += b[j + p] == c[j + length - 1 - p]
+        if own < least:
+            continue
+        for i in range(len(a) - length + 1):
             n_pairs, middle = 0, 0
             for p in range(length // 2):
                 q = length - 1 - p

@@ -11,6 +11,7 @@ min-max similarity is 0.73 with such labels, 0.62 with symbols, and 0.59 with sy
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -24,6 +25,7 @@ from similia.objects.graphs import join_parts
 from similia.objects.strings import StringBatch, as_strings
 from similia.objects.tables import objects_in
 
+_SMILES = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]|\[[^\[\]\s]+\]|[-=#$:/\\.()]|\d|%\d\d)+")
 _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
 
 
@@ -101,6 +103,13 @@ def parse_smiles(
             if bad is None:
                 raise BadValue(i, f"is {why}", remedy="correct or drop it", collection=collection)
             bad(i, why)
+
+
+def look_like_smiles(texts: Sequence[str | bytes]) -> bool:
+    """Return whether all texts have the form of SMILES, and half of them a bond, branch or ring."""
+    decoded = [text.decode("ascii", "replace") if isinstance(text, bytes) else text for text in texts]
+    marked = sum(bool(re.search(r"[=#(\d]", text)) for text in decoded)
+    return 2 * marked >= max(1, len(decoded)) and all(map(_SMILES.fullmatch, decoded))
 
 
 class SmilesBatch(StringBatch):

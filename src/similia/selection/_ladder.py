@@ -289,11 +289,8 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
-        for strands in (True, False) if set(letters.tolist()) <= set(b"ACGTUacgtu") else ():
-            gapped = k.GappedKmers(9, 6, reverse_complement=strands, ignore_case=cases, normalize=True)
-            yield parts.features(gapped)
-            if parts.classify:
-                yield parts.exact(gapped)
+        if set(letters.tolist()) <= set(b"ACGTUacgtu"):
+            yield from _gapped(parts, ignore_case=cases)
     yield parts.features(gappy)
     kernels = [spectra, gappy]
     if set(letters.tolist()) <= set(b"ACGT"):
@@ -308,6 +305,21 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
         yield parts.landmarks(kernel)
     yield from parts.around(d.Levenshtein())
     yield parts.random(d.Levenshtein(), Mosaics(), "4*median")
+
+
+def _gapped(parts: _Parts, ignore_case: bool) -> Iterator[Group]:
+    """Yield the candidates on gapped k-mers of DNA or RNA; windows of 11 letters are the default of LS-GKM."""
+    both, one, wide = (
+        k.GappedKmers(length, informative, reverse_complement=strands, ignore_case=ignore_case, normalize=True)
+        for length, informative, strands in ((9, 6, True), (9, 6, False), (11, 7, True))
+    )
+    for kernel in (both, one):
+        yield parts.features(kernel)
+        if parts.classify:
+            yield parts.exact(kernel)
+    if parts.classify:
+        yield replace(parts.exact(wide), cost=DEAR)
+        yield parts.landmarks(both)
 
 
 def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
@@ -363,7 +375,8 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
         both = FeatureUnion([("multirocket", Pipeline([("convolutions", many), scaler])), ("hydra", hydra)])
         name = f"RandomConvolutions {n_features}, multirocket + Hydra"
         steps = (("union", both),)
-        yield Group(name, steps, parts.ridge(), trusted=True, slow=False, family="union of convolutions")
+        published = n_features == 50_000
+        yield Group(name, steps, parts.ridge(), trusted=published, slow=False, family="union of convolutions")
     intervals = (("quantiles", IntervalQuantiles()),)
     yield Group("IntervalQuantiles", intervals, parts.trees(0.1), slow=False, family="intervals", cost=_PAIRS)
     if len(np.unique(X.lengths)) == 1:
