@@ -66,6 +66,18 @@ def test_degrees():
     np.testing.assert_allclose(averaged[:, 2:], [[0.5, mean], [1, mean], [1.5, mean]])
 
 
+def test_degrees_alone_are_enough():
+    bare, labelled = path_graph(), path_graph(node_labels=[7, 8, 7])
+    fitted = GraphToSets(n_iter=1, degrees=True).fit([bare])
+    mean = (1 + np.log2(3)) / 2
+    expected = [[1, mean], [np.log2(3), mean], [1, mean]]
+    for graph in (bare, labelled):  # labels that the graphs in fit did not have are not read
+        np.testing.assert_allclose(fitted.transform([graph])[0], expected)
+    for use in ("labels", "both"):
+        with pytest.raises(ValueError, match="X holds graphs without node"):
+            GraphToSets(use=use, degrees=True).fit([bare])
+
+
 def test_graphs_without_paths_become_empty_sets():
     single = {"edge_index": np.zeros((2, 0), int), "n_nodes": 1, "node_attributes": [[4.0]]}
     graphs = [single, path_graph(node_attributes=[[0.0], [1.0], [2.0]])]

@@ -240,3 +240,17 @@ def test_strings_that_look_like_molecules_are_noted(few, unit):
     X = [unit * n for n in range(1, 13)]
     found = sm.AutoRegressor(**QUICK).fit(X, np.arange(12.0))
     assert any("look like SMILES" in note for note in found.notes_) == ("=" in unit)
+
+
+def test_graphs_without_labels_are_told_by_the_degrees_around_each_node(monkeypatch):
+    rng = np.random.default_rng(0)
+    graphs, y = [], np.arange(40) % 2
+    for wide in y:  # trees: a node hangs on any earlier one, or on one of the last three
+        parents = [rng.integers(0 if wide else max(0, i - 3), i) for i in range(1, 40)]
+        arcs = np.array([parents, range(1, 40)])
+        graphs.append({"edge_index": np.hstack([arcs, arcs[::-1]]), "n_nodes": 40})
+    batch = sm.objects.as_graphs(graphs)
+    maps = [group for group in ladder("graphs", batch, "classification", 0) if group.family == "mean map"]
+    assert len(maps) == 3
+    monkeypatch.setattr(_run, "ladder", lambda *given: maps[:1])
+    assert sm.AutoClassifier(**{**QUICK, "nested": True}).fit(batch, y).best_score_ > 0.8

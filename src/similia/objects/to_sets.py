@@ -58,7 +58,7 @@ class GraphToSets(ObjectsOut):
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
         Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It tells nodes
-        with few neighbours from nodes with many. Graphs without attributes and labels raise an error all the same.
+        with few neighbours from nodes with many, and is the only coordinate of graphs without attributes and labels.
     edges : bool, default=True
         Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
         have them. Without effect for ``path_length=0``.
@@ -75,9 +75,9 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs have neither attributes nor labels; if what `use` asks for, or edge labels seen in `fit`, are
-        missing; if only some graphs have attributes; or if the number of attributes differs from that in `fit`. Missing
-        edge weights count as 1.
+        If the graphs have neither attributes nor labels, unless `degrees` is True and `use` is "auto"; if what `use`
+        asks for, or edge labels seen in `fit`, are missing; if only some graphs have attributes; or if the number of
+        attributes differs from that in `fit`. Missing edge weights count as 1.
 
     Notes
     -----
@@ -129,7 +129,8 @@ class GraphToSets(ObjectsOut):
         graphs = as_graphs(X)
         there = graphs.node_attributes is not None
         attributes = self.use in ("attributes", "both") or (self.use == "auto" and there)
-        if self.use in ("labels", "both") or not attributes:
+        bare = self.use == "auto" and self.degrees and not there and graphs.node_labels is None
+        if not bare and (self.use in ("labels", "both") or not attributes):
             self.labels_ = np.unique(_column(graphs, "node_labels", "attributes" if self.use == "auto" else ""))
         else:
             self.labels_ = None

@@ -213,13 +213,17 @@ class _Parts:
             yield self.features(compare)
         yield self.landmarks(compare)
 
-    def mean_map(self, scale: float, reduce: str) -> Group:
-        """Return mean maps of the nodes and of the edges of graphs with attributes; `scale` multiplies gamma."""
+    def mean_map(self, scale: float, reduce: str, *before: tuple[str, Any], n_iter: int = 0) -> Group:
+        """Return mean maps of the nodes and of the edges of graphs; `scale` multiplies gamma.
+
+        `n_iter` is the number of times that the coordinates of nodes are averaged with those of their neighbours.
+        """
         maps = []
         for length, name in enumerate(("nodes", "edges")):
             embedding = MeanMapFeatures(512, scales=(scale,), reduce=reduce, random_state=self.seed)
-            maps.append((name, Pipeline([("sets", GraphToSets(length, degrees=True)), ("map", embedding)])))
-        steps = (("scaler", AttributeScaler()), ("maps", FeatureUnion(maps)))
+            sets = GraphToSets(length, n_iter, degrees=True)
+            maps.append((name, Pipeline([("sets", sets), ("map", embedding)])))
+        steps = (*before, ("maps", FeatureUnion(maps)))
         return Group(f"{reduce} map, {scale:g} gamma", steps, self.rbf(), family="mean map")
 
     def nearest(self, compare: Any) -> Group:
@@ -349,10 +353,13 @@ def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
     steps = (("graphlets", optical), ("scaler", FeatureScaler()))
     learners = (*parts.ridge(), *parts.rbf())
     yield Group("GraphletSampling 6 · optical", steps, learners, slow=False, family="graphlets", cost=_LEARNT)
+    if X.node_attributes is None and X.node_labels is None:  # the neighbourhoods of nodes by degrees
+        for scale, reduce in ((4.0, "mean"), (16.0, "mean"), (16.0, "sum")):
+            yield parts.mean_map(scale, reduce, n_iter=4)
     if X.node_attributes is not None:
         scaler = ("scaler", AttributeScaler())
         for scale, reduce in ((4.0, "mean"), (1.0, "sum"), (4.0, "sum"), (16.0, "mean")):
-            yield parts.mean_map(scale, reduce)
+            yield parts.mean_map(scale, reduce, scaler)
         for width in (1.0, 2.0):
             yield parts.landmarks(_attributes(width), scaler)
         for kernel in (refined[1], *paths):
