@@ -185,7 +185,7 @@ COMPOSED = [
     MinMax(Normalized(Sum([Spectrum(k=1), Intersection(Spectrum(k=2))], weights=[0.3, 2.0]))),
     Intersection(Sum([Spectrum(k=1), Sum([Spectrum(k=2), WeightedDegree(2)])], weights=[4, 0.5]), normalize=True),
     Normalized(Sum([MinMax(Spectrum(k=1)), Intersection(Spectrum(k=2)), Spectrum(k=3)], weights=[1, 2, 3])),
-    Sum([Normalized(Intersection(Spectrum(k=2))), MinMax(Letters())]),
+    Sum([Normalized(Intersection(Spectrum(k=2))), Spectrum(k=1, normalize=True), MinMax(Letters())]),
     MinMax(Letters()),
 ]
 

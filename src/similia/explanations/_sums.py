@@ -128,7 +128,7 @@ def _has_features(kernel: Any) -> bool:
 
 def _by_roots(alpha: Floats, squares: Floats) -> Floats:
     """Return `alpha` divided by the roots of `squares`; 0 where these are 0, as then the object has no features."""
-    return np.where(squares > 0, alpha / np.sqrt(np.where(squares > 0, squares, 1.0)), 0.0)
+    return np.divide(alpha, np.sqrt(squares), out=np.zeros_like(alpha), where=squares > 0)
 
 
 def minima(
