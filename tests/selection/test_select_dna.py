@@ -46,8 +46,15 @@ def test_other_strings_have_no_strands(letters):
 
 
 def test_letters_of_both_cases_are_alike():
-    (found,) = [name for name in names(["ACGTacgt", "ACGNNNTT"] * 4) if "reverse_complement" in name]
-    assert found.startswith("Spectrum 6, reverse_complement=True, ignore_cas")
+    found = [name for name in names(["ACGTacgt", "ACGNNNTT"] * 4) if "reverse_complement" in name]
+    assert found[0].startswith("Spectrum 6, reverse_complement=True, ignore_cas")
+
+
+def test_a_few_unknown_letters_leave_gapped_kmers_among_the_candidates():
+    known, unknown = names(["ACGTACGT", "TTACGCA"] * 4), names(["ACGTACGT", "TTACGCN"] * 4)
+    gapped = [name for name in known if name.startswith("GappedKmers")]
+    assert len(gapped) == 6
+    assert [name for name in unknown if name.startswith("GappedKmers")] == gapped
 
 
 def test_a_mark_on_either_strand_is_found(monkeypatch):

@@ -293,8 +293,7 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
-        if set(letters.tolist()) <= set(b"ACGTUacgtu"):
-            yield from _gapped(parts, ignore_case=cases)
+        yield from _gapped(parts, ignore_case=cases)
     yield parts.features(gappy)
     kernels = [spectra, gappy]
     if set(letters.tolist()) <= set(b"ACGT"):
