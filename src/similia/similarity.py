@@ -53,7 +53,7 @@ _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of proces
 # ---- the two protocols
 @state()
 class Kernel(BaseEstimator):
-    """Base class of the built-in kernels. A kernel holds parameters and learns nothing."""
+    """Base class of the built-in kernels ``k(X, Y=None)``. A kernel holds parameters and learns nothing."""
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the Gram block of n objects `X` and m objects `Y` (`X` if not given): float64, shape (n, m)."""
@@ -74,7 +74,7 @@ class Kernel(BaseEstimator):
 
 @state()
 class Distance(BaseEstimator):
-    """Base class of the built-in distances. A distance holds parameters and learns nothing."""
+    """Base class of the built-in distances ``d(X, Y=None)``. A distance holds parameters and learns nothing."""
 
     facts: ClassVar[Facts]
 

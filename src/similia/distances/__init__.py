@@ -29,10 +29,10 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 
 
 def facts_table() -> dict[str, Facts]:
-    """Return a dictionary from the name of each built-in distance to its `Facts` for default parameters.
+    """Return the properties of all built-in distances: a dictionary from the name of each to its `Facts`.
 
-    Other parameters can invalidate a fact: a window breaks the triangle inequality, for example. In that case, read the
-    ``facts`` of the instance.
+    The facts hold for default parameters. Other parameters can invalidate them: a window, for example, breaks the
+    triangle inequality. The ``facts`` of an instance are those for its parameters.
 
     Examples
     --------

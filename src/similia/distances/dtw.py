@@ -25,14 +25,17 @@ from similia.similarity import Facts
 class DTW(ScaledDistance):
     """Dynamic time warping of series of any lengths, with one or more channels.
 
+    An alignment matches each time point of one series with one or more points of the other, in order. The distance is
+    the smallest total cost of an alignment.
+
     Parameters
     ----------
     window : int or float, optional
-        Sakoe-Chiba band: match step i only with steps j where ``|i - j| <= w``. An integer >= 0 is w itself; a float
-        in (0, 1] is a fraction of the longer length, rounded down. If w is below ``|m - n|``, for lengths m and n, it
-        is raised to ``|m - n|``, as otherwise no path would exist. None: no band.
+        Sakoe-Chiba band: match time points i and j only if ``|i - j| <= w``. An integer >= 0 is w itself; a float in
+        (0, 1] is a fraction of the longer length, rounded down. None: no band. A w below the difference of the two
+        lengths is raised to it, since otherwise no alignment would exist.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
-        Cost of matching two steps: the Euclidean distance over the channels, or its square.
+        Cost of matching two time points: the Euclidean distance over the channels, or its square.
     root : bool, default=False
         Whether to take the square root of the final sum (only with ``local="sqeuclidean"``).
 
@@ -44,12 +47,14 @@ class DTW(ScaledDistance):
 
     Notes
     -----
-    DTW is not a metric: the triangle inequality fails, and d(x, y) = 0 for series that differ only in repeated steps.
+    DTW is not a metric: the triangle inequality fails, and d(x, y) = 0 for series that differ only in repeated time
+    points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
     The distances have the dtype of `Y`, float32 or float64. A distance depends, to the last bit, on its two series
-    only. Its relative error is below (m + n) 2^-24 (float64: 2^-53). Pairs with very large or very small values are
-    scaled by a power of two; differences below 1e-40 times the largest value of a pair (float32: 1e-12) may count as 0.
+    only. Its relative error is below (m + n) 2^-24 in float32 and (m + n) 2^-53 in float64, for lengths m and n. In a
+    pair with very large or very small values, differences below 1e-12 (float64: 1e-40) times the largest value may
+    count as 0.
 
     References
     ----------

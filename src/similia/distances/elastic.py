@@ -99,16 +99,15 @@ class ERP(EditDistance):
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
 
     Notes
     -----
-    The triangle inequality holds without a window, but not with one; the attribute ``facts.metric`` says whether it
-    does. Deleting a time point equal to the gap costs nothing, so series that differ only in such points have distance
-    0.
+    The triangle inequality holds only without a window; with one, the attribute ``facts.metric`` is False. Deleting a
+    time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
 
-    aeon 1.6 puts the whole sum of gap costs on each cell of the border, so its values are larger if the best alignment
-    deletes the first time points.
+    aeon 1.6 gives larger values if the best alignment deletes the first time points, since each of its border cells
+    holds the sum of all gap costs.
 
     References
     ----------
@@ -147,15 +146,15 @@ class MSM(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
         D(i, j-1) + C(y_j, x_i, y_{j-1})\}
 
-    where C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding the same constant
-    to both series does not change the distance.
+    with D(0, 0) = 0 and infinity along the border. C(a, b, b') is c if a lies between b and b', else
+    c + min(abs(a - b), abs(a - b')). Adding the same constant to both series does not change the distance.
 
     Parameters
     ----------
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
 
     Notes
     -----
@@ -195,8 +194,9 @@ class TWE(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ... So a match costs the distance of the
-    points in value and in time, and a deletion costs the step from the previous point plus a penalty.
+    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ... A match costs the distance of the two
+    points, and of the two points before them, in value and in time. A deletion costs the step from the previous point,
+    in value and in time, plus lambda (`lmbda`).
 
     Parameters
     ----------
@@ -205,14 +205,14 @@ class TWE(EditDistance):
     lmbda : float, default=1.0
         Cost of a deletion, at least 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
 
     Notes
     -----
     As in Marteau and aeon, a point of value 0 at time 0 precedes each series. It has no effect, because the border is
     infinite: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
-    series does not change the distance. TWE is a metric for nu > 0 without a window; the attribute ``facts.metric``
-    says whether it is.
+    series does not change the distance. TWE is a metric without a window; with one, the attribute ``facts.metric`` is
+    False.
 
     References
     ----------
@@ -240,15 +240,15 @@ class TWE(EditDistance):
 class LCSS(EditDistance):
     r"""Longest common subsequence distance, 1 - lcss(x, y) / min(m, n), in [0, 1].
 
-    lcss is the largest number of pairs (i, j) with \|x_i - y_j\| <= epsilon such that both i and j increase from pair
-    to pair.
+    m and n are the lengths of x and y. lcss(x, y) is the largest number of pairs (i, j) such that x_i matches y_j and
+    both i and j increase from pair to pair.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
 
     Notes
     -----
@@ -284,9 +284,9 @@ class ADTW(EditDistance):
 
     .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
 
-    with D(0, 0) = 0 and infinity along the border. The distance of series of m and n points is D(m, n). A penalty of 0
-    gives `DTW` with squared costs, and a large one the squared Euclidean distance of series of one length. A window
-    forbids long warping; the penalty makes it expensive.
+    with D(0, 0) = 0 and infinity along the border. The distance of series of m and n points is D(m, n). A penalty omega
+    of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance of two series of equal
+    length. A window forbids long warping; the penalty makes it expensive.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ class ADTW(EditDistance):
         The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
         standardised series.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
 
     Notes
     -----
@@ -338,16 +338,18 @@ class SoftDTW(_Elastic):
         S(x, y) = -\gamma \log \sum_\pi \exp\Big(-\frac{1}{\gamma} \sum_{(i, j) \in \pi} \|x_i - y_j\|^2\Big), \qquad
         d(x, y) = S(x, y) - \tfrac{1}{2}(S(x, x) + S(y, y))
 
+    The first sum runs over all alignments pi, the second over the pairs (i, j) of points that pi matches. S is soft-DTW
+    and d its divergence.
+
     Parameters
     ----------
     gamma : float, default=1.0
         Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        Restrict the path to ``abs(i - j) <= w``; see `DTW` for the ways to give w.
+        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
     divergence : bool, default=True
         True returns d. False returns S, which is usually negative if x and y are similar, and whose minimum is not at
-        x = y. S is not a distance in the sense of `similia.distances`: the attribute ``facts.identity`` is False, and
-        functions that take a distance refuse it.
+        x = y. Functions that take a distance refuse negative values. The attribute ``facts.identity`` is then False.
 
     Notes
     -----
@@ -365,7 +367,7 @@ class SoftDTW(_Elastic):
     --------
     >>> from similia.distances import SoftDTW
     >>> x, y = [0.0, 1.0], [0.0, 1.0, 1.0]
-    >>> SoftDTW(gamma=0.01)([x], [x, y, [3.0]]).round(4).tolist()  # to y: gamma log(3) / 2
+    >>> SoftDTW(gamma=0.01)([x], [x, y, [3.0]]).round(4).tolist()  # S(y, y) = -gamma log 3
     [[0.0, 0.0055, 13.0]]
     >>> bool(SoftDTW(divergence=False)([x], [x]) < 0)
     True

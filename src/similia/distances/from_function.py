@@ -18,8 +18,9 @@ _AXES = (None, "time, channel", "channel, time")
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
-    A function of two objects is called for each pair, n m times (n (n + 1) / 2 times for one collection, if
-    `symmetric`), in ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
+    A function of two objects is called for each pair: n m times for collections of n and m objects, n (n + 1) / 2 times
+    within one collection if `symmetric`. The calls are divided among ``similia.config(n_jobs=...)`` processes. A
+    function of two collections is called once.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class FromFunction(Distance):
         `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
         (n_channels, length); with ``pairwise=True`` it gets lists of such arrays.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If so, the distances within one collection take half the calls.
+        Whether d(x, y) = d(y, x). This saves almost half of the calls within one collection.
 
     Raises
     ------
@@ -44,10 +45,10 @@ class FromFunction(Distance):
 
     Notes
     -----
-    `similia.adapters` has distances of aeon, tslearn, POT and GraKeL, and knows their axes, options and flaws.
-    Bind options with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
-    defined at the top level of a module. Apart from `symmetric`, nothing is assumed about the
-    function; in particular, not that it is a metric.
+    `similia.adapters` has the distances of aeon, tslearn, POT and GraKeL, with the right axes and options. Bind options
+    with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is defined at the top
+    level of a module. Apart from `symmetric`, nothing is assumed about the function; in particular, not that it is a
+    metric.
 
     Examples
     --------

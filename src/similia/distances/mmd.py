@@ -47,8 +47,9 @@ class MMD(Distance):
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
 
-    with graphlets :math:`F_i` of G and :math:`F'_j` of H. d equals the Euclidean distance between the embeddings that
-    `similia.GraphletSampling` would compute with infinitely many features.
+    A graphlet is the subgraph induced by `size` nodes: s graphlets :math:`F_i` are drawn from G, and s graphlets
+    :math:`F'_j` from H. d equals the Euclidean distance between the embeddings that `similia.GraphletSampling` would
+    compute with infinitely many features.
 
     Parameters
     ----------
@@ -68,10 +69,11 @@ class MMD(Distance):
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). The sum is then an unbiased estimate for
-        any number of samples, but d is not, since a negative sum gives distance 0.
+        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). Their sums are then divided by s (s - 1),
+        and the formula estimates the squared MMD without bias. d itself is biased, since a negative estimate gives
+        distance 0.
     random_state : int, default=0
-        Seed of the samples. It must be an integer, since a distance has no ``fit`` in which to draw.
+        Seed of the samples. It must be an integer, so that every call draws the same samples.
     flyback : float, default=0.15
         Probability that the walk of ``"random_walk"`` jumps back to its first node, in [0, 1).
     small : {"pad", "raise"}, default="pad"
@@ -81,14 +83,13 @@ class MMD(Distance):
     -----
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
     in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
-    graph changes its samples: the distance between the two versions is about sqrt(2 (1 - E k) / s), where E k is the
-    mean kernel of two of the graph's graphlets. With ``unbiased=True``, d^2 of the two versions has mean 0 before
-    negative values become 0.
+    graph changes its samples. The distance between the graph and its renumbered copy is about sqrt(2 (1 - E k) / s),
+    where E k is the mean kernel of two of its graphlets.
 
-    Without `unbiased`, the triangle inequality holds, since d is a Euclidean distance of means. d is not a metric,
-    since different graphs may have the same graphlets equally often.
+    d is not a metric, since different graphs may have the same graphlets equally often. The triangle inequality holds
+    unless `unbiased` is True.
 
-    Each distinct graphlet enters the sums once, with its count. d^2 is accurate to about 1e-15, hence d to 3e-8.
+    d^2 is accurate to about 1e-15, hence d to 3e-8.
 
     References
     ----------
@@ -133,7 +134,7 @@ class MMD(Distance):
         self.small = small
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return `X` as a `GraphBatch`; labels and weights are not read."""
+        """Return the graphs `X` as one `GraphBatch`; labels and weights are not read."""
         return as_structures(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:

@@ -165,7 +165,8 @@ class Hausdorff(_NearestPoints):
 
     .. math:: d(U, V) = \max\{\max_{u \in U} \min_{v \in V} \Delta(u, v),\ \max_{v \in V} \min_{u \in U} \Delta(v, u)\}.
 
-    It is a metric on finite sets of points, if repeated points count once and the empty set counts as {0}.
+    :math:`\Delta` is the distance of two points. d is a metric on finite sets, if repeated points count once and the
+    empty set counts as the set that holds only the origin.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ class Chamfer(_NearestPoints):
     .. math:: d(U, V) = \frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v)
               + \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u).
 
-    Like `ModifiedHausdorff`, it is not a metric.
+    :math:`\Delta` is the distance of two points. Like `ModifiedHausdorff`, d is not a metric.
 
     Parameters
     ----------
@@ -234,19 +235,20 @@ class SlicedWasserstein(Distance):
     .. math:: d(U, V) = \Big(\frac{1}{L} \sum_{l=1}^{L} \int_0^1
               \big|F^{-1}_{\theta_l U}(t) - F^{-1}_{\theta_l V}(t)\big|^p dt\Big)^{1/p}
 
-    for L directions :math:`\theta_l`, drawn uniformly from the sphere, where :math:`F^{-1}_{\theta U}` is the quantile
-    function of the projections of U. The sets may differ in size. The triangle inequality holds, but d is not a
-    metric: two distributions may have the same L projections, though this has probability 0 for random directions.
+    The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
+    function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
+    holds, but d is not a metric: two distributions may have the same L projections, though this has probability 0 for
+    random directions.
 
     Parameters
     ----------
     n_projections : int, default=128
-        Number L of directions.
+        Number L of directions; more are more accurate and slower.
     p : {1, 2}, default=2
         Order of the distance.
     random_state : int, default=0
-        Seed of the directions. It must be an integer, since a distance has no ``fit`` in which to draw. The directions
-        depend only on the seed and the dimension of the points, and are the same in any process.
+        Seed of the directions. It must be an integer, so that every call uses the same directions. They depend only on
+        the seed and the dimension of the points.
 
     Notes
     -----

@@ -48,15 +48,16 @@ class Wasserstein(ScaledDistance):
 
     Notes
     -----
-    The cost grows with the third power of the size. For sets of more than a few hundred points take
+    The cost grows with the third power of the size. For sets of more than a few hundred points use
     `similia.distances.SlicedWasserstein`, whose cost is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0. A
     distance depends, to the last bit, on its two sets only.
 
-    With ``p=1`` and ``similia.objects.GraphToSets(n_iter=h)`` before it, d is the distance of the Wasserstein
-    Weisfeiler-Lehman kernel (of node attributes). `similia.kernels.DistanceRBF` and `similia.D2KE` make kernels of d;
-    the paper takes exp(-lambda d). With ``p=1`` on sets of word vectors, d is the word mover's distance.
+    ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. On these, d with ``p=1`` is
+    the distance behind the Wasserstein Weisfeiler-Lehman kernel exp(-lambda d) of Togninalli et al.
+    `similia.kernels.DistanceRBF` and `similia.D2KE` make other kernels from d. With ``p=1`` on sets of word vectors, d
+    is the word mover's distance.
 
     References
     ----------

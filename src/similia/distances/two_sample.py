@@ -36,7 +36,7 @@ class TwoSampleResult(NamedTuple):
     Attributes
     ----------
     statistic : float
-        Unbiased estimate of MMD^2, in units of the kernel; may be negative.
+        Unbiased estimate of the squared maximum mean discrepancy; may be negative.
     p_value : float
         Fraction of permutations with a statistic of at least `statistic`; the observed order counts as a permutation.
     null : ndarray of float64, shape (n_permutations,)
@@ -55,15 +55,15 @@ class TwoSampleResult(NamedTuple):
 
 
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
-    r"""Estimate the squared maximum mean discrepancy between the distributions of two collections.
+    r"""Estimate the squared maximum mean discrepancy (MMD^2) between the distributions of two collections.
 
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; the inner products of its output are then the
-        kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the first collection first.
+        ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; then the kernel is the inner product of its
+        outputs. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the first collection first.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
         V-statistic, the squared distance of the two mean embeddings, which is never negative but too large on average.
@@ -109,9 +109,10 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    If the two distributions are equal, every division of the pooled objects into n and m is as likely as the observed
-    one. The p-value is (1 + the number of permutations whose statistic is at least the observed one) / (1 +
-    `n_permutations`). The p-value is valid for every n and m: if the distributions are equal, P(p-value <= a) <= a.
+    The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. If the distributions are equal, every division
+    of the pooled objects into n and m, the sizes of `X` and `Y`, is as likely as the observed one. The p-value is
+    (1 + the number of permutations whose statistic is at least the observed one) / (1 + `n_permutations`). The p-value
+    is valid for every n and m: if the distributions are equal, P(p-value <= a) <= a.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
-        A named tuple: `statistic`, the unbiased MMD^2; `p_value`; and `null`, the statistics of the permutations.
+        A named tuple of `statistic`, `p_value` and `null`, the statistics of the permutations.
 
     References
     ----------

@@ -50,14 +50,15 @@ class FromDistance(Kernel):
     distance : callable
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
-        The distribution p of the random objects, such as ``RandomStrings(alphabet="ACGT")``; all its parameters must
-        be given, since a kernel does not learn them from data. Or a collection to use in place of random objects.
+        A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p; all its
+        parameters must be given, since a kernel does not learn them from data. A collection is used in place of random
+        objects.
     gamma : float, default=1.0
         Decay of a feature with distance, in 1 / (unit of the distance).
     n_components : int, default=1024
         Number R of random objects; ignored if `objects` is a collection.
     random_state : int, default=0
-        Seed of the random objects. It must be an integer, since a kernel has no ``fit`` in which to draw.
+        Seed of the random objects. It must be an integer, so that every call draws the same objects.
 
     Notes
     -----
@@ -262,10 +263,10 @@ class DistanceRBF(_Substitution):
     Notes
     -----
     The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
-    Hausdorff distances it is generally not. ``Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the
-    objects as vectors. The inner products of the training vectors are the kernel matrix K with its negative
-    eigenvalues set to 0 ("clip") or made positive ("flip"). With "shift" they are K (K + a I)^(-1) K, where a is 1.5
-    times the absolute value of the smallest eigenvalue.
+    Hausdorff distances it is generally not. ``similia.Nystroem(kernel, n_components=len(X), spectrum=...)`` still
+    embeds the objects as vectors. Their inner products on training objects are the kernel matrix K with its negative
+    eigenvalues set to 0 (``spectrum="clip"``) or made positive ("flip"). With "shift" they are K (K + a I)^(-1) K,
+    where a is 1.5 times the absolute value of the smallest eigenvalue.
 
     References
     ----------
@@ -302,7 +303,7 @@ class DistanceRBF(_Substitution):
 
 
 class NegativeDistance(_Substitution):
-    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product that it induces.
+    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product that it induces with an origin.
 
     Parameters
     ----------
@@ -318,8 +319,8 @@ class NegativeDistance(_Substitution):
     -----
     The kernel -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally positive
     semi-definite, which means that c^T K c >= 0 for coefficients c that sum to 0, such as those of a support vector
-    machine with an intercept. The kernel with an origin is positive semi-definite exactly if -d^p is conditionally so
-    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, prefer an origin: without one, the
+    machine with an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally
+    so (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, prefer an origin: without one, the
     eigenvalue of largest absolute value is negative, and `Nystroem` drops or changes it. The values are float32 if the
     distances are.
 

@@ -56,16 +56,18 @@ class GappedKmers(StringKernel):
 
     .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
 
-    over all windows u of x and v of y of l letters, which differ at d(u, v) positions, with weights w (1 by default,
-    see `center_weight`). This is the formula for the default options.
+    over all windows (substrings of l letters) u of x and v of y, which differ at d(u, v) positions. A gapped k-mer is k
+    letters at k positions of a window, so u and v share one for each choice of k positions with equal letters. The
+    weights w are 1 unless `center_weight` is given. With ``positions="forgotten"`` or `reverse_complement`, the formula
+    differs.
 
     Parameters
     ----------
     length : int, default=10
         Number l of letters of a window. A string shorter than this has no features.
     informative : int, default=6
-        Number k of positions of a window whose letters make a feature; the others are gaps. A window may have at most
-        5000 features, C(length, informative).
+        Number k of positions of a window whose letters make a feature; the others are gaps. A window has C(length,
+        informative) features, which must be at most 5000.
     positions : {"kept", "forgotten"}, default="kept"
         ``"kept"``: a feature is k letters and their positions in the window. ``"forgotten"``: a feature is only the k
         letters in their order; a window that contains them at several places counts once (the gappy kernel of Leslie &
@@ -76,7 +78,7 @@ class GappedKmers(StringKernel):
     center_weight : int, optional
         Weight w of windows in the middle of a string, at most 255; it decays towards both ends as in LS-GKM: a window d
         letters from the middle has weight min(center_weight, floor(center_weight 2**(-d / half_life) + 1)). By default
-        all windows have weight 1. LS-GKM takes 50.
+        all windows have weight 1. LS-GKM uses 50.
     half_life : float, default=50
         Distance from the middle at which the weight is about halved; only used with `center_weight`.
     normalize : bool, default=False
@@ -92,11 +94,11 @@ class GappedKmers(StringKernel):
 
     Notes
     -----
-    Values are exact integers before normalisation. Among v distinct features, some two share a 64-bit id with
-    probability about v**2 / 2**60.
+    Values are exact integers before normalisation. Features are compared by 64-bit ids; among v distinct features, at
+    least two share an id with probability about v**2 / 2**60.
 
-    Positions count from the start of the window. So A at position 0 and C at 1, and A at 1 and C at 2, are two
-    features. A pattern inside a string lies in several windows, so it gives several features.
+    Positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1 with C at 2 another. A
+    pattern inside a string lies in several windows, so it gives several features.
 
     References
     ----------

@@ -84,7 +84,7 @@ def edge_labels_of(graphs: GraphBatch, wanted: bool) -> npt.NDArray[np.int64]:
 class VertexHistogram(GraphKernel):
     r"""Histogram kernel of node labels, or of degrees if the graphs have no labels.
 
-    .. math:: K(G, H) = \sum_l \#\{v \in G : l(v) = l\} \, \#\{v \in H : l(v) = l\}.
+    .. math:: K(G, H) = \sum_a \#\{v \in G : l(v) = a\} \, \#\{v \in H : l(v) = a\}.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class VertexHistogram(GraphKernel):
 
 
 class EdgeHistogram(GraphKernel):
-    r"""Histogram kernel of edges. An edge is described by the labels of its two ends and its own label.
+    r"""Edge histogram kernel: inner product of the counts of edges, by their own label and those of their ends.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ class WeisfeilerLehman(GraphKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     details : bool, default=True
-        Whether to count pairs (label, detail) too, if the nodes have details.
+        Whether to count pairs (label, detail), too.
 
     Notes
     -----
     Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
-    v distinct colours, some two have the same hash with probability v**2 / 2**65. Neighbours are the targets of a
+    v distinct colours, at least two have the same hash with probability v**2 / 2**65. Neighbours are the targets of a
     node's arcs; edge weights are ignored. Graphs that refinement cannot distinguish (such as a hexagon and two
     triangles) have equal features.
 
@@ -278,16 +278,16 @@ class ShortestPath(GraphKernel):
 
 
 class Graphlet(GraphKernel):
-    r"""Graphlet kernel: counts the induced subgraphs on k nodes by isomorphism class.
+    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, by isomorphism class.
 
     Parameters
     ----------
     size : int, default=4
-        Number k of nodes of a graphlet, 2 to 7, which gives 2, 4, 11, 34, 156 or 1044 classes.
+        Number k of nodes, 2 to 7, which gives 2, 4, 11, 34, 156 or 1044 classes.
     n_samples : int or None, default=None
-        Number of graphlets drawn from each graph; None counts all subsets of k nodes.
+        Number of graphlets (induced subgraphs on k nodes) drawn from each graph. None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How to draw graphlets; see `similia.objects.graphlets.sample_graphlets`.
+        How to draw graphlets if `n_samples` is given; see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     seed : int, default=0

@@ -48,7 +48,8 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Returns
     -------
     ndarray of float64, shape of `one_minus_cos`
-        Values in [0, 1], exactly 1 at 0. The absolute error is below 2e-13 for n up to 1,000,000 and t >= 1e-6.
+        Values relative to the value at angle 0: in [0, 1], and exactly 1 at 0. The absolute error is below 2e-13 for n
+        up to 1,000,000 and t >= 1e-6.
 
     Warns
     -----
@@ -100,24 +101,28 @@ def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
 class HypersphericalHeat(SphereKernel):
     r"""The exact heat kernel between vectors on the unit sphere, divided by its value at angle 0.
 
+    Heat starts at x and spreads over the sphere for a time t; the kernel is the temperature at y relative to that at x.
+
     Parameters
     ----------
     contrast : float, default=4.0
-        :math:`a = n e^{-(n - 1) t}` for n features; must be below n. If a is near 0, all vectors are similar; if a is
-        large, only equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., up to 64 but below n.
+        The number :math:`a = n e^{-(n - 1) t}` for n columns and time t; must be below n. If a is near 0, all vectors
+        are similar; if a is large, only equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., up to 64
+        but below n.
     t : float, optional
         Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
         from 0.01 to 1 instead of the contrast.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`.
+        How rows become unit vectors; "auto" is "sqrt" if no entry is negative, else "projection" (see
+        `similia.kernels.hypersphere.to_hypersphere`).
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
 
     Notes
     -----
-    n is the number of columns of `X`, including columns of zeros. The result is float64, also for float32 rows. Given
-    the computed 1 - cos, the kernel is exact to 2e-13. The rounding error of 1 - cos matters more: it is multiplied by
-    the slope of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
+    n includes columns of zeros. The result is float64, also for float32 rows. Its error is at most 2e-13 plus the
+    rounding error of 1 - cos times the slope of the kernel at angle 0. The slope is about 1 / (2 t) for small t, and
+    about a for large n.
 
     References
     ----------
@@ -144,9 +149,9 @@ class HypersphericalHeat(SphereKernel):
     def gradient(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
 
-        The derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12 times
-        :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`w_l` is the weight of the Gegenbauer polynomial of
-        degree l in the series of K, and :math:`\lambda_l = l (l + n - 2)` has the weighted mean :math:`\bar\lambda`.
+        For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12
+        times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`w_l` is the weight of the Gegenbauer polynomial
+        of degree l in the series of K, and :math:`\lambda_l = l (l + n - 2)` has the weighted mean :math:`\bar\lambda`.
 
         Examples
         --------
@@ -200,7 +205,7 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
 def suggest_contrast(
     X: Any, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise", max_objects: int = 1000, random_state: Any = 0
 ) -> float:
-    r"""Suggest a contrast for `HypersphericalHeat`: two rows with the median cosine then have a kernel of about 1 / e.
+    r"""Suggest a contrast for `HypersphericalHeat`: two rows of median cosine then have a kernel value of about 1 / e.
 
     At this contrast, the kernel of such rows changes fastest with log(contrast). For the best contrast, search around
     the suggested one by factors of 2.

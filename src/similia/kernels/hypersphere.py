@@ -238,8 +238,9 @@ class Cosine(SphereKernel):
     Parameters
     ----------
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. With "sqrt", the kernel of rows
-        of proportions p and q is their Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
+        How rows become unit vectors; "auto" is "sqrt" if no entry is negative, else "projection" (see
+        `similia.kernels.hypersphere.to_hypersphere`). With "sqrt", the kernel of rows of proportions p and q is their
+        Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
 

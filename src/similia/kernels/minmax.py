@@ -83,9 +83,10 @@ class _OfFeatures(CountsKernel):
 class Intersection(_OfFeatures, FeatureKernel):
     r"""Intersection of the features of another kernel, :math:`K(x, y) = \sum_i \min(f_i(x), f_i(y))`.
 
-    Of counts, it is the number of substructures that x and y have in common, each counted as often as in the object
-    that has fewer. With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal assignment kernel. For
-    molecules, set ``details=False`` in `WeisfeilerLehman`; else charges, hydrogens and rings count, too.
+    If the features are counts, K is the number of substructures that x and y have in common, each counted as often as
+    in the object that has fewer of it. With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal
+    assignment kernel. For molecules, this needs ``WeisfeilerLehman(details=False)``; otherwise charges, hydrogens and
+    rings count, too.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class Intersection(_OfFeatures, FeatureKernel):
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative, NaN or above 1e150. `features` also raises if a feature is no whole
+        When called, if a feature is negative, NaN or above 1e150. `features` also raises if a feature is not a whole
         number.
 
     Notes
@@ -114,13 +115,9 @@ class Intersection(_OfFeatures, FeatureKernel):
     square root of its weight. `features` needs whole numbers, so these roots must be whole numbers.
 
     **Optimal assignment.** Let the similarity s(u, v) of nodes be the number of rounds t = 0, ..., h of refinement
-    after which nodes u and v have equal colours. The optimal assignment kernel of two graphs is the largest sum of
-    s(u, b(u)) over the matchings b of their nodes. It equals the intersection of the histograms of colours of all
-    rounds: (1) In any matching, at most min(c(G), c(H)) pairs share a colour that c(G) nodes of G and c(H) nodes of H
-    have. The sum of these bounds over all colours is the intersection. (2) Nodes of equal colour after round t have
-    equal colours after all earlier rounds, so colours form a tree. Match as many nodes as possible within each colour
-    of the last round; then, of those left, within each colour of the round before; and so on. Now min(c(G), c(H)) pairs
-    share each colour.
+    after which nodes u and v have equal colours. The optimal assignment kernel of two graphs is the largest sum of s(u,
+    b(u)) over the matchings b of their nodes. It equals the intersection of the histograms of colours of all rounds,
+    since nodes of equal colour after one round have equal colours after all earlier rounds (Kriege et al.).
 
     References
     ----------
@@ -177,9 +174,10 @@ class MinMax(_OfFeatures):
     -----
     An object without features has similarity 0 to all others and, if Y is not given, 1 to itself.
 
-    The kernel has no finite explicit features. `similia.Nystroem` makes vectors of it, in time linear in the number of
-    objects; `similia.MinHash` makes bits, whose Hamming distances estimate it, or sparse vectors, whose inner products
-    do; it needs no landmarks.
+    The kernel has no finite explicit features. Two embeddings approximate it in time linear in the number of objects.
+    `similia.Nystroem` makes vectors from the kernel values with landmarks, some of the training objects.
+    `similia.MinHash` needs no landmarks. It makes bits, whose Hamming distances estimate the kernel, or sparse vectors,
+    whose inner products estimate it.
 
     References
     ----------
@@ -188,7 +186,7 @@ class MinMax(_OfFeatures):
     Examples
     --------
     >>> from similia.kernels import MinMax, Spectrum
-    >>> MinMax(Spectrum(k=1))(["AAAC", "AACC", "GT"])  # 3 in common, of 3 A and 2 C in either
+    >>> MinMax(Spectrum(k=1))(["AAAC", "AACC", "GT"])  # AAAC, AACC: (2 + 1) / (3 + 2)
     array([[1. , 0.6, 0. ],
            [0.6, 1. , 0. ],
            [0. , 0. , 1. ]])

@@ -34,8 +34,9 @@ class Morgan(FeatureKernel):
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
-    where c_a(x) counts how often the neighbourhood a occurs in x: that of an atom within r bonds, for r = 0, ...,
-    `radius`. Of neighbourhoods that consist of the same bonds, RDKit counts only one.
+    where c_a(x) counts how often the neighbourhood a occurs in x. Each atom has one neighbourhood for each r = 0, ...,
+    `radius`: the atoms and bonds within r bonds of it. RDKit counts neighbourhoods that consist of the same bonds only
+    once.
 
     Parameters
     ----------
@@ -67,8 +68,9 @@ class Morgan(FeatureKernel):
     SMILES, so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms; its
     kernel with every other molecule is 0.
 
-    RDKit gives each neighbourhood a number of 32 bits: among v distinct ones, some two have the same number with
-    probability v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same numbers.
+    RDKit gives each neighbourhood a number of 32 bits. Among v distinct neighbourhoods, at least two have the same
+    number with probability v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same
+    numbers.
 
     References
     ----------

@@ -43,19 +43,19 @@ class Propagation(GraphKernel):
               K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
 
     The entries of u_t are Cauchy for the metrics "tv" and "l1", normal for "l2" and "hellinger"; beta_t is uniform on
-    [0, w]. f is the square root for "hellinger", otherwise the identity.
+    [0, w], where w is `bin_width`. f is the square root for "hellinger", otherwise the identity.
 
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps. The parameter of GraKeL and of NysHD (see `similia.recipes.nyshd`) is the number of
-        terms, n_iter + 1.
+        Number of propagation steps. GraKeL and NysHD (see `similia.recipes.nyshd`) count the terms of the sum instead,
+        n_iter + 1.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
         `similia.objects.AttributeScaler` before the kernel.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance of two rows: "tv" or "hellinger" for labels, "l1" or "l2" for attributes. "auto" is "tv" for labels and
-        "l1" for attributes.
+        Distance that decides how often two rows share a bin (see Notes): "tv" or "hellinger" for labels, "l1" or "l2"
+        for attributes. "auto" is "tv" for labels and "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
         What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
         the degrees of the nodes are used.
@@ -66,8 +66,8 @@ class Propagation(GraphKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
-        Seed of u_t and beta_t. It must be an integer, since a kernel has no ``fit`` in which to draw. Each number is a
-        hash of (seed, t, label or column), so a graph gets the same features in any process.
+        Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. Each number is a hash
+        of (seed, t, label or column), so a graph gets the same features in any process.
 
     Raises
     ------

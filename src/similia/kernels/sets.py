@@ -56,9 +56,10 @@ class MeanMap(Kernel):
     K is positive semi-definite if the ground kernel is. With ``reduce="mean"`` and `RBF`, two sets have the same
     embedding only if each point has the same share in both. An empty set has kernel 0 with every set.
 
-    Wrap it in `similia.kernels.Normalized` before a support-vector machine: sets whose points are far apart have small
-    embeddings. A kernel value does not depend, to the last bit, on the other sets, if this holds for the ground kernel.
-    It does not hold for ``RBF(gamma="median")`` in a direct call.
+    For a support-vector machine, wrap this kernel in `similia.kernels.Normalized`: the mean embedding of a set whose
+    points are far apart has a small norm. A kernel value depends, to the last bit, only on its two sets if values of
+    the ground kernel depend only on their two points. Those of ``RBF(gamma="median")``, called directly, depend on all
+    points.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -83,11 +84,11 @@ class MeanMap(Kernel):
         self.reduce = reduce
 
     def as_objects(self, X: Any) -> SetBatch:
-        """Return `X` as a `SetBatch`."""
+        """Return the sets `X` as one `SetBatch`."""
         return as_sets(X)
 
     def decided(self, X: Any) -> MeanMap:
-        """Return this kernel with all data-dependent settings of `ground` determined from the points of `X`."""
+        """Return this kernel with settings of `ground` such as ``gamma="median"`` fixed from the points of `X`."""
         check_kernel(self.ground, "ground")
         found = decided(self.ground, self.as_objects(X).values)
         return self if found is self.ground else MeanMap(found, self.reduce)

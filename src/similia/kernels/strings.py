@@ -91,9 +91,9 @@ class Spectrum(StringKernel):
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
-        Where substrings end. By default they may cross anything. ``"words"``: a string is cut at white space, each word
-        gets a space before and after it, and no substring leaves its word; a word shorter than k counts once, as a
-        whole. Not for DNA: it excludes `reverse_complement`.
+        What substrings must not cross; by default nothing. ``"words"``: a string is cut at white space, each word gets
+        a space before and after it, and no substring leaves its word; a word shorter than k counts once, as a whole. It
+        cannot be combined with `reverse_complement`.
 
     See Also
     --------
@@ -103,11 +103,11 @@ class Spectrum(StringKernel):
     Notes
     -----
     With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
-    ``lowercase=False`` and ``analyzer="char"``; with word boundaries, those of ``analyzer="char_wb"``. Both read runs
-    of white space as one space, but this kernel does so only between words.
+    ``lowercase=False`` and ``analyzer="char"``; with word boundaries, those of ``analyzer="char_wb"``. These analyzers
+    read a run of white space as one space; this kernel does so only with ``boundaries="words"``.
 
     K-mers are compared by 64-bit ids. If k <= 8 and all code points are below 256, different k-mers have different ids.
-    Otherwise, among v distinct k-mers, some two share an id with probability v**2 / 2**65.
+    Otherwise, among v distinct k-mers, at least two share an id with probability v**2 / 2**65.
 
     References
     ----------
@@ -196,6 +196,8 @@ class GappyKmers(StringKernel):
 
     Examples
     --------
+    GATTACA has four features without a gap and three with a gap of one letter, all different:
+
     >>> from similia.kernels import GappyKmers
     >>> GappyKmers(k=4, gaps=1)(["GATTACA", "GATTTACA"])
     array([[ 7.,  7.],
@@ -259,6 +261,8 @@ class Mismatch(StringKernel):
 
     Examples
     --------
+    Each 4-mer counts for itself and for the 12 that differ from it in one letter:
+
     >>> from similia.kernels import Mismatch
     >>> Mismatch(k=4, mismatches=1)(["GATTACA", "GATTTACA"])
     array([[52., 53.],
@@ -354,7 +358,7 @@ class WeightedDegree(StringKernel):
     -----
     Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
     strings of unequal length are compared over the length of the shorter one. Substrings are compared by 64-bit ids
-    made from their positions and letters. Among v distinct pairs (position, substring), some two share an id with
+    made from their positions and letters. Among v distinct pairs (position, substring), at least two share an id with
     probability v**2 / 2**57.
 
     References

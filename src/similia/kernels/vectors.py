@@ -32,9 +32,9 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median distance between two vectors.
-        `fit` of the estimator that holds the kernel determines it from at most 1000 training vectors, and a direct call
-        from at most 1000 rows of `X`, so different `X` then give different kernels.
+        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median distance between two of at
+        most 1000 vectors. An estimator that holds the kernel draws them from its training vectors. A direct call draws
+        them from `X`, so different `X` then give different kernels.
     scale : float, default=1.0
         Factor of `gamma`, above 0, such as 4 for a kernel of half the width.
 
@@ -65,7 +65,7 @@ class RBF(Kernel):
         return check_vectors(X)
 
     def decided(self, X: Any) -> RBF:
-        """Return this kernel with a number for `gamma`, from the vectors `X` if it is "median"."""
+        """Return this kernel with a number for `gamma`; "median" is computed from the vectors `X`."""
         if self.gamma != "median":
             return self
         return RBF(suggest_gamma(_euclidean, self.as_objects(X), 1000), self.scale)
@@ -104,7 +104,8 @@ def _euclidean(X: npt.NDArray[np.floating], Y: npt.NDArray[np.floating] | None =
 class Optical(Kernel):
     r"""Kernel of optical random features ``|W x + b|^2`` with complex Gaussian W and b.
 
-    `similia.OpticalRandomFeatures` gives unbiased estimates of it.
+    K(x, y) is the mean product of one such feature of x and the same feature of y. `similia.OpticalRandomFeatures`
+    estimates it without bias.
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,
@@ -132,7 +133,7 @@ class Optical(Kernel):
     The kernel compares second moments only, so it is not characteristic: two distributions with the same E x x^T (and,
     with a bias, the same E x) have maximum mean discrepancy 0.
 
-    With a reference beam of constant strength, :math:`|b_j| = \tau` for all j, the kernel is smaller by :math:`\tau^4`.
+    If all entries of b have the same absolute value :math:`|b_j| = \tau`, the kernel is smaller by :math:`\tau^4`.
 
     References
     ----------
@@ -189,7 +190,7 @@ class Optical(Kernel):
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) = 2 scale^4 (norm^2 + q)^2, with q = bias^2 / scale^2, for each vector, shape (n,)."""
+        """Return k(x, x) = 2 scale^4 (norm(x)^2 + q)^2, with q = bias^2 / scale^2, for each vector, shape (n,)."""
         _, _, power = self._parameters()
         A, a = self._in_units(self.as_objects(X))
         if self.normalize:

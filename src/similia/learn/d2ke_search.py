@@ -64,8 +64,9 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """Tune a pipeline that starts with `D2KE`, by cross-validation on one matrix of distances.
 
-    If the random objects are ``similia.embeddings.Representatives(hold_out=True)``, the steps after `D2KE` are tuned
-    and fitted without the representatives.
+    `D2KE` computes features exp(-gamma d) from the distances d to random objects; all values of gamma share these
+    distances. If its random objects are training objects, ``similia.embeddings.Representatives(hold_out=True)``, the
+    later steps are tuned and fitted without them.
 
     Parameters
     ----------

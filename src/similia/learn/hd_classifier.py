@@ -47,6 +47,10 @@ _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the 
 class HDClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with one prototype hypervector per class, corrected at each mistake.
 
+    A hypervector is a long vector, such as d signs ±1. Each epoch visits all training hypervectors (samples). If the
+    prototype with the largest cosine q to a sample x is of a wrong class, learning_rate (1 - q) x is subtracted from
+    it, and learning_rate (1 - r) x is added to the prototype of the right class, whose cosine to x is r.
+
     Parameters
     ----------
     init : {"zeros", "bundle"}, default="zeros"
@@ -96,10 +100,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     References
     ----------
     Zhao, Thomas, Brin, Yu & Rosing, "Bridging the gap between hyperdimensional computing and kernel methods via the
-    Nyström method" (NysHD), supplement, Algorithm 1. The last line of its pseudo-code has a misplaced parenthesis: like
-    this class, it should subtract learning_rate (1 - q) x from the prototype of the predicted class, where q is the
-    cosine between this prototype and the sample x. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass
-    online learning using hyperdimensional system", DATE 2021.
+    Nyström method" (NysHD), supplement, Algorithm 1. The last line of its pseudo-code has a misplaced parenthesis; the
+    correction above is the intended one. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass online
+    learning using hyperdimensional system", DATE 2021.
 
     Examples
     --------
@@ -133,7 +136,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Learn prototypes from the hypervectors `X`, whose labels `y` are of at least two classes.
+        """Learn prototypes from the hypervectors `X` and their labels `y`, of at least two classes.
 
         `X` is packed bits, uint8 of shape (n, n_bits // 8), or (n, d) of any other integer or float dtype.
         """
@@ -166,11 +169,11 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @all_at_once
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Make one pass over a batch, in the given order, starting from the current prototypes.
+        """Make one pass over a batch of samples, in the given order, starting from the current prototypes.
 
-        With ``init="bundle"``, the samples of the first batch are added to the prototypes of their classes before the
+        With ``init="bundle"``, the samples of the first call are added to the prototypes of their classes before the
         pass. With ``init="bundle", max_iter=0``, each call adds its samples and makes no correction, so successive
-        batches give the same result as one `fit` on all samples. Otherwise `max_iter` is not used here.
+        batches give the same result as one `fit` on all samples. Other values of `max_iter` have no effect here.
 
         Parameters
         ----------

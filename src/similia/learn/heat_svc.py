@@ -108,20 +108,20 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
         The support vectors as unit vectors.
     pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
-        One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
-        first class.
+        Coefficients and intercepts of the one-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2),
+        ...; positive values favour the first class of a pair.
 
     Notes
     -----
-    A contrast is below n, and near n a small change of the contrast is a large change of t. So "tune" replaces each
-    number s of 1/4, 1/2, ..., 64 that is above n / 4 by the time t = 1 / (2 s). With contrast s or time t, the slope of
-    the kernel at equal rows is about s.
+    For "tune", let s be one of 1/4, 1/2, ..., 64. If s is at most n / 4, it is tried as a contrast; otherwise the time
+    t = 1 / (2 s) is tried, since near n a small change of the contrast is a large change of t. In both cases, the slope
+    of the kernel at equal rows is about s.
 
     Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
     classifier in scikit-learn's `CalibratedClassifierCV`.
 
-    `fit` raises if the Gram matrices do not fit into ``similia.config(max_memory=...)``: the default of 1 GiB has room
-    for 6,600 rows if contrast or C is tuned, otherwise for 11,500.
+    `fit` raises an error if the Gram matrices do not fit into ``similia.config(max_memory=...)``: the default of 1 GiB
+    has room for 6,600 rows if contrast or C is tuned, otherwise for 11,500.
 
     References
     ----------

@@ -130,14 +130,14 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     kernel_ : callable
-        `kernel`, or a copy of it whose parameters with the value "auto" are set from the training objects.
+        `kernel`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
     support_ : ndarray of int64, shape (n_support,)
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
         The support vectors, in the layout that the kernel uses.
     pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
-        One-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2), ...; positive values favour the
-        first class.
+        Coefficients and intercepts of the one-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2),
+        ...; positive values favour the first class of a pair.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
         With ``probability=True``, the coefficients (a, b) of the sigmoid 1 / (1 + exp(a f + b)) for each column f of
         `decision_function`; otherwise None.
@@ -280,9 +280,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     kernel : callable
         As for `KernelSVC`.
     alpha : float or "auto", default=1.0
-        Regularisation, 0 or more, added to the diagonal of the Gram matrix. "auto" takes the best of 25 numbers, 1e-4
-        to 1e2 times the mean k(x, x), by the squared error of predicting each object from all others. That takes about
-        ten times as long as one fit, and three times the memory.
+        Regularisation, 0 or more, added to the diagonal of the Gram matrix. "auto" tries 25 numbers, 1e-4 to 1e2 times
+        the mean k(x, x), and takes the one with the smallest squared error of predicting each object from all others.
+        This needs about ten times the time of one fit, and three times the memory.
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         The regularisation used.
     loo_error_ : float or None
         With ``alpha="auto"``, the mean squared error of predicting each training object from all others, over all
-        outputs; otherwise None. It is a little too small, as the smallest of 25.
+        outputs; otherwise None. It is a little too optimistic, as the smallest of 25 errors.
     objects_ : collection of n objects
         The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
@@ -364,7 +364,7 @@ class KernelSVR(_KernelRegressor):
     Parameters
     ----------
     kernel : callable
-        As for `KernelRidge`.
+        As for `KernelSVC`.
     C : float, default=1.0
         Inverse regularisation, above 0: the bound of each coefficient in absolute value, in units of the targets.
     epsilon : float, default=0.1
@@ -381,8 +381,8 @@ class KernelSVR(_KernelRegressor):
 
     Notes
     -----
-    C and epsilon are in units of the targets. Use ``TransformedTargetRegressor(KernelSVR(kernel), transformer=
-    StandardScaler())`` so that their defaults suit any data. `KernelRidge` takes several targets per object.
+    The defaults of C and epsilon suit targets of unit variance: use ``TransformedTargetRegressor(KernelSVR(kernel),
+    transformer=StandardScaler())``. `KernelRidge` takes several targets per object.
 
     References
     ----------

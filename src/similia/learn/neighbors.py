@@ -192,7 +192,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     objects_ : collection of n objects
         The training objects, in the layout that the distance uses.
     distance_ : callable
-        `distance`, or a copy of it whose parameters with the value "auto" are set from the training objects.
+        `distance`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
     n_samples_fit_ : int
         Number n of training objects.
     n_features_in_ : int
@@ -204,8 +204,9 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     `classes_`. Results depend neither on ``similia.config(max_memory=...)`` nor on the number of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and channels. Their costs are those of ``DTW(local="sqeuclidean")``; tslearn takes the
-    root of the sum of costs, aeon the sum itself. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
+    for series of any lengths and numbers of channels. Their costs are those of ``DTW(local="sqeuclidean")``; tslearn
+    takes the root of the sum of costs, aeon the sum itself. For many objects use `similia.SimilaritySearch` or
+    `similia.D2KE`.
 
     References
     ----------

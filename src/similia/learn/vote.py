@@ -125,7 +125,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the fraction of votes for each class, (m, n_classes); in a tie, the winner leads by 1e-9 votes."""
+        """Return the fraction of votes for each class, (m, n_classes); 1e-9 extra votes for the winner break ties."""
         answers = self._answers(X)
         votes, winner = _count(answers, self.classes_)
         votes[np.arange(len(votes)), winner] += _TIE
