@@ -133,8 +133,8 @@ def kernel_from_codes(
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits of one encoder; `B` defaults to `A`.
     correct : bool, default=True
-        Whether to multiply ``sin S``, whose bias is about -rho V / 2, by ``1 + V / 2``. The bias is then of order
-        ``n_bits ** -2``.
+        The estimate ``sin S`` has a bias of about -rho V / 2. With True, it is multiplied by ``1 + V / 2``, which
+        leaves a bias of order ``n_bits ** -2``.
     return_std : bool, default=False
         Whether to return standard errors too.
 

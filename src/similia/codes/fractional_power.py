@@ -72,10 +72,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
         The distance at which the similarity is about 0.49 (0.61 for ``output="floats"``). Scale features to a common
         unit first, for example with StandardScaler; distances then grow like the square root of the number of features.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8. Two positions share one random frequency.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8.
     output : {"bits", "floats"}, default="bits"
-        What to return: packed signs, or the random Fourier features themselves, which are vectors of norm 1 (float32
-        for float32 input, else float64).
+        What `transform` returns: random Fourier features, which are vectors of norm 1 (float32 for float32 input, else
+        float64), or only their signs, packed into uint8.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws frequencies and phases.
 
@@ -89,11 +89,12 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
     Notes
     -----
-    Positions 2 j and 2 j + 1 belong to frequency j. The bits of a row depend only on that row and the fitted
-    model, not on other rows, blocks or threads. The last digit of a Fourier feature (a float) may depend on them.
+    Positions 2 j and 2 j + 1 of a hypervector share frequency j. The bits of a row depend only on that row and the
+    fitted model, not on other rows, blocks or threads. The last digit of a Fourier feature (a float) may depend on the
+    other rows, blocks and threads.
 
-    Similarity depends only on differences between vectors, so data need no centring, and a zero row is an ordinary row.
-    `transform` refuses rows that are 2**40 bandwidths or more from 0, as their phases would lose all precision.
+    Similarity depends only on differences between vectors, so data need no centring. `transform` raises if a row is
+    2**40 bandwidths or more from 0, where phases lose all precision.
 
     References
     ----------
@@ -172,10 +173,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the similarity that hypervectors have on average over random draws of `fit`; works without `fit`.
+        """Return the expected similarity of hypervectors, over the random draws of `fit`; works without `fit`.
 
-        With ``output="bits"``, this is the mean of `similia.codes.similarity`. With "floats", it is the mean of the
-        inner product: the Gaussian kernel.
+        With ``output="bits"``, this is the mean of `similia.codes.similarity`. With ``output="floats"``, it is the mean
+        inner product, which is the Gaussian kernel.
 
         Parameters
         ----------

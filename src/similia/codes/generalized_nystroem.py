@@ -54,21 +54,22 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number k of directions.
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up, and raised to 4
-        `n_components` rows (at most all) if it gives fewer. A number below `n_components`, or below `n_components` + 1
-        if rows are centred, is raised to that minimum.
+        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up; a result below 4
+        `n_components` is raised to that, at most to all rows. A number below `n_components`, or below `n_components` +
+        1 if rows are centred, is raised to that minimum.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up, and raised to
-        1.5 `n_components` features (at most all) if it gives fewer. A number below `n_components` is raised to it.
+        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up; a result
+        below 1.5 `n_components` is raised to that, at most to all features. A number below `n_components` is raised to
+        `n_components`.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
         ConstantTimeSVD (Drineas et al.): draw rows, then features of the drawn rows, with replacement and with
         probabilities proportional to their squared norms. It reads all rows several times, so it does not accept
         streams.
     center : bool, default=True
-        Whether to subtract the mean: of the sampled rows with ``sampling="uniform"``, of all rows with "norm". If the
-        data lie far from the origin and are not centred, the first direction is close to the direction of their mean,
-        and all rows have the same sign along it.
+        Whether to subtract the mean: that of the sampled rows if `sampling` is "uniform", that of all rows if it is
+        "norm". If the data lie far from the origin and are not centred, the first direction is close to the direction
+        of their mean, and all rows have the same sign along it.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
         directions of Yun et al. (False) are not orthogonal, and their lengths are only close to 1.
@@ -99,7 +100,7 @@ class GeneralizedNystroemPCA(Transformer):
 
     Notes
     -----
-    **Sources.** `X` may be an array, a numpy memory map or a scipy.sparse matrix, of which only blocks are made dense.
+    **Sources.** `X` may be an array, a numpy memory map or a scipy.sparse matrix, which is made dense block by block.
     It may be an object with `shape` and row access (h5py, zarr), which is read chunk by chunk, or the path of a
     ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists). It may also be an iterable of 2-D chunks of
     rows, which is read once, or a stream of vectors from `similia.sources.open_stream` (CSV). The sample depends only
@@ -107,20 +108,22 @@ class GeneralizedNystroemPCA(Transformer):
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
-    over the rows. It then keeps only some of the rows, which serve to rotate the directions. Both ways give the same
-    subspace up to the rounding of sums. For float32 data, the way with P treats directions with a singular value below
-    0.0014 of the largest as rounding error.
+    over the rows. In that case it keeps only the rows that it needs to rotate the directions. Both ways give the same
+    subspace up to rounding. With P and float32 data, `fit` treats directions with a singular value below 0.0014 of the
+    largest as rounding error.
 
-    **Precision.** float32 rows are multiplied in float32, unless singular values span more than 1 : 1000. `transform`
-    subtracts the mean after the product: if the mean lies 1000 standard deviations from 0, float32 loses three digits.
+    **Precision.** float32 rows are multiplied in float32, or in float64 if the smallest of the `n_components` singular
+    values is below a thousandth of the largest. `transform` subtracts the mean after the product: if the mean lies 1000
+    standard deviations from 0, float32 loses three digits.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
+    The error bound in Theorem 2 of Yun et al. is void (it exceeds ||X||_F for all gamma <= 1); measure
+    `projection_error` instead.
 
     References
     ----------
-    Yun, Kim & Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1 and Section V-B.
-    Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II", SIAM J. Computing 36, 2006. The error
-    bound in Theorem 2 of Yun et al. exceeds ||X||_F for all gamma <= 1; measure `projection_error` instead.
+    Yun, Kim & Choi, "Hashing with generalized Nyström approximation", ICDM 2012, Algorithm 1 and Section V-B. Drineas,
+    Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II", SIAM J. Computing 36, 2006.
 
     Examples
     --------
@@ -193,7 +196,7 @@ class GeneralizedNystroemPCA(Transformer):
 
     @all_at_once
     def partial_fit(self, X: Any, y: Any = None, refit: bool = True) -> Self:
-        """Add a chunk of rows to the sample and recompute the directions, once there are enough rows.
+        """Add a chunk of rows to the sample and recompute the directions.
 
         After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
         ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has no rows to continue
@@ -205,7 +208,8 @@ class GeneralizedNystroemPCA(Transformer):
             The next rows. The first chunk determines the float type.
         y : ignored
         refit : bool, default=True
-            Whether to recompute the directions. Pass False for all chunks but the last to save time.
+            Whether to recompute the directions, once there are `n_components` rows (one more if rows are centred). To
+            save time, pass False for all chunks but the last.
         """
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
@@ -227,7 +231,7 @@ class GeneralizedNystroemPCA(Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project rows onto the directions.
 
-        The result of a row is the same to the last bit, whatever the other rows, blocks and threads.
+        The result for a row is the same, bit for bit, whatever the other rows, blocks and threads.
 
         Parameters
         ----------
@@ -282,8 +286,8 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         float
-            0 if all rows, after subtraction of `mean_`, lie in the span of the directions or are 0; at most 1 if the
-            directions are orthonormal.
+            0 if all rows, after subtraction of `mean_`, lie in the span of the directions; at most 1 if the directions
+            are orthonormal.
         """
         error = norm = 0.0
         blocks, row = self._open_like_fit(X).blocks(), 0

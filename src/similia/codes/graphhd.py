@@ -51,12 +51,12 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode graphs as sums or majorities of edge vectors, made from the PageRank ranks of both nodes (GraphHD).
+    """Encode a graph as the majority or sum of the vectors of its edges, made from PageRank ranks of nodes (GraphHD).
 
     Parameters
     ----------
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8.
     damping : float, default=0.85
         Probability, in [0, 1), that PageRank's walk follows an edge instead of restarting.
     n_iter : int, default=100
@@ -69,18 +69,23 @@ class GraphHDEncoder(SeededEncoder):
     Attributes
     ----------
     seed_ : int
-        Each rank has a random vector, made from this seed and the rank when it is needed. So graphs may be larger
-        than those of `fit`, and every process encodes them identically.
+        The seed and a rank determine the random vector of that rank. So graphs may be larger than those of `fit`, and
+        every process encodes them identically.
 
     Notes
     -----
-    The node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
-    exchanges, are ranked by node number; without such ties the code does not depend on the numbering.
+    A node has the vector of its rank, and an edge the product of the vectors of its two nodes. The node with the
+    largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph exchanges, are
+    ranked by node number; without such ties, the code does not depend on the numbering.
 
-    Arcs between two nodes, in one direction or both, count as one undirected edge. A node has the vector of its rank,
-    and an edge the product of its two nodes' vectors. Self-loops are ignored, because ``v * v`` is the same for every
-    vector v. Where as many edge vectors have 0 as 1, a fixed random vector gives the bit; it gives all bits of a graph
-    without edges.
+    Arcs between two nodes, in one direction or both, count as one edge. Self-loops do not count, because ``v * v`` is
+    the same for every vector v. PageRank does follow self-loops, and arcs only in their direction. At a position where
+    as many edge vectors have 0 as 1, the majority takes the bit of a fixed random vector, which is also the code of a
+    graph without edges.
+
+    References
+    ----------
+    I. Nunes et al., "GraphHD: efficient graph classification using hyperdimensional computing", DATE 2022.
 
     Examples
     --------

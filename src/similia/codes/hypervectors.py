@@ -38,7 +38,7 @@ _TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank rea
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return n independent, uniformly random codes, shape (n, n_bits // 8).
 
-    The similarity of any two has expectation 0 and standard deviation ``n_bits ** -0.5``.
+    The similarity of two codes has expectation 0 and standard deviation ``n_bits ** -0.5``.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     Parameters
     ----------
     n : int
-        Number of levels. Above ``n_bits / 2 + 1``, some neighbours are equal.
+        Number of levels. Above ``n_bits / 2 + 1``, some neighbouring levels have equal codes.
     n_bits : int, default=10_000
         A multiple of 8.
     random_state : int, Generator, RandomState or None, default=None
@@ -128,8 +128,8 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     """Return codes with bits shifted cyclically: position i moves to ``(i + shift) % n_bits``.
 
-    Shifting preserves similarities and distributes over `bind`; ``permute(codes, -shift)`` undoes
-    ``permute(codes, shift)``. Use shifts to encode order: B after A is ``bind(A, permute(B))``.
+    Shifting preserves similarities, and the shift of ``bind(A, B)`` is the `bind` of shifted A and B. ``permute(codes,
+    -shift)`` undoes ``permute(codes, shift)``. Use shifts to encode order: B after A is ``bind(A, permute(B))``.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def bundle(
     codes : ndarray of uint8, shape (n, n_bits // 8)
         The codes to bundle.
     weights : array of int, shape (n,), optional
-        How often to count each code; a negative weight subtracts it. 1 by default. The absolute weights must add up to
-        less than 2**31.
+        How often to count each code, 1 by default; a negative weight subtracts the code. The absolute weights must add
+        up to less than 2**31.
     output : {"bits", "counts"}, default="bits"
         What to return: the majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None

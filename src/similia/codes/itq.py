@@ -93,8 +93,8 @@ class _CentredSigns(SignEncoder):
 class ITQ(_CentredSigns):
     """Turn vectors of n_bits numbers into n_bits signs, after a rotation that brings the vectors close to their signs.
 
-    ITQ is the last step of a pipeline whose earlier steps produce vectors of n_bits numbers. The methods that Yun, Kim
-    and Choi compare in their Figure 1 are
+    ITQ is the last step of a pipeline whose earlier steps produce vectors of n_bits numbers. These pipelines are the
+    methods in Figure 1 of Yun et al. (see References):
 
     ================================== ====================================================================
     full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, PCA from ``sklearn.decomposition``

@@ -89,19 +89,20 @@ class RangeEncoder(HypervectorEncoder):
 
 @state(n_features_in_=count("d", least=1))
 class LevelEncoder(RangeEncoder):
-    """Encode numbers, or rows of several numbers, so that close numbers have similar vectors.
+    """Encode numbers, or rows of several numbers, as hypervectors, so that close numbers have similar ones.
 
     Parameters
     ----------
     n_levels : int, default=100
         Number of equidistant levels per feature, at least 2; each number is encoded as the nearest level.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8.
     low, high : float or array of shape (n_features,), optional
         Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
-        in `fit`. Numbers outside the range are encoded as the nearer end.
+        in `fit`. Numbers outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the vectors of a row's features as packed bits, or their sum.
+        What `transform` returns: the sum of the vectors of a row's features ("counts"), or their bitwise majority,
+        packed ("bits"). The vector of a feature is that of its level times the role of the feature.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -114,16 +115,18 @@ class LevelEncoder(RangeEncoder):
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
-        Random vectors, which tell features apart by multiplication; unused for a single feature.
+        The role of each feature: a random vector by which the vector of its level is multiplied. Unused for a single
+        feature.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
         Random vector whose bits decide ties of the majority.
 
     Notes
     -----
-    The counts of rows x and y have the inner product ``n_bits * sum_j (1 - |level x_j - level y_j| / (n_levels - 1))``,
-    up to the random similarities of the roles. For one feature it is exact, up to the rounding of
-    `similia.codes.level`. A majority distorts the inner product by ties: with two features, every position where their
-    vectors differ is a tie; with four, about every third position. ``output="counts"`` avoids ties.
+    With ``output="counts"``, the vectors of rows x and y have the inner product ``n_bits * sum_j (1 - |l(x_j) - l(y_j)|
+    / (n_levels - 1))``, where l is the number of the level. With several features, this is approximate, because random
+    roles are slightly similar. With one, it is exact up to the rounding of `similia.codes.level`. With
+    ``output="bits"``, ties distort similarities: with two features, every position where their vectors differ is a tie;
+    with four, about every third position.
 
     A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 

@@ -78,15 +78,16 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class MinHash(ComparesObjects, Transformer):
     r"""Turn objects into bits or sparse vectors that estimate the min-max kernel of their features (Jaccard, Tanimoto).
 
-    The cost is linear in the number of objects, and there are no landmarks. Bits go to `similia.HammingIndex` or
-    `similia.HDClassifier`, sparse vectors to a linear model.
+    The cost is linear in the number of objects. Pass bits to `similia.HammingIndex` or `similia.HDClassifier`, and
+    sparse vectors to a linear model.
 
     Parameters
     ----------
     kernel : kernel with explicit features, or None
-        The kernel inside `similia.kernels.MinMax`: one of `similia.kernels` that counts substructures, a ``Sum`` or
-        ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. With None, the objects are
-        vectors of numbers >= 0, rows of a dense or sparse matrix. Set its parameters as ``kernel__name``.
+        The kernel whose features are compared, as in ``similia.kernels.MinMax(kernel)``: one of `similia.kernels` that
+        counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X,
+        n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse matrix. Set its
+        parameters as ``kernel__name``.
     n_hashes : int, default=1024
         Number of hashes of an object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
     bits : int, default=1
@@ -100,15 +101,15 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        Holds `kernel`, with its data-dependent settings fixed.
+        Wraps `kernel`, with its data-dependent settings fixed.
     compared_ : dict of str
         What the kernel compares, such as ``{"nodes": "node labels"}`` of graphs; `transform` raises if the kernel would
         compare something else.
     scale_ : float
-        Factor by which features are multiplied before they are rounded to counts at random. An object has as many
-        elements as its counts add up to. `scale_` is 1 if the features of the training objects are counts, with at most
-        64 n_hashes elements in the median object. Otherwise it is a power of two such that the median object has 4 to 8
-        n_hashes elements. `fit` looks at 256 training objects at most.
+        Hashing needs whole counts, so features are multiplied by this factor and rounded at random. The sum of the
+        counts is the number of elements of an object. `scale_` is 1 if the features of the training objects are counts
+        and the median object has at most 64 n_hashes elements. Otherwise it is a power of two such that the median
+        object has 4 to 8 n_hashes elements. `fit` looks at 256 training objects at most.
     seed_ : int
         Determines all hashes.
 
@@ -117,8 +118,8 @@ class MinHash(ComparesObjects, Transformer):
     TypeError
         If `kernel` has no explicit features.
     ValueError
-        If a parameter is out of range; if a feature is negative, NaN or above 1e150; or if an object has more than
-        2**26 elements (see `scale_`).
+        In `fit`, if a parameter is out of range. In `fit` and `transform`, if a feature is negative, NaN or above
+        1e150. In `transform`, if an object has more than 2**26 elements (see `scale_`).
 
     Notes
     -----
@@ -136,14 +137,14 @@ class MinHash(ComparesObjects, Transformer):
     Each hash samples one element of an object. If an object has more than about n log n elements (see `scale_`), all n
     samples differ, and the errors are smaller.
 
-    For a code of given length, one bit of each hash is best unless J is near 1. For linear models, more bits bring the
+    For codes of a given length, ``bits=1`` is best unless J is near 1. For linear models, a larger `bits` brings the
     inner product nearer to J.
 
     If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
-    where k is the number of features of an object. An object whose features add up to 1% of the median has a hundred
-    times this error.
+    where k is the number of features of an object. The error is a hundred times larger for an object whose features add
+    up to 1% of the median sum.
 
-    Objects without features all have the same code. Its similarity to any other code is 0 on average.
+    All objects without features have the same code, whose similarity to any other code is 0 on average.
 
     References
     ----------
@@ -264,7 +265,7 @@ class MinHash(ComparesObjects, Transformer):
 
     @property
     def estimated_kernel(self) -> MinMax:
-        """The min-max kernel that the codes estimate; `similia.SimilaritySearch` reranks by it."""
+        """The min-max kernel that the codes estimate; `similia.SimilaritySearch` reranks neighbours by it."""
         return MinMax(self.kernel_.kernel if hasattr(self, "kernel_") else self.kernel)
 
     @property

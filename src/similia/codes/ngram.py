@@ -39,18 +39,19 @@ from similia.objects.sequences import offsets_of, runs
 
 @state(n=count(least=1), binding=one_of("multiply", "add"))
 class NGramEncoder(SeededEncoder):
-    """Encode strings as bundles (sums or majorities) of the vectors of their n-grams.
+    """Encode a string as the majority or sum of the vectors of its n-grams.
 
     Parameters
     ----------
     n : int, default=3
-        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. So if `n` is at least the length
-        of the longest string, each string is a single n-gram: each letter is encoded by its position.
+        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If `n` is at least the length of
+        the longest string, each string is a single n-gram, which encodes the position of each letter.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the letter vectors of an n-gram, each shifted by its position: by product, or by majority. For
-        even `n`, the majority may have ties; they take the bits of a random vector, which `seed_` determines.
+        How to combine the vectors of the letters of an n-gram: by product or by majority. Each vector is first shifted
+        by the position of its letter. For even `n`, the majority may have ties; these take the bits of a random vector,
+        which `seed_` determines.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
     random_state : int, Generator, RandomState or None

@@ -48,14 +48,16 @@ class RecordEncoder(HypervectorEncoder):
     Parameters
     ----------
     encoders : list of (columns, encoder)
-        If `columns` is one name (or position in a tuple), the encoder receives that column as a sequence of objects. If
-        it is a list of names, the encoder receives those columns as a 2-D array of numbers. `encoder` is a transformer
-        to packed bits (uint8) or hypervectors of numbers; all encoders must return the same number of positions.
+        If `columns` is one name (or one position, for records that are tuples), the encoder receives that column as a
+        sequence of objects. If `columns` is a list, the encoder receives the columns as a 2-D array of numbers.
+        `encoder` is a transformer to packed bits (uint8) or hypervectors of numbers; all encoders must return the same
+        number of positions.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the columns' codes, each times its role, as packed bits, or their sum.
+        Each encoder's codes are multiplied by a random vector, its role. `transform` returns the sum of these products
+        ("counts"), or their bitwise majority, packed ("bits").
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws the roles (a random vector for each encoder) and the vector that
-        breaks ties. Each encoder has a `random_state` of its own.
+        Seed or generator from which `fit` draws the roles and the vector that breaks ties. Each encoder has a
+        `random_state` of its own.
 
     Attributes
     ----------
@@ -68,10 +70,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square, as that of ±1
-    codes is 1. A zero vector stays zero. The output ``"counts"`` is int32 if all encoders return bits, and float64
-    otherwise. With an even number of encoders, many positions are ties, and ties make unrelated records slightly
-    similar (0.25 for two encoders); ``output="counts"`` avoids ties.
+    All encoders have equal weight: hypervectors of counts or floats are divided by their root mean square (unless it is
+    0), since that of bits, read as ±1, is 1. The output ``"counts"`` is int32 if all encoders return bits, and float64
+    otherwise. With an even number of encoders, many positions are ties, which make unrelated records slightly similar
+    (0.25 for two encoders); ``output="counts"`` avoids ties.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class RecordEncoder(HypervectorEncoder):
     ...     output="counts", random_state=0,
     ... )
     >>> counts = bundle.fit_transform(records)
-    >>> (counts @ counts.T / 20_000).round(1)
+    >>> (counts @ counts.T / 20_000).round(1)  # 2 columns of 10,000 positions
     array([[1. , 0.5, 0.5],
            [0.5, 1. , 0. ],
            [0.5, 0. , 1. ]])

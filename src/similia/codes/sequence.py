@@ -49,20 +49,21 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 
 @state(n=optional(count(least=1)))
 class SequenceEncoder(RangeEncoder):
-    """Encode time series as bundles (sums or majorities) of the vectors of their n-grams or single values.
+    """Encode a time series as the majority or sum of the vectors of its n-grams or single values.
 
     Parameters
     ----------
     n_levels : int, default=100
         Number of equidistant levels per channel, at least 2; each value is encoded as the nearest level.
     n : int or None, default=None
-        Values per n-gram. None means no n-grams: each value's vector is shifted by its position in time. A series
-        shorter than `n` is one n-gram of all its values.
+        Time points per n-gram. None means no n-grams: the vector of each value is shifted by its position in time. A
+        series shorter than `n` is one n-gram of all its values.
     n_bits : int, default=10_000
-        Positions of a hypervector, a multiple of 8. Times that differ by a multiple of `n_bits` get the same shift.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8. Times that differ by a multiple of
+        `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
-        Values that the first and the last level stand for; by default the smallest and largest value of each channel
-        in `fit`. Values outside the range are encoded as the nearer end.
+        Values that the first and the last level stand for; by default the smallest and largest value of each channel in
+        `fit`. Values outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
         What to return: the bitwise majority of the vectors of n-grams or values as packed bits, or their sum.
     random_state : int, Generator, RandomState or None
@@ -75,14 +76,15 @@ class SequenceEncoder(RangeEncoder):
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all channels.
     roles_ : ndarray of uint8, shape (n_channels, n_bits // 8)
-        Random vectors, which tell channels apart by multiplication; unused for a single channel.
+        The role of each channel: a random vector by which the vectors of its levels are multiplied. Unused for a single
+        channel.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
         Random vector whose bits decide ties of the majority.
 
     Notes
     -----
-    The similarity of two levels is never below 0, so two series of values near the middle of the range are similar
-    whatever their shape.
+    The similarity of two levels is never below 0. So two series whose values stay near the middle of the range are
+    similar, whatever their shape.
 
     Level vectors at different positions have small random similarities, of about n_bits**-0.5. In a slow series, where
     neighbouring values are nearly equal, these similarities add up over pairs of positions. So without `n`, the

@@ -95,7 +95,8 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class SignRandomProjection(SignEncoder):
     """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
 
-    Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y:
+    Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
+    inner product of codes estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of rho.
 
     ============ ================================== =======================================================
     method       mean of <phi_x, phi_y>             variance of <phi_x, phi_y>
@@ -108,7 +109,7 @@ class SignRandomProjection(SignEncoder):
     ============ ================================== =======================================================
 
     The bits of a row depend only on that row and the fitted projection: not on other rows, block size, number of
-    threads or float type. A row times a power of two has the same bits.
+    threads or float type. Multiplying a row by a power of two does not change its bits.
 
     Parameters
     ----------
@@ -117,9 +118,9 @@ class SignRandomProjection(SignEncoder):
     method : {"gaussian", "structured"}, default="gaussian"
         ``"gaussian"``: independent Gaussian directions, n * n_features * n_bits multiplications by BLAS.
         ``"structured"``: directions that are orthogonal within blocks. Up to 128 features, the blocks are random
-        orthogonal (Haar) matrices of n_features rows. For more features, vectors are padded to length
-        p = 2^ceil(log2 n_features) and multiplied three times by random signs and a Hadamard matrix:
-        this takes 3 n n_bits log2 p additions and no projection matrix.
+        orthogonal (Haar) matrices of n_features rows. For more features, vectors are padded to length p = 2^ceil(log2
+        n_features) and multiplied three times by random signs and a Hadamard matrix. This takes 3 n n_bits log2 p
+        additions and stores no projection matrix.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -136,14 +137,14 @@ class SignRandomProjection(SignEncoder):
 
     Notes
     -----
-    In a data frame (``set_output``), each column is a byte: signrandomprojection0 holds bits 0 to 7. Later steps of a
-    pipeline read a frame of only such columns as packed bits. A ``ColumnTransformer`` that adds columns of another type
-    turns the bytes into plain numbers; use `similia.codes.RecordEncoder` instead.
+    With ``set_output``, `transform` returns a data frame whose columns are bytes: signrandomprojection0 holds bits 0 to
+    7. Later steps of a pipeline read a frame that has only such columns as packed bits. A ``ColumnTransformer`` that
+    adds columns of another type turns the bytes into plain numbers; use `similia.codes.RecordEncoder` instead.
 
     All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 
-    For dense directions, rows are rounded to integers. The rounding rotates a row of k features by about sqrt(k / 12) /
-    2^12 radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
+    If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features by
+    about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
 
     References
     ----------

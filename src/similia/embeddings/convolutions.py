@@ -101,14 +101,14 @@ class RandomConvolutions(Transformer):
         Number of features, rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), which is also the
         minimum. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
-        How the output C of a kernel with bias b is pooled. A value C_t is called positive if it exceeds b:
+        How the output C of a convolution kernel with bias b is pooled. C_t counts as positive if C_t > b:
 
         - ``"minirocket"``: the share of positive values;
         - ``"multirocket"``: four numbers, for the series and for its first differences: the share of positive values,
-          the mean of their excesses C_t - b, the mean of their places, and their longest stretch. The last two are
-          divided by the length of the output. All are 0 if no value is positive.
+          the mean of their excesses C_t - b, the mean of their positions in time, and the length of their longest run.
+          The last two are divided by the length of the output. All are 0 if no value is positive.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws training series for the biases, and channels.
+        Source of randomness with which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
         Maximum number of dilations. They grow exponentially from 1 to the largest at which a kernel fits into a series
         of `length_` points.
@@ -118,41 +118,40 @@ class RandomConvolutions(Transformer):
     n_channels_ : int
         Number of channels of a series.
     length_ : int
-        Median length of the training series that `fit` looks at (see Notes); it decides the dilations. Of two middle
-        lengths, the smaller.
+        Median length of the training series that `fit` looks at (see Notes); it decides the dilations. For an even
+        number of series, the smaller of the two middle lengths.
     exponent_ : int
-        Numbers are divided by 2**exponent_. The largest absolute value of the training series that `fit` looks at is
-        then between 0.5 and 1, so float32 suffices. Biases and excesses are in this unit.
+        Values of series are divided by 2**exponent_. The largest absolute value of the training series that `fit` looks
+        at is then between 0.5 and 1, so float32 suffices. Biases and excesses are in this unit.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of series.
     difference_kernels_ : DilatedKernels or None
-        Those of the convolutions of first differences, if the family is ``"multirocket"``.
+        The same for the convolutions of first differences, if the family is ``"multirocket"``.
 
     Raises
     ------
     ValueError
         If a parameter is out of range; if a series holds NaN or infinity; or, in `transform`, if the number of channels
-        differs from that in `fit`, or a number exceeds 1e30 in the unit 2**exponent_.
+        differs from that in `fit`, or a value exceeds 1e30 after division by 2**exponent_.
 
     Notes
     -----
-    A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so that a constant added to a series
+    A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so a constant added to a series
     changes only outputs at its ends. Half of the kernels see the series with zeros around it, and have an output for
-    each time point. The others have an output only where they fit into the series. To a series that is too short for
-    such a kernel, zeros are added around it as for the first half; so a series of any length, also below nine points,
-    has features. Lengths may differ between series.
+    each time point. The others have an output only where they fit into the series; if they fit nowhere, they see the
+    zeros, too. So a series of any length has features. Lengths may differ between series.
 
-    A kernel of several channels adds its outputs for a random subset of at most nine channels; small subsets are more
-    likely. The biases of a kernel are quantiles of its output for one randomly drawn training series. `fit` looks at
-    1024 series at most, drawn at random.
+    If series have several channels, a kernel adds its outputs for a random subset of at most nine channels; small
+    subsets are more likely. The biases of a kernel are quantiles of its output for one randomly drawn training series.
+    `fit` looks at 1024 series at most, drawn at random.
 
     Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
     positive values varies little if the bias is very large or very small, and the poolings of MultiRocket have
     different units. The features are float32 and computed in float32. They do not depend, to the last bit, on the other
     series in the call, the number of threads or the processor.
 
-    In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a stretch
-    counts the value that ends it. Here both are as in the paper's text.
+    In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
+    includes the value that ends it. Here both follow the text of the paper.
 
     References
     ----------

@@ -53,19 +53,19 @@ class D2KE(ComparesObjects, Transformer):
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`;
         any object with a method ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects; or a
-        collection, used as a whole. A sampler or function is called with n = 256 until there are enough objects. "auto"
-        takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series or sets, and
-        `Representatives` otherwise.
+        collection, used as a whole. A sampler or function is called repeatedly with n = 256, until there are enough
+        objects. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series
+        or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median" is
-        1 / m, where m is the median distance between 64 random objects and the training objects, at most 256 of them;
-        it is 1 if m = 0. ``"4*median"`` is 4 times the value of "median".
+        1 / m, where m is the median distance between 64 random objects and at most 256 training objects, or 1 if m = 0.
+        ``"4*median"`` is 4 times the value of "median".
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
-        Where to cache distance matrices, so that a fit with another gamma computes no distances. Use a cache with an
-        integer `random_state`, which draws the same random objects again. A function of your own is identified by its
-        code and by what the code uses. If either changes, distances are computed anew.
+        Where to cache distance matrices: a later fit with another gamma then computes no distances. This needs an
+        integer `random_state`, so that the same random objects are drawn again. If the code of a distance function of
+        your own changes, or what the code uses, distances are computed anew.
 
     Attributes
     ----------
@@ -76,20 +76,20 @@ class D2KE(ComparesObjects, Transformer):
     seed_ : int
         Seed of the random objects: `random_state` itself if that is an integer.
     sampler_ : sampler or None
-        The source of the random objects, with the parameters that it learned in `fit` (alphabet, scale). None if
-        `objects` is a collection.
+        The source of the random objects, with the parameters that `fit` learned, such as an alphabet. None if `objects`
+        is a collection.
     representative_indices_ : ndarray of int64, shape (R,)
         Positions of the random objects among the training objects; empty unless they are `Representatives`.
 
     Notes
     -----
-    Random object j depends only on the seed, on j and on the learned distribution. So a larger `n_components` only adds
-    random objects, and leaves `gamma_` unchanged. The row of an object does not depend on the other objects. The output
-    is float32 if the distances are, else float64.
+    Random object j depends only on `seed_`, j and `sampler_`. So a larger `n_components` only adds random objects, and
+    does not change `gamma_`. The row of an object does not depend on the other objects. The output is float32 if the
+    distances are, else float64.
 
-    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. For gammas far below "median",
-    exp(-gamma d) is about linear in d, so the standardised features hardly depend on gamma. With a gamma far above
-    "median", only the random objects nearest to an object matter.
+    Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
+    `gamma`), exp(-gamma d) is about linear in d, so the standardised features hardly depend on gamma. If gamma is far
+    above 1 / m, only the random objects nearest to an object matter.
 
     References
     ----------
@@ -173,7 +173,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to the R random objects from number `start` on, shape (n, R - start).
+        """Return the distances of n objects to the random objects, from number `start` on; shape (n, R - start).
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
@@ -193,14 +193,15 @@ class D2KE(ComparesObjects, Transformer):
     def extend(self, n_components: int, X: Any = None) -> Self:
         """Draw more random objects; keep gamma and the random objects drawn before.
 
-        The result is the same as that of fitting with the larger `n_components`.
+        The result is the same as after `fit` with the larger `n_components`.
 
         Parameters
         ----------
         n_components : int
             New total number of random objects; raises if it is below the current number.
         X : collection of objects, optional
-            The training objects, needed only by `Representatives`, `Mosaics` and your own samplers.
+            The training objects, needed only by `Representatives`, by `Mosaics` and by samplers of your own that use
+            them.
         """
         check_is_fitted(self)
         had = self._n_features_out

@@ -28,7 +28,7 @@ from similia.sources.dask import lazily, refuse_lazy
 
 @state(idf_=array("f8", "d"))
 class FeatureWeights(Transformer):
-    """Weight features by their rarity, as TF-IDF does, between `KernelFeatures` and a learner.
+    """Weight features by their rarity, as TF-IDF does; a pipeline step after `KernelFeatures`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class FeatureWeights(Transformer):
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided, last of all.
     min_objects : int, default=1
-        A feature that fewer training objects have is set to 0. With the default, these are the features that no
+        Features that fewer than `min_objects` training objects have are set to 0. The default drops only those that no
         training object has.
 
     Attributes
@@ -50,13 +50,14 @@ class FeatureWeights(Transformer):
 
     Notes
     -----
-    Give the kernel ``normalize=False``, since rows are normalised here, and since `sublinear` takes counts. If features
-    share a column, n_f counts the objects that have any of them.
+    Use a kernel with ``normalize=False`` (the default of the kernels below): rows are normalised here, and `sublinear`
+    takes counts. `KernelFeatures` may hash several features to one column; n_f then counts the objects that have any of
+    them.
 
-    These kernels give the inner products of scikit-learn's ``TfidfVectorizer(lowercase=False)`` with the same
-    ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char" (if no text has two white spaces in a row),
-    ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and ``Words((1, 2))`` for "word". Small differences come
-    from features that share a column.
+    With the following kernels, rows have the inner products of scikit-learn's ``TfidfVectorizer(lowercase=False)`` with
+    the same ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char" (if no text has two white spaces in a row),
+    ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and ``Words((1, 2))`` for "word". Features that share a
+    column cause small differences.
 
     References
     ----------
@@ -103,7 +104,7 @@ class FeatureWeights(Transformer):
         Raises
         ------
         ValueError
-            If `sublinear` and a value lies between 0 and 1, or is negative: such values are no counts.
+            If `sublinear` is True and a value is negative or between 0 and 1, so it is not a count.
         """
         check_is_fitted(self)
         is_sparse = sp.issparse(X)

@@ -57,8 +57,9 @@ _LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a 
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` nodes, in the order in which they were drawn. The pattern of a graphlet
-    is the vector a of the D = size (size - 1) / 2 adjacency bits of its node pairs (0, 1), (0, 2), (1, 2), (0, 3), ...
+    A graphlet is the subgraph induced by `size` sampled nodes, in the order in which they were drawn. The pattern of a
+    graphlet is the vector a of the D = size (size - 1) / 2 adjacency bits of its node pairs (0, 1), (0, 2), (1, 2), (0,
+    3), ...
 
     Parameters
     ----------
@@ -71,13 +72,12 @@ class GraphletSampling(Transformer):
         random. `similia.objects.sample_graphlets` describes both, and the handling of graphs that are too small or
         have no edges.
     features : str, callable or transformer, default="optical"
-        The feature map to average, as a function of a pattern a. The w_j are random vectors, Gaussian with standard
-        deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
+        The feature map to average, as a function of a pattern a; m is `n_components`. The w_j are random vectors,
+        Gaussian with standard deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
 
         - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j of scale 1. ``n_components=None``
-          gives the exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. To set the
-          number of features, the scale and the bias, pass a `similia.embeddings.OpticalRandomFeatures` instead of the
-          name. If that transformer is quantised or structured, each distinct pattern is mapped separately;
+          gives the exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. To set
+          scale and bias, too, pass a `similia.embeddings.OpticalRandomFeatures` instead of the name;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
           numbers. The error bound `similia.planning.mmd_error` holds for these features;
@@ -93,7 +93,7 @@ class GraphletSampling(Transformer):
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the features and the seed of the samples.
     flyback : float, default=0.15
-        Probability that the walk jumps back to its first node, in [0, 1).
+        Probability, in [0, 1), that a step of the walk jumps back to its first node.
     bandwidth : float, default=1.0
         Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; ignored by other
         maps.
@@ -112,12 +112,12 @@ class GraphletSampling(Transformer):
     Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed and on the
     edges and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. The kernel is not
-    characteristic: different graphlet distributions can have equal means. Random features, however many, contain
-    no information that the exact map (``n_components=None``) lacks, and they add noise.
+    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. It is not
+    characteristic: different distributions of patterns can have the same embedding. Random features, however many,
+    contain no information that the exact map (``n_components=None``) lacks, and they add noise.
 
-    Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does: means of random features
-    vary little around a common value.
+    Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because means of random
+    features vary little around a common value.
 
     The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. ``match`` returns a
     `scipy.sparse.csr_array`.
@@ -125,7 +125,6 @@ class GraphletSampling(Transformer):
     References
     ----------
     Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021 (Algorithm GSA-phi).
-    Equations 3.2 to 3.11 are in the thesis of which that paper is a part.
 
     Examples
     --------

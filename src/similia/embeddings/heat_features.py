@@ -54,24 +54,24 @@ class HeatRandomFeatures(Transformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for each of m / 2 directions w.
-        The docstring of the module ``similia.embeddings.heat_features`` defines f. If m is odd, the last direction w
-        gives one feature: the real part if its first coordinate is >= 0, else the imaginary part. The estimate stays
-        unbiased, since f(-s) is the conjugate of f(s).
+        Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for a row x and each of m / 2
+        directions w (random unit vectors). The docstring of the module ``similia.embeddings.heat_features`` defines f.
+        If m is odd, the last direction w gives one feature: the real part if its first coordinate is >= 0, else the
+        imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
-        The number :math:`a = n e^{-(n - 1) t}`, below n, which sets the diffusion time t of the kernel; see
-        `similia.kernels.heat.HypersphericalHeat`.
+        The number :math:`a = n e^{-(n - 1) t}` for rows of n columns, which sets the diffusion time t of the kernel;
+        must be below n. See `similia.kernels.heat.HypersphericalHeat`.
     t : float, optional
         Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. `fit` resolves "auto".
     zero_rows : {"raise", "uniform"}, default="raise"
-        How to treat rows of zeros.
+        How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
     orthogonal : bool or "auto", default="auto"
         Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
-        Notes. "auto" means True unless X has more than 16 times as many columns as there are directions, where the gain
-        is negligible. Drawing takes three float64 arrays of shape (n, m / 2), even if they exceed
-        ``similia.config(max_memory=...)``.
+        Notes. "auto" means True, unless X has more than 16 times as many columns as there are directions: the gain is
+        then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n, m / 2), even if they
+        exceed ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the directions.
 
@@ -103,9 +103,10 @@ class HeatRandomFeatures(Transformer):
     from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5). In float32 the
     rounding of s changes f by a relative 1e-6 at n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
 
-    *Variance* of an estimate times m / 2, with a = `contrast` and independent directions. The columns are cosines of x
-    and y; each entry was measured on 200,000 draws. The last column is E f^4 - 1, by quadrature, for f without the
-    phases i^l that the docstring of the module defines; it tends to exp(4 a) - 1 as n grows.
+    *Variance.* The table gives the variance of an estimate times m / 2, for a = `contrast` and independent directions.
+    The columns are cosines of x and y; each entry was measured on 200,000 draws. The last column shows what the phases
+    i^l of f (see the docstring of the module) gain: it is E f^4 - 1 for f without them, by quadrature, and tends to
+    exp(4 a) - 1 as n grows.
 
     ======  ====  ======  =====  =====  =====  ===================
     n       a     cos 1   0.9    0.5    0      cos 1, no phases
@@ -118,13 +119,13 @@ class HeatRandomFeatures(Transformer):
     RFF     4     0       0.15   0.48   0.50
     ======  ====  ======  =====  =====  =====  ===================
 
-    The row RFF is for pairs of random Fourier features of exp(-a (1 - cos)), the limit of the kernel for large n. For
-    small t in few dimensions, f is large near s = 0, and so is the variance at cos 1: 13 at n = 3, t = 0.001.
+    The row RFF is for pairs of random Fourier features of exp(-a (1 - cos)), the limit of the heat kernel for large n.
+    For small t in few dimensions, f is large near s = 0, and so is the variance at cos 1: 13 at n = 3, t = 0.001.
 
-    *Orthogonal directions* multiply the variance, at a = 4, n = 100 and the four cosines of the table, by 0.004, 0.04,
-    0.65, 0.91 for m / 2 = n; by 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; by 0.74, 0.81, 0.94, 1.05 for m / 2 = n / 4.
-    At a = 1/2 the factors for these three m are at most 0.08, 0.49 and 0.77. Drawing orthogonal directions takes about
-    n m^2 / 2 multiplications and three arrays of 4 n m bytes.
+    *Orthogonal directions* multiply this variance by a factor. At a = 4, n = 100 and the four cosines of the table, the
+    factors are 0.004, 0.04, 0.65, 0.91 for m / 2 = n; 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; and 0.74, 0.81, 0.94,
+    1.05 for m / 2 = n / 4. At a = 1/2 they are at most 0.08, 0.49 and 0.77 for these three m. Drawing orthogonal
+    directions takes about n m^2 / 2 multiplications.
 
     References
     ----------

@@ -52,12 +52,12 @@ class Hydra(Transformer):
     At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
     winning outputs, and the number of times its output is the smallest of its group.
 
-    Follow it with `SparseScaler` and a linear classifier, as in the example: this is the published classifier.
+    With `SparseScaler` and a linear classifier after it, as in the example, this is the published classifier.
 
     Parameters
     ----------
     n_groups : int, default=64
-        Number of groups for each dilation. Half of them (rounded up) see the series, the others its differences.
+        Number of groups for each dilation. Half of them (rounded up) see the series, the others its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many,
         a dictionary method.
@@ -70,8 +70,8 @@ class Hydra(Transformer):
         Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest one
         is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
-        The channels whose sum a group sees, drawn with replacement: half of the channels, at least 2 and at most 8; for
-        series of one channel, that channel.
+        The channels whose sum a group sees, drawn with replacement. Their number n_drawn is half the number of
+        channels, but 2 to 8, or 1 for series of one channel.
     n_channels_ : int
         Number of channels of the series in `fit`.
 
@@ -86,12 +86,12 @@ class Hydra(Transformer):
     Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
     winning outputs, the second the number of smallest ones.
 
-    Series may have any lengths, in `fit` and later. Both features grow with the length, and the first one also with the
-    scale; standardise series whose level and scale mean nothing. A series is continued by zeros on both sides, even if
-    it is shorter than a kernel. For a series of one point, the features of the groups that see differences are 0.
+    Series may have any lengths, in `fit` and later. Both features grow with the length of a series, and the first also
+    with its scale. Standardise series if their level and scale mean nothing. A series of any length is padded with
+    zeros on both sides. For a series of one point, the features of the groups that see differences are 0.
 
-    If outputs are equal, the first kernel of the group counts. The features of a series do not depend, to the last bit,
-    on the other series in the call, the number of threads or the processor.
+    Ties go to the first kernel of the group. The features of a series do not depend, to the last bit, on the other
+    series in the call, the number of threads or the processor.
 
     References
     ----------

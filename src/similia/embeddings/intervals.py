@@ -54,15 +54,16 @@ class IntervalQuantiles(Transformer):
     The quantiles of an interval go from its smallest value to its largest at equal steps; a single one is the median.
     The mean of the interval is subtracted from every second quantile.
 
-    Follow it with extremely randomised trees, as in the example: this is the published classifier.
+    With extremely randomised trees after it, as in the example, this is the published classifier.
 
     Parameters
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts a series into 2^i intervals; levels with more
-        intervals than points are left out. From level 1 on, intervals shifted by half a length are used, too.
+        intervals than points are left out. From level 1 on, intervals shifted by half their length are added.
     divisor : int, default=4
-        Points of an interval per quantile. With 1, every value of the interval is a quantile.
+        An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
+        quantile.
 
     Attributes
     ----------
@@ -83,11 +84,11 @@ class IntervalQuantiles(Transformer):
     series are the series itself; its first differences, smoothed by a moving average of five points (at both ends, the
     end value is repeated); its second differences, not smoothed; and the absolute values of its Fourier coefficients.
 
-    Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it is the
-    same share of a long and of a short series, and has the same number of quantiles in both: that for `length_` points.
-    Fourier amplitudes are multiplied by `length_` / T, so a wave has the same amplitude in both. If a series has fewer
-    points than the last level has intervals, points are repeated. The first differences of a series of one point are a
-    0, and so are the second differences of a series of one or two.
+    Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it covers
+    the same share of any series. Every series has the number of quantiles of a series of `length_` points. Fourier
+    amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. If a series has fewer
+    points than the last level has intervals, points are repeated. If a series is too short for first or second
+    differences, a single 0 replaces them.
 
     The features of a series do not depend, to the last bit, on the other series in the call or the number of threads.
     On another processor, the Fourier amplitudes, computed in float64, may differ in the last bit of float32; all other
@@ -170,7 +171,7 @@ class IntervalQuantiles(Transformer):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the name of each column: channel, derived series, level, time points, and which quantile it is.
 
-        The points of a Fourier transform are frequencies, in cycles per series of median length.
+        For the Fourier transform, the points are frequencies, in cycles per series of median length.
         """
         check_is_fitted(self)
         names = []

@@ -48,7 +48,8 @@ _MOST = 2**24  # up to this many columns, `met_` is kept: at most 2 MiB; a linea
 class KernelFeatures(ComparesObjects, Transformer):
     """Turn objects into the sparse explicit features of a kernel.
 
-    A linear model on these features is a kernel machine, without a kernel matrix and without landmarks.
+    The kernel is the inner product of these features (such as counts of substructures), so a linear model on them is a
+    kernel machine that needs no kernel matrix.
 
     Parameters
     ----------
@@ -64,17 +65,17 @@ class KernelFeatures(ComparesObjects, Transformer):
     ----------
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
         One bit per column: whether a training object had a feature there. `fit_transform`, which pipelines call, sets
-        this array for at most 2**24 columns. Only the warning of `transform` uses it.
+        it if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
-        What the kernel compares in the training objects, such as ``{"nodes": "node labels"}`` for graphs; empty for a
-        kernel that always compares the same. Set by `fit` and `fit_transform` for objects in memory. `transform` raises
-        if the kernel would compare something else in the new objects.
+        What the kernel compares in the training objects, such as ``{"nodes": "node labels"}`` for graphs; empty if the
+        kernel always compares the same. Set by `fit` and `fit_transform` for objects in memory. `transform` raises if
+        the kernel would compare something else in the new objects.
 
     Notes
     -----
-    `transform` does not need `fit`: an object has the same row in any collection and process. Columns are hashed, so
-    `get_feature_names_out` only numbers them, kernelfeatures0 and so on, and does not name the substructures in a
-    column. Output is sparse, for which scikit-learn refuses ``set_output("pandas")``.
+    `transform` does not need `fit`: an object has the same row in any collection and process. Features are hashed to
+    columns, so `get_feature_names_out` does not name substructures: it returns kernelfeatures0, kernelfeatures1 and so
+    on. Output is sparse, so scikit-learn raises after ``set_output(transform="pandas")``.
 
     Examples
     --------
@@ -149,9 +150,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object has features, but no more of them fall into columns marked in `met_` than hash collisions
-            explain. Also if more than half of the objects (in a stream: any object) have no features, such as strings
-            shorter than k.
+            If an object seems to share no feature with the training objects: no more of its columns are marked in
+            `met_` than hash collisions explain. Also if more than half of the objects (in a stream: any object) have no
+            features, such as strings that are too short. Both warnings need `met_`.
         """
         self._check()
         if is_table(X):

@@ -51,20 +51,21 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
     gamma_="positive", reduce=one_of("mean", "sum"), dtype_=one_of("float32", "float64"),
 )  # fmt: skip
 class MeanMapFeatures(Transformer):
-    r"""Random features of sets of points whose inner products estimate the mean map kernel.
+    r"""Turn sets of points into random features, whose inner products estimate the mean map kernel.
 
     Parameters
     ----------
     n_components : int, default=1024
         Number m of features, even: the cosines for m / 2 random frequencies, then the sines.
     gamma : float or "median", default="median"
-        :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)`. "median" means 1 / (2 s^2), where s is the
-        median distance between training points (at most 1000 of them, drawn at random).
+        :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)` of two points. The mean map kernel of two
+        sets is the mean of the ground kernel over all pairs of points u, v from the two. "median" means 1 / (2 s^2),
+        where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
         Factors of `gamma`. The frequencies are divided equally among them, so the ground kernel is the mean of a
         Gaussian kernel for each scale: (0.25, 1, 4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
-        "sum" leaves out the division by the size of the set.
+        Whether the features of a set are the mean or the sum of the features of its points.
     orthogonal : bool, default=True
         Whether to draw frequencies in blocks of `n_dims_` orthogonal vectors. This reduces the variance.
     random_state : int, numpy Generator or None, default=None
@@ -73,8 +74,8 @@ class MeanMapFeatures(Transformer):
     Attributes
     ----------
     frequencies_ : ndarray of float64, shape (n_dims, m / 2)
-        Frequencies in units of pi / 2: a point u has the phases ``pi / 2 * u @ frequencies_``, whose cosines and sines
-        are added up.
+        Frequencies in units of pi / 2: the features of a point u are the cosines and sines of ``pi / 2 * u @
+        frequencies_``, scaled.
     gamma_ : float
         The number used for `gamma`, before `scales`.
     n_dims_ : int
@@ -90,7 +91,7 @@ class MeanMapFeatures(Transformer):
 
     Notes
     -----
-    An empty set has features 0, and its kernel with all sets is 0. The features of a set do not depend, to the last
+    The features of an empty set are 0, as is its kernel with any set. The features of a set do not depend, to the last
     bit, on the other sets in the call, on the number of threads, or on whether the points come as float32 or float64
     (if the numbers are the same). With ``reduce="mean"`` and independent frequencies, the variance of an estimate of
     the kernel is at most 1 / m.

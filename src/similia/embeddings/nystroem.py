@@ -73,7 +73,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     eigenvalues_=array("f8", "r"), _n_train=count(), _corners=array("i8", None, 2), weights_=array("f8", None),
 )  # fmt: skip
 class Nystroem(ComparesObjects, Transformer):
-    """Embed objects by their similarities to landmarks, for any kernel on any objects.
+    """Embed objects by their similarities to some training objects, the landmarks; for any kernel on any objects.
 
     Parameters
     ----------
@@ -96,13 +96,14 @@ class Nystroem(ComparesObjects, Transformer):
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
-        "shift" adds 1.5 times the absolute value of the smallest to all eigenvalues, so that none is close to 0 (Ray,
-        Monath, McCallum & Musco, 2022). "raise" raises ValueError.
+        "shift" adds 1.5 times the absolute value of the smallest eigenvalue to all, so none is close to 0 (Ray, Monath,
+        McCallum & Musco, 2022). "raise" raises ValueError.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the kernel values. Raise it if a kernel computes in lower precision than it returns.
+        precision of the kernel values. Use a larger `rcond` for a kernel that computes in lower precision than it
+        returns.
 
     Attributes
     ----------
@@ -120,7 +121,7 @@ class Nystroem(ComparesObjects, Transformer):
     rank_ : int
         Number of columns of the embedding, at most n_landmarks.
     weights_ : ndarray of float64, shape (n_experts,)
-        Positive weights mu of the experts; ``[1.0]`` unless `landmarks` makes an ensemble.
+        Positive weights of the experts; ``[1.0]`` unless `landmarks` makes an ensemble.
 
     Raises
     ------
@@ -131,12 +132,11 @@ class Nystroem(ComparesObjects, Transformer):
 
     Notes
     -----
-    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. If the
-    kernel values of an object are the same to the last bit, so is its row, whatever the other objects, blocks and
-    threads.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. The row
+    of an object depends, bit for bit, only on its kernel values, not on the other objects, blocks or threads.
 
-    An object with similarity 0 to all landmarks (an empty string) gets the zero vector; `transform` warns if more than
-    half of the objects do. Identical landmarks are harmless: they only lower `rank_`.
+    An object with similarity 0 to all landmarks, such as an empty string, gets the zero vector; `transform` warns if
+    more than half of the objects get it. Identical landmarks are harmless: they only lower `rank_`.
 
     References
     ----------
@@ -258,7 +258,7 @@ class Nystroem(ComparesObjects, Transformer):
         return out
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
-        """Return ||K - Theta Theta^T||_F / ||K||_F, with K the kernel matrix of a sample and Theta its embedding.
+        """Return ||K - Z Z^T||_F / ||K||_F, where K is the kernel matrix of a sample of objects and Z their embedding.
 
         Parameters
         ----------

@@ -56,8 +56,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
         landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
-        Maximum number of directions: eigenvectors of the centred squared distances, those of largest absolute
-        eigenvalue. None keeps all above rounding error.
+        Maximum number of directions: the eigenvectors of the centred squared distances with the largest absolute
+        eigenvalues. None keeps all eigenvalues above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
         training objects, all are taken, with a warning. None takes all, at quadratic instead of linear cost.
@@ -85,20 +85,22 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if the distance is not symmetric, or if all distances are 0.
+        In `fit`, if the distance is not symmetric, or if all distances are 0. In `fit` and `transform`, if a distance
+        is negative, not finite or too large to square.
 
     Notes
     -----
-    With all directions kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y with
-    vectors z and w. A Euclidean distance has no negative eigenvalue; the vectors are then the original points, centred
-    and rotated. A linear model ignores the signs, as if negative eigenvalues were replaced by their absolute values.
+    In a pseudo-Euclidean space, squared coordinate differences count with the sign of their eigenvalue: if all
+    directions are kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y with vectors z
+    and w. A Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and
+    rotated. A linear model ignores the signs.
 
     The embedding is inductive: new objects are projected, and training objects get the same coordinates again. The
     method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do. The class
     method `transductive` does so too, for comparison.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. If the distances of an
-    object are the same to the last bit, so is its row, whatever the other objects, blocks and threads.
+    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
+    depends, bit for bit, only on its distances, not on the other objects, blocks or threads.
 
     References
     ----------
@@ -147,7 +149,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit and embed the training objects; if all of these are landmarks, each distance is computed only once."""
+        """Fit and embed the training objects; without `n_landmarks`, each distance is computed only once."""
         D = self._fit(X)
         return self.transform(X) if self.n_landmarks is not None else self._project(D)
 

@@ -58,9 +58,10 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
 
-    Inner products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
-    and `bias`. Without `bias`, an estimate has variance
-    :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the squared cosine of the angle of x and y.
+    W is a random complex matrix of m rows and b a random complex vector; squares are taken entry by entry. Inner
+    products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
+    :math:`\varsigma` and `bias`. Without bias, an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r +
+    3 r^2) / m`, where r is the squared cosine of the angle of x and y.
 
     Parameters
     ----------
@@ -70,16 +71,15 @@ class OpticalRandomFeatures(Transformer):
         Source of randomness with which `fit` draws W and b.
     scale : float, default=1.0
         Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
-        from the imaginary part. Its unit is the inverse of the unit of x. The features are proportional to scale^2.
+        from the imaginary part. The features are proportional to scale^2.
     bias : float, default=0.0
-        Standard deviation :math:`\tau` of an entry of b: E|b_j|^2 = bias^2. (In the optical device, b is a reference
-        beam.) With a bias of 0, x and -x have equal features.
+        Standard deviation :math:`\tau` of an entry of b: E|b_j|^2 = bias^2. In an optical processing unit (OPU), which
+        these features model, b is a reference beam. With a bias of 0, x and -x have equal features.
     structured : bool, default=False
         Whether to take the rows of W from products of Hadamard and random diagonal matrices, which need no stored
         matrix; see Notes.
     binary_input : bool, default=False
-        Whether to accept only vectors of 0 and 1, like the mirrors of an optical processing unit (OPU), and raise for
-        anything else.
+        Whether to accept only vectors of 0 and 1, as the mirrors of an OPU do, and raise for anything else.
     quantize : int or None, default=None
         Number of bits of a feature, 1 to 16 (an OPU has a camera of 8 bits). Features are rounded to multiples of
         `step_` and clipped at 2^quantize - 1 times `step_`. None means no rounding.
@@ -92,7 +92,7 @@ class OpticalRandomFeatures(Transformer):
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
         The vector b. None if structured: b is then a column of W times a constant coordinate appended to x.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
-        Exponents of i on the diagonals of the structured products; None if not structured.
+        Exponents of the imaginary unit i on the diagonals of the D_i (see Notes); None if not structured.
     step_ : float or None
         Difference between neighbouring levels of quantised features. The highest level is the largest feature of at
         most 1024 training vectors. None without quantisation.
@@ -102,9 +102,9 @@ class OpticalRandomFeatures(Transformer):
     Notes
     -----
     Output is float32 for float32 input, else float64. Quantised features are floats too, since this library reads uint8
-    arrays as packed bits; ``rint(Z / step_)`` gives the numbers of their levels. The largest feature in `fit` gets the
-    highest level, and larger features are clipped. Features are roughly exponentially distributed. So with 8 bits their
-    mean is near level 15 of 255, and rounding adds less than 0.1 % to the variance of a feature.
+    arrays as packed bits; ``rint(Z / step_)`` gives the level numbers. The largest feature in `fit` gets the highest
+    level, and larger features are clipped. With 8 bits, the mean feature is near level 15 of 255, because features are
+    roughly exponentially distributed; rounding adds less than 0.1 % to the variance of a feature.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
     with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and the D_i diagonal matrices of random powers of
@@ -113,11 +113,11 @@ class OpticalRandomFeatures(Transformer):
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
     with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and, with a bias, :math:`\tau / \varsigma` as one more
-    coordinate of x and y). The relative bias is below 1 / p^2, hence at most 2.5e-4. The features of x in a whole block
-    have a sum that depends only on the norm of x. The variance of an estimate from whole blocks was 0.27 to 0.34 of
-    that from independent rows (measured for 15 to 300 coordinates, 0/1 or Gaussian).
+    coordinate of x and y). The relative bias is below 1 / p^2, hence at most 2.5e-4. If m is a multiple of p, the
+    variance of an estimate was 0.27 to 0.34 of that with independent rows (measured for 15 to 300 coordinates, 0/1 or
+    Gaussian).
 
-    Standardise the columns before a linear model: intensities are positive, so all vectors share a large common part.
+    Standardise the columns before a linear model: features are positive, so all vectors share a large common part.
 
     Sparse input stays sparse, unless structured.
 

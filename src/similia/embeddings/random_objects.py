@@ -67,7 +67,7 @@ class RandomObjects(BaseEstimator):
 
 
 class RandomStrings(RandomObjects):
-    """Random strings of independent letters, with length and letters drawn uniformly.
+    """Random strings for `D2KE`: independent letters, with length and letters drawn uniformly.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ class RandomStrings(RandomObjects):
 
 
 class RandomSeries(RandomObjects):
-    """Random series of independent normal values, with length drawn uniformly.
+    """Random series for `D2KE`: independent normal values, with length drawn uniformly.
 
     Parameters
     ----------
     length : int or (int, int), default=(2, 25)
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
-        Standard deviation of the values, one for all channels or one for each. By default that of the training
-        values in each channel. Standard normal numbers are multiplied by `scale`, the bandwidth sigma of the D2KE
-        paper (Wu et al., 2018); the program of its authors divides by sigma.
+        Standard deviation of the values, one for all channels or one for each. By default that of the training values
+        in each channel. Standard normal numbers are multiplied by `scale`, the bandwidth sigma of the D2KE paper (Wu et
+        al., 2018); the program of the authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
@@ -164,7 +164,7 @@ class RandomSeries(RandomObjects):
 
 
 class RandomSets(RandomObjects):
-    """Random sets of independent points on a sphere, with size and points drawn uniformly.
+    """Random sets for `D2KE`: independent points on a sphere, with size and points drawn uniformly.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects drawn without replacement: the representative-set method (RSM).
+    """Training objects as the random objects of `D2KE`, drawn without replacement: the representative-set method (RSM).
 
     The method is in Section 3 of Wu et al., "D2KE: From Distance to Kernel and Embedding". There are at most as many
     representatives as training objects. They are as long as the training objects, so each distance to them costs as
@@ -266,13 +266,13 @@ class Representatives(RandomObjects):
 
 
 class Mosaics(RandomObjects):
-    """Random objects assembled from pieces of training objects; any number can be drawn.
+    """Random objects for `D2KE`, assembled from pieces of training objects; any number can be drawn.
 
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
-    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are
-    needed than objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics: their
-    random objects are independent of the data or are training objects.
+    keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs fewer
+    mosaics than random objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics:
+    their random objects are independent of the data or are training objects.
 
     Parameters
     ----------
@@ -286,7 +286,8 @@ class Mosaics(RandomObjects):
     Notes
     -----
     The training objects are strings, series or point sets, whose points are taken in the stored order. `D2KE.extend`
-    needs the training objects again to draw more mosaics. `similia.kernels.FromDistance` cannot draw mosaics.
+    needs the training objects again to draw more mosaics. `similia.kernels.FromDistance` has no training objects, so it
+    cannot draw mosaics.
 
     Examples
     --------
@@ -334,7 +335,7 @@ class Mosaics(RandomObjects):
 
 
 class Mixture(RandomObjects):
-    """Random objects from several samplers in turn: the first object of each, then the second of each, and so on.
+    """Random objects for `D2KE` from several samplers in turn: the first of each, then the second of each, and so on.
 
     Different kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds
     is better, half of each is safer than all of one kind.

@@ -92,7 +92,7 @@ class FeatureScaler(Transformer):
 
 @state(length_=count(least=1), n_channels_=count(least=1), _n_features_out=count(least=1))
 class SeriesVectors(Transformer):
-    """Turn time series of equal length into vectors.
+    """Turn time series of equal length into vectors: all channels of the first time point, then of the second, ...
 
     Attributes
     ----------

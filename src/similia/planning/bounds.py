@@ -46,9 +46,10 @@ class EffectiveDimension(NamedTuple):
 
 
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
-    r"""Return a number of random features for which D2KE's kernel errs by at most `eps` for all pairs at once.
+    r"""Return a number of random features for which the kernel of D2KE errs by at most `eps` for all pairs at once.
 
-    With at least this many features, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`.
+    With at least this many features, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`, where
+    :math:`\tilde k` is the inner product of features and k its limit for infinitely many.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     effective_dimension : float
         p >= 0 such that ``constant * r**-p`` balls of radius r cover the objects; see `effective_dimension`.
     gamma : float
-        The parameter of D2KE, above 0.
+        The parameter `gamma` of `similia.D2KE`, above 0.
     constant : float, default=1.0
         The factor of ``r**-p`` in the number of balls; see `effective_dimension`. With the default of 1, distances must
         be scaled so that one ball of radius 1 covers the objects.
@@ -70,7 +71,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Notes
     -----
-    This is Proposition 2 of Wu et al. (Theorem 2 in their appendix), with sharper constants. k~(x, y) is the mean of
+    This is Proposition 2 of Wu et al. (Theorem 2 in their appendix), with smaller constants. k~(x, y) is the mean of
     exp(-gamma d(x, omega)) exp(-gamma d(y, omega)) over R random objects omega. For one pair, Hoeffding's inequality
     for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2). (Wu et al. have exp(-R t^2 / 2), for
     numbers in [-1, 1].) Let N balls of radius r cover the objects; there are at most N^2 pairs of centres. By the
@@ -124,7 +125,7 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     n : int, default=1000
         Number of objects drawn from `X`, without replacement; all if there are fewer. The estimate takes n^2 distances.
     random_state : int, numpy Generator or None, default=0
-        Draws the objects.
+        Source of randomness with which the objects are drawn.
 
     Returns
     -------
@@ -140,14 +141,14 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Notes
     -----
     The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
-    Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs are within the first, and n
-    pairs within the second. Objects at distance 0 count once. The dimension of covering numbers is the same for evenly
-    spread objects and larger otherwise, but n objects show covering numbers at large radii only. Nor can n objects show
-    a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): at n = 1000, uniform points of a cube of dimension 2, 5,
-    10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
+    Procaccia, 1983). It is the slope of log C against log r between two radii: the distances of n / 10 pairs are within
+    the first, and those of n pairs within the second. Objects at distance 0 count as one. Covering numbers N(r) have
+    the same dimension for evenly spread objects and a larger one otherwise, but n objects determine N(r) only at large
+    radii. A sample of n objects cannot show a dimension much above 2 log10(n) either (Eckmann & Ruelle, 1992): with n =
+    1000, uniform points in a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
 
     Let N(r) balls of radius r cover the drawn objects. The constant is the least c for which N(r) <= c r^(-dimension)
-    at all radii r with N(r) > 1. Each next ball of the cover is centred on the object farthest from earlier centres.
+    at all radii r with N(r) > 1. Each new ball is centred on the object farthest from the earlier centres.
 
     Examples
     --------
@@ -197,17 +198,17 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If the attribute ``facts`` of the distance says that it is not a metric (DTW, ModifiedHausdorff), or the model
-        has another form.
+        If the distance declares in its attribute ``facts`` that it is not a metric (DTW, ModifiedHausdorff), or if the
+        model has another form.
 
     Notes
     -----
     This is Proposition 1 of Wu et al., "D2KE: From Distance to Kernel and Embedding", for the R features of the model
     instead of infinitely many. Feature j is phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), where omega_j is a random
-    object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, x and y
-    differ by at most R^(-1/2) gamma d(x, y) in each feature, hence L = gamma \|w\|. After a StandardScaler with scales
-    s, w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to be a
-    metric.
+    object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, each
+    feature of x and y differs by at most R^(-1/2) gamma d(x, y), hence L = gamma \|w\|. After a StandardScaler with
+    scales s, w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to
+    be a metric.
 
     Examples
     --------
@@ -261,8 +262,8 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     features : {"match_iso", "match"}, default="match_iso"
-        What to count: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them), or adjacency patterns of
-        nodes in the order drawn, 2^(size (size - 1) / 2).
+        What the histogram counts: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them for 2, 3, 4, ...
+        nodes), or the 2^(size (size - 1) / 2) adjacency patterns of nodes in the order drawn.
 
     Returns
     -------
@@ -276,7 +277,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. The L1 distance is twice the largest error
     of the probability of a set of graphlets; Hoeffding's inequality for each of the 2^N sets gives exp(-s eps^2 / 2).
-    For a graph with fewer than N different graphlets, their number may replace N.
+    For a graph that contains fewer than N different graphlets, N can be their number.
 
     References
     ----------
@@ -303,8 +304,8 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
     r"""Return a number of hashes for which `similia.MinHash` errs by at most `eps` for all of `n_pairs` pairs at once.
 
-    With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, J the min-max kernel and
-    :math:`\hat J` its unbiased estimate.
+    With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, where J is the min-max kernel
+    and :math:`\hat J` its unbiased estimate from the share of hashes that agree.
 
     Parameters
     ----------
@@ -324,13 +325,13 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
     Notes
     -----
-    With b bits, the hashes of two objects agree with probability p = q + (1 - q) J, q = 2^(-b). From the share of n
-    hashes that agree, J is estimated with 1 / (1 - q) times its error. Hoeffding's inequality and a union bound give
+    With b bits, the hashes of two objects agree with probability p = q + (1 - q) J, q = 2^(-b). So the estimate of J
+    has 1 / (1 - q) times the error of the share of n hashes that agree. Hoeffding's inequality and a union bound give
 
     .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
 
-    The bound is for independent hashes. Those of `similia.MinHash` are independent for sets much smaller than n, and
-    err less for larger ones (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
+    The bound is for independent hashes. The hashes of `similia.MinHash` are independent for sets much smaller than n,
+    and err less for larger sets (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
 
     Examples
     --------
@@ -352,29 +353,29 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
     bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy between
-    the graphlets of two graphs.
+    the distributions of graphlets in the two graphs.
 
     Parameters
     ----------
     n_components : int or None
-        Number of random features m (for ``"gaussian_complex"``: frequencies, each a cosine and a sine). None: the exact
-        kernel, whose only error comes from the samples.
+        Number m of random features (for ``"gaussian_complex"``: of frequencies, each of which gives a cosine and a
+        sine). None means the exact kernel: only the sampling of graphlets then causes errors.
     n_samples : int
         Number of graphlets s sampled from each graph, independently.
     delta : float
         Acceptable probability of a larger error, in (0, 1).
-    features : {"gaussian_complex", "gaussian"}, default="gaussian_complex"
+    features : {"gaussian_complex", "gaussian", "match", "match_iso"}, default="gaussian_complex"
         As in `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` require ``n_components=None``.
 
     Returns
     -------
     float
-        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more is void.
+        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more says nothing.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the theorem does not hold for the features.
+        If a parameter is out of range, or if the features are unbounded (see Notes).
 
     Notes
     -----

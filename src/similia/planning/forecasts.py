@@ -34,7 +34,7 @@ _WORD, _WORD_STEPS = 64, 15  # letters that an edit distance processes together,
 
 @dataclass(frozen=True)
 class Plan:
-    """The predicted cost of a run.
+    """The predicted cost of a run, as returned by `plan`.
 
     Attributes
     ----------
@@ -45,25 +45,27 @@ class Plan:
     length : float
         Mean size of an object: its letters, nodes, points or components.
     method : str
-        How bits are made.
+        The estimators that turn objects into bits.
     size : int or None
-        Number of landmarks or random objects; None if an encoder was given.
+        Number of landmarks or random objects that each object is compared with; None if an encoder was given.
     bits, cores : int
         Length of a code, and number of cores.
     evaluations : dict of str to int
-        Number of kernel values or distances computed in ``fit``, ``encode`` and one ``search``.
+        Number of kernel values or distances computed in the steps ``fit``, ``encode`` (all objects) and ``search`` (one
+        query).
     flops : dict of str to float or None
         Arithmetic operations of the same steps; None where the operations per kernel value are unknown.
     bytes : dict of str to float
         ``input`` (the objects), ``working`` memory for a chunk of objects, ``model``, ``codes``, and ``index`` on disk.
     seconds : dict of str to float
-        Seconds of ``fit``, ``encode``, ``index`` and one ``search``.
+        Seconds of ``fit``, ``encode``, ``index`` (storing the codes) and ``search``.
     formulas : dict of str to str
-        Formulas of the seconds on the cores of this machine.
+        Formula of the seconds of each step, fitted to measurements on this machine.
     assumptions : list of str
         Sentences about how the numbers were obtained.
     costs : Costs
-        The measurements; pass them to another plan of the same kind of run to avoid measuring again.
+        The measurements; pass them to `plan` for another run with the same method and kind of objects, to avoid
+        measuring again.
     """
 
     objects: int
@@ -83,7 +85,7 @@ class Plan:
 
     @property
     def hours(self) -> float:
-        """Total hours of fit, encode and index."""
+        """Total hours of the steps fit, encode and index."""
         return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def plan(
     """Predict the cost of turning many objects into packed bits and searching them.
 
     `Nystroem` makes vectors by a kernel, `D2KE` by a distance, and `SignRandomProjection` turns the vectors into bits.
-    Objects are encoded in chunks of 10,000.
+    Unless `costs` are given, 5 to 20 seconds of trial runs measure the speed of this machine.
 
     Parameters
     ----------
@@ -127,13 +129,13 @@ def plan(
     kernel, distance : callable
         Exactly one of the two, unless an `encoder` is given.
     landmarks : int, default=300
-        Number of objects of the data that others are compared with.
+        Number of landmarks: objects of the data that all objects are compared with.
     random : int, optional
-        With a distance: number of random objects, used instead of landmarks.
+        With a distance: number of random objects to compare with, instead of landmarks.
     bits : int, default=1024
         Length of a code.
     cores : int, optional
-        All cores of this machine by default.
+        Number of cores of the run, by default all of this machine.
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
         Kind of the objects, if the kernel or distance accepts several kinds.
     edges : float, optional
@@ -143,11 +145,11 @@ def plan(
     channels : int, optional
         Numbers per point of a series (default 1) or set (default 2).
     sample : collection of objects, optional
-        A sample of your data. The speed is measured on these objects instead of random ones.
+        A sample of your data. The speed is measured on it instead of on random objects.
     encoder : estimator, optional
-        An unfitted transformer from objects to packed bits, used unchanged in place of a kernel or distance.
+        An unfitted transformer from objects to packed bits, given instead of a kernel or distance.
     costs : Costs, optional
-        ``costs`` of an earlier plan of the same method and kind of objects; nothing is then measured.
+        The attribute `costs` of an earlier plan with the same method and kind of objects; nothing is then measured.
 
     Returns
     -------
