@@ -128,10 +128,11 @@ def _series(rng: np.random.Generator) -> None:
         distances = [getattr(sm.distances, name)() for name in names]
         _similarities(X, [sm.kernels.GlobalAlignment()], distances)
         _systems(X, sm.kernels.DistanceRBF(distances[0]), distances[0])
-        sm.embeddings.Hydra(2, 4, random_state=0).fit_transform(X)
-        sm.IntervalQuantiles(2).fit_transform(X)
+        convolutions = sm.RandomConvolutions(84, random_state=0)
+        for embedding in (sm.embeddings.Hydra(2, 4, random_state=0), sm.IntervalQuantiles(2), convolutions):
+            n_features = embedding.fit_transform(X).shape[1]
+            embedding.time_shares(X[:1], np.ones(n_features))
     sm.SequenceEncoder(256).fit_transform(X)
-    sm.RandomConvolutions(84, random_state=0).fit_transform(X)
 
 
 def _sets(rng: np.random.Generator) -> None:

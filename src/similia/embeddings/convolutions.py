@@ -18,11 +18,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
+from similia.embeddings._time_shares import TimeShares, differences, of_points
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one, offsets_of
@@ -92,7 +93,7 @@ class DilatedKernels:
     n_channels_=count(least=1), length_=count(least=1), _n_features_out=count(least=1),
     exponent_=lambda value, sizes: isinstance(value, int) and abs(value) < _MOST_EXPONENT,
 )  # fmt: skip
-class RandomConvolutions(Transformer):
+class RandomConvolutions(TimeShares):
     r"""Embed time series by the positive values of dilated convolutions: the families MiniRocket and MultiRocket.
 
     Parameters
@@ -210,7 +211,7 @@ class RandomConvolutions(Transformer):
         self.length_ = int(np.sort(batch.lengths)[(len(batch) - 1) // 2])
         draw = lambda x, length: _draw_kernels(x, length, per_kernel, int(self.max_dilations), rng)  # noqa: E731
         self.kernels_ = draw(series, self.length_)
-        self.difference_kernels_ = draw([_differences(x) for x in series], self.length_ - 1) if multi else None
+        self.difference_kernels_ = draw([differences(x) for x in series], self.length_ - 1) if multi else None
         self._n_features_out = _n_columns(self.kernels_, self.difference_kernels_)
         return self
 
@@ -219,9 +220,7 @@ class RandomConvolutions(Transformer):
         """Return the features of n series, float32 of shape (n, n_features)."""
         check_is_fitted(self)
         batch = as_series(X)
-        if batch.n_dims != self.n_channels_:
-            found, expected = counted(batch.n_dims, "channel"), f"{self.n_channels_} as in fit"
-            raise BadValue(0, f"has {found}", expected, kind="series")
+        self._check_channels(batch)
         from similia.embeddings._convolutions import write_features
 
         values = self._scaled(batch)
@@ -236,6 +235,29 @@ class RandomConvolutions(Transformer):
 
         run_in_ranges(work, len(batch), 1)
         return out
+
+    def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
+        """Split the features of the series, and those of its differences."""
+        from similia.embeddings._time_loops import split_convolutions
+
+        self._check_channels(batch)
+        x, steps = self._scaled(batch), self.difference_kernels_
+
+        def split(series: Floats, kernels: DilatedKernels, columns: slice) -> npt.NDArray[np.float64]:
+            out = np.zeros(series.shape)
+            split_convolutions(series, steps is not None, *_arrays(kernels), weights[columns], centre[columns], out)
+            return out
+
+        if steps is None:
+            return split(x, self.kernels_, slice(None))
+        first = _POOLINGS * len(self.kernels_.biases)
+        of_steps = split(differences(x), steps, slice(first, None))
+        return split(x, self.kernels_, slice(first)) + of_points(of_steps, len(x))
+
+    def _check_channels(self, batch: SeriesBatch) -> None:
+        if batch.n_dims != self.n_channels_:
+            found, expected = counted(batch.n_dims, "channel"), f"{self.n_channels_} as in fit"
+            raise BadValue(0, f"has {found}", expected, kind="series")
 
     def _scaled(self, batch: SeriesBatch) -> Floats:
         """Return all numbers divided by 2 ** `exponent_`, as float32; raise if one is NaN, infinite or too large."""
@@ -307,8 +329,3 @@ def _n_columns(kernels: DilatedKernels, of_differences: DilatedKernels | None) -
     if of_differences is None:
         return len(kernels.biases)
     return _POOLINGS * (len(kernels.biases) + len(of_differences.biases))
-
-
-def _differences(x: Floats) -> Floats:
-    """Return the first differences of a series; those of a single point are one 0."""
-    return np.diff(x, axis=0) if len(x) > 1 else np.zeros_like(x)

@@ -26,6 +26,8 @@ from similia.core.state import array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings._hydra_loops import LENGTH, compete
+from similia.embeddings._time_loops import split_wins
+from similia.embeddings._time_shares import TimeShares, differences, of_points
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
@@ -46,7 +48,7 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
     fits=_fits, n_channels_=count(least=1), _n_features_out=count(least=1),
     weights_=array("f4", "d", "g", "k", LENGTH), channels_=array("i8", "d", "g", None),
 )  # fmt: skip
-class Hydra(Transformer):
+class Hydra(TimeShares):
     r"""Embed time series by the wins of random convolutional kernels that compete in groups.
 
     At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
@@ -151,6 +153,21 @@ class Hydra(Transformer):
 
         run_in_ranges(work, len(series), self._grain(series))
         return out.reshape(len(series), -1)
+
+    def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
+        """Split the features of the series, and those of its differences."""
+        x = as_single(batch, self.n_channels_).values
+        n_dilations, n_groups, n_kernels, _ = self.weights_.shape
+        of_features = [a.reshape(n_dilations, n_groups, 2, n_kernels) for a in (weights, centre)]
+        plain, rest = (slice(n_groups - n_groups // 2), len(x)), (slice(n_groups - n_groups // 2, None), len(x) - 1)
+
+        def split(series: npt.NDArray, groups: slice, n_outputs: int) -> npt.NDArray[np.float64]:
+            out = np.zeros(series.shape)
+            arrays = [np.ascontiguousarray(a[:, groups]) for a in (self.weights_, self.channels_, *of_features)]
+            split_wins(series, n_outputs, *arrays, out)
+            return out
+
+        return split(x, *plain) + of_points(split(differences(x), *rest), len(x))
 
     def _grain(self, series: SeriesBatch) -> int:
         """Return a number of series that is worth a task."""

@@ -21,17 +21,21 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import all_at_once
 from similia.core.state import count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.embeddings._interval_loops import fill_quantiles
+from similia.embeddings._time_loops import spread
+from similia.embeddings._time_shares import TimeShares
 from similia.embeddings.vectors import as_single, lengths_of
+from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
 
 Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.int64]
 
+_READS = ((0, 1), (-2, 6), (0, 3))  # first point that a value of a derived series reads, and how many
 _DERIVED = ("points", "differences", "second differences", "frequencies")
 _DEEPEST = 16  # more levels would have intervals of a point in all but the longest series
 _BLOCK = 64  # most series of one length that are transformed together, so that they stay in cache
@@ -48,7 +52,7 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
     fits=_fits, depth=count(least=1), divisor=count(least=1), length_=count(least=1), n_channels_=count(least=1),
     _n_features_out=count(least=1),
 )  # fmt: skip
-class IntervalQuantiles(Transformer):
+class IntervalQuantiles(TimeShares):
     r"""Embed time series by quantiles of their intervals: QUANT.
 
     The quantiles of an interval go from its smallest value to its largest at equal steps; a single one is the median.
@@ -166,6 +170,25 @@ class IntervalQuantiles(Transformer):
                 order = np.argsort(values, axis=1)
                 fill_quantiles(values, order, cuts.owner, cuts.bounds, cuts.sizes, out[:, column:stop])
                 column = stop
+        return out
+
+    def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
+        """Share the amount of each interval equally among its values, and that of a value among the points it reads."""
+        x = as_single(batch, self.n_channels_).values
+        amounts, out, column = (self.transform(batch)[0] - centre) * weights, np.zeros(x.shape), 0
+        for channel in range(x.shape[1]):
+            for what, (length, reference) in enumerate(zip(_lengths(len(x)), _lengths(self.length_), strict=True)):
+                cuts, values = _cuts(length, reference, self.depth, self.divisor), np.zeros(length)
+                for bounds, sizes in zip(cuts.bounds, cuts.sizes, strict=True):
+                    for j, size in enumerate(sizes[sizes > 0].tolist()):
+                        points = cuts.points[bounds[j] : bounds[j + 1]]
+                        np.add.at(values, points, amounts[column : column + size].sum() / len(points))
+                        column += size
+                if what < len(_READS):
+                    first, n = _READS[what]
+                    spread(values, x, np.array([channel]), first, 1, n, out)
+                else:  # a Fourier coefficient reads all points
+                    out[:, channel] += values.sum() / len(x)
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:

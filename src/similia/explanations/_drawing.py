@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation
 
 _ROUNDS = 60
+MOST_CHANNELS = 12  # of a series that are drawn
 MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
 _FOR, _AGAINST, GREY = (0, 114, 178), (213, 94, 0), "#9a9a9a"  # Okabe & Ito, "Color universal design", 2008
 _PIXELS = 24.0  # pixels per unit of RDKit's coordinates; a bond is 1.5 units long
@@ -33,7 +34,8 @@ Floats = npt.NDArray[np.float64]
 def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
     """Return (name, view, shares, strengths) for x and, if there is a y, for y.
 
-    Shares are what the parts add at each place. Strengths are shares scaled to [-1, 1], with the sign changed for
+    Shares are what the parts add at each place or, for series of several channels, at each place of each channel, an
+    array of shape (n_places, n_channels). Strengths are shares scaled to [-1, 1], with the sign changed for
     distances: places of positive strength make the objects similar or support the decision.
     """
     found = []
@@ -45,6 +47,18 @@ def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
             strengths = sign_of(e) * shares / np.abs(shares).max()
         found.append((name, view, shares, strengths))
     return found
+
+
+def curves(e: Explanation) -> list[tuple[str, Floats, Floats]]:
+    """Return (name, values, strengths) of each channel of x if an explanation is of one series; [] otherwise."""
+    drawn = sides(e)
+    if len(drawn) != 1 or drawn[0][1].kind != "series":
+        return []
+    name, view, _, strengths = drawn[0]
+    strengths = strengths.reshape(view.n_places, -1)  # one column for all channels, or one for each
+    p, width = view.values.shape[1], strengths.shape[1]
+    names = [name] if p == 1 else [f"{name}[:, {channel}]" for channel in range(min(p, MOST_CHANNELS))]
+    return [(label, view.values[:, c], strengths[:, c % width]) for c, label in enumerate(names)]
 
 
 def sign_of(e: Explanation) -> float:

@@ -14,6 +14,8 @@ first step           parts of the decision
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `D2KE`               w_j (f_j(x) - mean) for each random object
+`Hydra`, ...         stretches of time: what their points add to the sum of w_j (f_j(x) - mean), by ``time_shares``
+`FeatureUnion`       the parts of each of its transformers
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
 ===================  ==============================================================================================
 
@@ -36,7 +38,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import ObjectsOut
 from similia.core.validation import check_positive_int
-from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import (
     INTERCEPT,
@@ -47,12 +48,11 @@ from similia.explanations._explanation import (
     Found,
     Part,
     explained,
-    joined,
 )
-from similia.explanations._features import blocks_of, coefficients_by_column, linear_parts
+from similia.explanations._first_steps import called, collection, parts_of_decision
 from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object, pair
-from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
-from similia.explanations._views import dense, described, names_of_labels, view_of
+from similia.explanations._sums import Naming, sum_parts
+from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
@@ -60,9 +60,11 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
 from similia.objects.sequences import Batch
+from similia.objects.series import SeriesBatch
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
 
+_TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
 
 
@@ -112,7 +114,10 @@ def explain(
     `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are training objects. The
     same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels), whose parts are
     integrated gradients from the zero vector. It also holds for trees, whose parts are sums over the splits on the
-    decision path of x, each of which changes the mean target (Saabas). Two amounts stay unexplained: for soft
+    decision path of x, each of which changes the mean target (Saabas). The columns of `RandomConvolutions`, `Hydra` and
+    `IntervalQuantiles` are statistics over time: what they add, in a linear model or in trees, is split over the time
+    points by the method ``time_shares``, up to the rounding of float32, and the parts are stretches of time. Two
+    amounts stay unexplained: for soft
     alignments (`SoftDTW`, `GlobalAlignment`), the entropy term and, for signs of random projections, the error of a
     linear approximation of the signs.
 
@@ -184,28 +189,31 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
             return _of_a_vote(steps, x, naming, top)
         return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top)
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
-        X = steps[0].transform(_collection(steps[0], x))
+        X = steps[0].transform(collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     if compares or hasattr(learner, "kneighbors"):
         return _of_a_comparison(steps, x, naming, top)
     linear.check_learner(learner)
     first, others = (steps[0], steps[1:]) if len(steps) > 1 else (None, steps)
-    X = _collection(first, x)
+    X = collection(first, x)
     rows = _rows(X) if first is None else first.transform(X)
     found = linear.decision(others, rows)
-    parts, intercept = _parts(first, X, rows, found, naming)
-    how = name_of(learner) if first is None else f"{name_of(first)} and {name_of(learner)}"
+    parts, intercept = parts_of_decision(first, X, rows, found, naming)
+    how = name_of(learner) if first is None else f"{called(first)} and {name_of(learner)}"
     title = f"{found.kind} of {how}, {found.title}"
     views = view_of(X, naming), None
-    return explained(found.value, found.kind, parts, top, title, views, note=found.note, intercept=intercept or None)
+    note = found.note
+    if isinstance(X, SeriesBatch) and parts.shares_x is not None:
+        note = "; ".join(filter(None, (note, _TIMES)))
+    return explained(found.value, found.kind, parts, top, title, views, note=note, intercept=intercept or None)
 
 
 def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Explain the prediction of a learner that compares its input with training objects."""
     learner = steps[-1]
     check_is_fitted(learner)
-    given = X = _collection(steps[0], x)
+    given = X = collection(steps[0], x)
     for step in steps[:-1]:
         X = step.transform(X)
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
@@ -221,7 +229,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
     """Explain one of the voters that can be explained: the first that agrees with the vote, or else the first."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
-    X = _collection(voters[0][0], x)
+    X = collection(voters[0][0], x)
     decided, *answers = (_predicted(voter, X) for voter in (steps, *voters))
     agree = [isinstance(learner, VoteRegressor) or answer == decided for answer in answers]
     errors: list[TypeError] = []
@@ -281,50 +289,6 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
 def _rows(X: Any) -> Any:
     """Return vectors as a sparse or a 2-D float64 array, as the learners of scikit-learn take them."""
     return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
-
-
-def _collection(first: Any, x: Any) -> Any:
-    """Return a collection that holds only the object `x`, in the form that `first`, a model's first step, takes."""
-    compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
-    if callable(compared):
-        return one_object(compared, x, "x")
-    return x if len(getattr(x, "shape", ())) == 2 and x.shape[0] == 1 else [x]
-
-
-def _parts(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
-    """Return the parts of a decision, and its intercept, the amount that is the same for every object."""
-    if found.amounts is not None:
-        row = dense(rows).ravel()
-        return Found(found.amounts, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), found.intercept
-    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first.kernel)) is not None:
-        parts = []
-        for block, column in blocks:
-            x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
-            coefficients = coefficients_by_column(block, column, x, first.n_features, found.weights)
-            parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
-        return joined(parts), found.intercept
-    if isinstance(first, Nystroem) and not first._precomputed:
-        alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
-        return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
-    row, intercept = dense(rows).ravel(), found.intercept
-    values = row
-    if found.centre is not None:
-        values = row - found.centre
-        intercept += float(found.centre @ found.weights)
-    return Found(values * found.weights, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), intercept
-
-
-def _column_name(first: Any, k: int, value: float) -> str:
-    """Describe column k of the output of a model's first step."""
-    if isinstance(first, D2KE):
-        distance = -np.log(value) / first.gamma_ if value > 0 else np.inf
-        distance -= np.log(len(first.random_objects_)) / (2 * first.gamma_)  # a feature is exp(-gamma d) / sqrt(R)
-        return f"at {distance:.3g} from random object {described(take(first.random_objects_, [k]), k)}"
-    try:
-        name = str(first.get_feature_names_out()[k])
-    except (AttributeError, ValueError, NotImplementedError):
-        name = f"column {k}"
-    return f"{name} = {value:.4g}"
 
 
 def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:

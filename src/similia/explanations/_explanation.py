@@ -80,6 +80,7 @@ class Explanation:
     shares_x, shares_y : ndarray of float64, or None
         For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
         not, add there. A part is shared equally among its occurrences, and each occurrence equally among its places.
+        Of a series of several channels whose decision is split by time, shape (n_time_points, n_channels).
 
     Notes
     -----
@@ -143,8 +144,9 @@ class Explanation:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
         A part is a feature, such as a k-mer, with its contribution; the number below a letter names the part that
-        covers it. For molecules, a table of whole substructures (see `groups`) comes first. Lines have at most about
-        100 characters and no control characters.
+        covers it. For molecules, a table of whole substructures (see `groups`) comes first. A series whose decision is
+        split by time is drawn in bars; below those that add more than the mean amount stands + or, if it is negative,
+        -. Lines have at most about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 
@@ -162,10 +164,11 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Letters of strings and nodes of graphs are coloured by their contribution to the explained value; two series
-        are drawn with lines between matched points. RDKit draws molecules if it is installed. A bar chart shows the
-        contribution of each part, such as a substring; for molecules, whole substructures come first. Blue marks a
-        positive contribution and orange a negative one; colour-blind readers can tell the two apart.
+        Letters of strings, nodes of graphs and time points of one series are coloured by their contribution to the
+        explained value; two series are drawn with lines between matched points. RDKit draws molecules if it is
+        installed. A bar chart shows the contribution of each part, such as a substring; for molecules, whole
+        substructures come first. Blue marks a positive contribution and orange a negative one; colour-blind readers can
+        tell the two apart.
 
         Parameters
         ----------

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._drawing import GREY, MOST_NODES, full, links_of, positions, shade, sides, sign_of, svg
+from similia.explanations._drawing import (
+    GREY,
+    MOST_NODES,
+    curves,
+    full,
+    links_of,
+    positions,
+    shade,
+    sides,
+    sign_of,
+    svg,
+)
 from similia.explanations._text import MOST_GROUPS, percent, rest, runs, shortened, visible, visible_letters
 from similia.explanations._views import View, is_molecule
 
@@ -20,6 +31,7 @@ if TYPE_CHECKING:
 _LONGEST_STRING = 2000
 _MOST_POINTS = 2000
 _MOST_LINKS = 120
+_MOST_BANDS = 340  # of colour behind a curve
 _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 
 
@@ -124,25 +136,33 @@ def _graph(name: str, view: View, shares: np.ndarray | None, strength: np.ndarra
 
 
 def _series(e: Explanation) -> str:
-    """Return a drawing of one series, or of two, one above the other, with lines between matched time points."""
-    views = [view for _, view, *_ in sides(e)]
-    width, height = 680, 110 * len(views)
-    longest = max(view.n_places for view in views)
-    low = min(float(view.values.min()) for view in views)
-    span = max(float(view.values.max()) for view in views) - low or 1.0
-    curves, drawn = [], []
-    for row, view in enumerate(views):
-        x = 10 + (width - 20) * np.arange(view.n_places) / max(1, longest - 1)
-        y = 110 * row + 100 - 80 * (view.values[:, 0] - low) / span
-        curves.append((x, y))
-        step = max(1, view.n_places // _MOST_POINTS)
+    """Return a drawing of one series, or of two, one above the other, with lines between matched time points.
+
+    Of one series, each channel is drawn, on a background coloured by what its time points add.
+    """
+    alone = curves(e)
+    rows = alone or [(name, view.values[:, 0], np.zeros(view.n_places)) for name, view, *_ in sides(e)]
+    width, each = 680, 110 if len(rows) <= 2 else 64
+    height = each * len(rows)
+    longest = max(len(values) for _, values, _ in rows)
+    ends = [(float(values.min()), float(values.max())) for _, values, _ in rows]
+    if not alone:  # one scale for two series that are compared
+        ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(rows)
+    placed, drawn = [], []
+    for row, ((name, values, strengths), (low, high)) in enumerate(zip(rows, ends, strict=True)):
+        n = len(values)
+        x = 10 + (width - 20) * np.arange(n) / max(1, longest - 1)
+        y = each * (row + 1) - 10 - (each - 30) * (values - low) / (high - low or 1.0)
+        placed.append((x, y))
+        drawn.append(_bands(strengths, (width - 20) / max(1, longest - 1), each * row + 16, each - 20))
+        step = max(1, n // _MOST_POINTS)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::step], y[::step], strict=True))
         drawn.append(f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='1.5'/>")
-        drawn.append(f"<text x='2' y='{110 * row + 14}' font-size='13' font-weight='bold'>{'xy'[row]}</text>")
+        drawn.append(f"<text x='2' y='{each * row + 14}' font-size='13' font-weight='bold'>{name}</text>")
     links, largest = links_of(e)
     lines = []
     for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
-        (ax, ay), (bx, by) = ((float(c[0][k]), float(c[1][k])) for c, k in zip(curves, (i, j), strict=True))
+        (ax, ay), (bx, by) = ((float(c[0][k]), float(c[1][k])) for c, k in zip(placed, (i, j), strict=True))
         opacity = 0.15 + 0.85 * abs(value) / largest
         lines.append(f"<line x1='{ax:.1f}' y1='{ay:.1f}' x2='{bx:.1f}' y2='{by:.1f}' stroke-opacity='{opacity:.2f}'/>")
     return (
@@ -150,3 +170,18 @@ def _series(e: Explanation) -> str:
         f"style='max-width:100%'><g stroke='{full(sign_of(e))}' stroke-width='1'>{''.join(lines)}</g>"
         f"{''.join(drawn)}</svg>"
     )
+
+
+def _bands(strengths: np.ndarray, gap: float, top: float, height: float) -> str:
+    """Return a background for a curve, coloured by the strengths of its time points, which are `gap` pixels apart."""
+    n = len(strengths)
+    step = -(-n // _MOST_BANDS)
+    if not strengths.any():
+        return ""
+    bands = []
+    for start in range(0, n, step):
+        some = strengths[start : start + step]
+        left, right = max(0.0, 10 + gap * (start - 0.5)), 10 + gap * (start + len(some) - 0.5)
+        place = f"x='{left:.1f}' y='{top}' width='{right - left:.1f}' height='{height}'"
+        bands.append(f"<rect {place} fill='{shade(float(some.mean()))}'/>")
+    return "".join(bands)

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import SignRandomProjection
-from similia.embeddings import FeatureWeights
+from similia.embeddings import FeatureWeights, SparseScaler
 from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.explanations._views import dense
@@ -34,9 +34,10 @@ _LEARNERS = (
     "in nearest neighbours, or in SignRandomProjection and HDClassifier"
 )
 _FORESTS = ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+_SCALERS = StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, SparseScaler
 _PATHS = (
-    "a part is the sum of what the splits by its feature change in the mean target, on the way of x through each tree, "
-    "and the intercept is the mean at the roots"
+    "a column adds what the splits by it change in the mean target, on the way of x through each tree, and the "
+    "intercept is the mean at the roots"
 )
 _CURVED = (
     "the model is not linear: a part is what its feature adds on the way from the zero vector to x (integrated "
@@ -96,15 +97,42 @@ def decision(steps: list[Any], first: Any) -> Decision:
         found, affine = _hypervectors(steps, rows), steps[:-2]
     else:
         found, affine = (_curved if _is_curved(steps[-1]) else _linear)(steps[-1], rows[-1]), steps[:-1]
-    weights, intercept, centre = found.weights, found.intercept, None
-    for step, row in reversed([*zip(affine, rows, strict=False)]):
+    return before(affine, rows, found)
+
+
+def before(steps: list[Any], rows: list[Any], found: Decision) -> Decision:
+    """Convert a decision that is linear in the output of affine `steps` to one that is linear in their input.
+
+    ``rows[i]`` is the input of ``steps[i]``. What trees say of the output, they say of the input, column by column.
+    """
+    if found.amounts is not None:
+        _check_columns_kept(steps)
+        return found
+    weights, intercept, centre = found.weights, found.intercept, found.centre
+    for step, row in reversed([*zip(steps, rows, strict=False)]):
         weights, constant = _before(step, row, weights)
         intercept += constant
-    if affine:
-        scaler = getattr(affine[0], "scaler_", affine[0])
-        if getattr(scaler, "mean_", None) is not None and getattr(scaler, "with_mean", True):
-            centre = dense(scaler.mean_)
+    if steps:
+        centre = _centre(steps[0], rows[0])
     return replace(found, weights=weights, intercept=intercept, centre=centre)
+
+
+def of_columns(found: Decision, columns: slice, factor: float) -> Decision:
+    """Return the part of a decision over `factor` times some columns as one over these columns; without intercept."""
+    weights = factor * found.weights[columns]
+    centre = None if found.centre is None or factor == 0 else found.centre[columns] / factor
+    amounts = None if found.amounts is None else found.amounts[columns]
+    return replace(found, weights=weights, intercept=0.0, centre=centre, amounts=amounts)
+
+
+def _centre(step: Any, row: Any) -> Floats | None:
+    """Return the input of a step, among those of the zeros of `row`, at which all its output is 0; None if unknown."""
+    scaler = getattr(step, "scaler_", step)
+    if isinstance(scaler, SparseScaler):
+        return dense(scaler.mean_) * np.sqrt(np.maximum(dense(row).ravel(), 0))
+    if getattr(scaler, "mean_", None) is not None and getattr(scaler, "with_mean", True):
+        return dense(scaler.mean_)
+    return None
 
 
 def check_learner(learner: Any) -> None:
@@ -221,9 +249,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
     """Return the decision of a forest, split exactly by the columns that the splits on the way to the leaves ask."""
     learner, row = steps[-1], np.asarray(dense(rows[-1]), dtype=np.float32)
-    for step in steps[:-1]:
-        if not isinstance(getattr(step, "scaler_", step), StandardScaler | RobustScaler | MinMaxScaler | MaxAbsScaler):
-            raise TypeError(f"{type(step).__name__} mixes columns before the trees ask for them; leave it out or scale")
+    _check_columns_kept(steps[:-1])
     if learner.n_outputs_ != 1:
         raise several_numbers(learner, learner.n_outputs_)
     if is_regressor(learner):
@@ -244,6 +270,13 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
         roots += float(means[0]) / len(learner.estimators_)
     value = float(amounts.sum()) + roots
     return Decision(value, kind, title, np.zeros(len(amounts)), roots, note=_PATHS, amounts=amounts)
+
+
+def _check_columns_kept(steps: list[Any]) -> None:
+    """Raise TypeError if a step before trees is not a scaler, which maps each column to itself."""
+    for step in steps:
+        if not isinstance(getattr(step, "scaler_", step), _SCALERS):
+            raise TypeError(f"{type(step).__name__} mixes columns before the trees ask for them; leave it out or scale")
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
@@ -273,14 +306,18 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
     if kind == "Normalizer":
         order = {"l1": 1, "l2": 2, "max": np.inf}[step.norm]
         return w / (float(np.linalg.norm(dense(row).ravel(), order)) or 1.0), 0.0
+    if isinstance(step, SparseScaler):  # the square root of a column x is x / sqrt(x)
+        roots = np.sqrt(np.maximum(dense(row).ravel(), 0))
+        scaled = np.where(roots > 0, w / step.scale_, 0.0)
+        return np.divide(scaled, roots, out=np.zeros_like(roots), where=roots > 0), -float(step.mean_ @ scaled)
     if hasattr(step, "get_support"):
         back = np.zeros(len(step.get_support()))
         back[step.get_support()] = w
         return back, 0.0
     raise TypeError(
         f"{kind} is a step that is not affine, so the decision is no sum over its input; before the learner, use "
-        "FeatureWeights, StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, TruncatedSVD or "
-        "feature selection"
+        "FeatureWeights, SparseScaler, StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, "
+        "TruncatedSVD or feature selection"
     )
 
 

@@ -76,15 +76,20 @@ class NoParts(TypeError):
 
 def one_object(kernel: Any, x: Any, which: str) -> Any:
     """Return a collection that holds only `x`, in the form that the kernel takes; `which` names `x` in errors."""
-    if isinstance(x, Batch) and len(x) != 1:
-        raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
-    items: Any = x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
+    items = alone(x, which)
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{which} is not an object that {name_of(kernel)} compares ({short(x)}): {message}") from None
+
+
+def alone(x: Any, which: str) -> Any:
+    """Return a collection that holds only `x`; raise if `x` is a batch of several; `which` names `x` in errors."""
+    if isinstance(x, Batch) and len(x) != 1:
+        raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
+    return x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
 
 
 def value_of(kernel: Any, X: Any, Y: Any) -> float:

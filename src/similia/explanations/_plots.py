@@ -10,6 +10,7 @@ from similia.core.text import number
 from similia.explanations._drawing import (
     GREY,
     MOST_NODES,
+    curves,
     full,
     links_of,
     picture,
@@ -228,10 +229,13 @@ def _graphs(e: Explanation, ax: Any) -> None:
 
 def _series(e: Explanation, ax: Any) -> None:
     """Draw one series, or two, one above the other, with lines between matched time points."""
+    if rows := curves(e):
+        _channels(rows, ax)
+        return
     drawn = sides(e)
     values = [view.values for _, view, *_ in drawn]
     span = max(float(v.max() - v.min()) for v in values) or 1.0
-    lifts = [1.5 * span - values[0].min(), -values[1].min()] if len(drawn) == 2 else [0.0]
+    lifts = [1.5 * span - values[0].min(), -values[1].min()]
     links, largest = links_of(e)
     for i, j, value in links[:: max(1, len(links) // _MOST_LINKS)]:
         ends = [values[0][i, 0] + lifts[0], values[1][j, 0] + lifts[1]]
@@ -243,7 +247,27 @@ def _series(e: Explanation, ax: Any) -> None:
             )
         ax.text(-0.02 * view.n_places, series[0, 0] + lift, name, ha="right", va="center", fontweight="bold")
     ax.set_xlabel("time point")
-    if len(drawn) == 2:
+    ax.set_yticks([])
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _channels(rows: list[tuple[str, Any, Any]], ax: Any) -> None:
+    """Draw the channels of a series, one above the other, each on a background coloured by what its points add."""
+    from matplotlib.colors import to_rgb
+
+    for row, (name, values, strengths) in enumerate(rows):
+        low, span = float(values.min()), float(np.ptp(values)) or 1.0
+        bottom, top = (low - 0.1 * span, low + 1.1 * span) if len(rows) == 1 else (-1.3 * row, 1.2 - 1.3 * row)
+        if strengths.any():
+            colours = np.array([[to_rgb(shade(s)) for s in strengths.tolist()]])
+            ax.imshow(colours, extent=(-0.5, len(values) - 0.5, bottom, top), aspect="auto", zorder=0)
+        height = values if len(rows) == 1 else bottom + 0.1 + (values - low) / span
+        ax.plot(height, color="#111", linewidth=1.4, zorder=2)
+        if len(rows) > 1:
+            ax.text(-0.02 * len(values), (bottom + top) / 2, name, ha="right", va="center", fontweight="bold")
+    ax.set_ylim(bottom, top if len(rows) == 1 else 1.2)
+    ax.set_xlabel("time point")
+    if len(rows) > 1:
         ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
 

@@ -1,5 +1,7 @@
 r"""Explain similarities and distances of series by the steps of the cheapest alignment, or of all alignments.
 
+Predictions from statistics over time are split over stretches of the series, see `of_times`.
+
 Elastic distances sum local costs along a path. This module recomputes them with the path, so the parts sum to the
 distance up to rounding. Sums over all alignments pi (soft-DTW and global alignment), weighted by local similarities
 kappa_ij of time points i and j, satisfy
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,7 @@ from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
 from similia.distances.elastic import ADTW, LCSS, MSM, EditDistance, SoftDTW
-from similia.explanations._explanation import Floats, Found, joined, listed
+from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
 
@@ -59,6 +62,31 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
         if isinstance(distance, LCSS):
             return _lcss(cdist(a, b) <= distance.epsilon, outside, names)
         return _edited(distance, A, B, outside, names)
+
+
+def of_times(amounts: Floats, values: Any) -> Found:
+    """Return what each time point of each channel adds, (length, n_channels), as parts.
+
+    A part is a stretch of points of one channel that have one sign and are all above the mean amount, or all below it.
+    """
+    n, n_channels = amounts.shape
+    strong = np.abs(amounts).mean()
+    stretches: list[tuple[int, int, int]] = []
+    for channel in range(n_channels):
+        levels = np.sign(amounts[:, channel]) * (1 + (np.abs(amounts[:, channel]) > strong))
+        bounds = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), n]
+        stretches += [(channel, start, stop) for start, stop in pairwise(bounds)]
+
+    def describe(k: int) -> Described:
+        channel, start, stop = stretches[k]
+        low, high = values[start:stop, channel].min(), values[start:stop, channel].max()
+        name = f"channel {channel}, " if n_channels > 1 else ""
+        name += f"time {start}" if stop == start + 1 else f"time {start}-{stop - 1}"
+        name += f", value {low:.3g}" if low == high else f", values {low:.3g} to {high:.3g}"
+        return name, np.arange(start, stop), NOWHERE
+
+    totals = np.array([amounts[start:stop, channel].sum() for channel, start, stop in stretches])
+    return Found(totals, describe, amounts[:, 0] if n_channels == 1 else amounts)
 
 
 def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:

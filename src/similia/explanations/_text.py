@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from similia.core.text import counted, number
+from similia.explanations._drawing import curves
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation, Part
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+_BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
 MOST_GROUPS = 8  # maximum number of substructures that are listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
@@ -26,7 +28,7 @@ def as_text(e: Explanation) -> str:
     lines = [f"{visible(e.title)}: {number(e.value)}", ""]
     if groups := e.groups[:MOST_GROUPS]:
         lines += [*_rows(e, "substructure", groups, whole=False), ""]
-    lines += [*_rows(e, "part", e.parts), *_strings(e)]
+    lines += [*_rows(e, "part", e.parts), *_strings(e), *_series(e)]
     if e.note:
         lines += ["", f"note: {visible(e.note)}"]
     return "\n".join(lines)
@@ -82,6 +84,22 @@ def _strings(e: Explanation) -> list[str]:
             lines += [f"{name} {start:>5}  {text[row]}", f"         {below[row]}".rstrip()]
         if len(view.text) > _LONGEST_STRING:
             lines.append(f"         ... {len(view.text) - _LONGEST_STRING} more letters")
+    return lines
+
+
+def _series(e: Explanation) -> list[str]:
+    """Return a row of bars for each channel of x; signs below mark what adds more than the mean amount, + or -."""
+    lines: list[str] = []
+    for name, values, strengths in curves(e):
+        if not strengths.any():
+            return []
+        n = len(values)
+        bounds = np.linspace(0, n, min(n, _WIDTH) + 1).astype(np.int64)
+        height, strength = (np.add.reduceat(a, bounds[:-1]) / np.diff(bounds) for a in (values, strengths))
+        bars = (height - height.min()) / (float(np.ptp(height)) or 1.0) * (len(_BARS) - 1)
+        strong = np.abs(strengths).mean()
+        signs = "".join("+" if s > strong else "-" if s < -strong else " " for s in strength.tolist())
+        lines += ["", f"{name:<9}{''.join(_BARS[round(bar)] for bar in bars.tolist())}", f"{'':9}{signs}".rstrip()]
     return lines
 
 

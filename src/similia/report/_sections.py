@@ -160,22 +160,27 @@ def _facts(context: Context) -> list[tuple[str, list[str]]]:
 
 
 def about_neighbours(context: Context) -> Section:
-    """Show the nearest neighbours of a few objects, and explain why the nearest one is near."""
+    """Show the nearest neighbours of a few objects, and explain why the nearest one is near.
+
+    If the model compares objects by no kernel or distance, the explanation is of its prediction.
+    """
     name, title = "neighbours", "Nearest neighbours, explained"
     if context.n < 3:
         return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
     queries = _queries(context)
-    measured, why = _measured(_nearest, context, queries)
+    measured, reason = _measured(_nearest, context, queries)
     if measured is None:
-        return Section(name, title, missing=f"Objects could not be compared: {why}")
+        return Section(name, title, missing=f"Objects could not be compared: {reason}")
     rows, distances, what = measured
-    relation = "near" if context.parts.metric and isinstance(context.parts.metric.function, Distance) else "like"
+    metric = context.parts.metric
+    relation = "near" if metric and isinstance(metric.function, Distance) else "like"
+    why = f"Why the first is {relation} it" if metric else "Why it is predicted so"
     found = [
         {
             "object": _object(context, query),
             "near": [(number(value), _object(context, j)) for j, value in zip(near, values, strict=True)],
             "explained": _explained(context, query, near[0]),
-            "relation": relation,
+            "why": why,
             "is_open": place < _OPEN,
         }
         for place, (query, near, values) in enumerate(
@@ -233,13 +238,19 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
 
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
-    """Return an HTML explanation of why objects `i` and `j` are similar; None if the similarity cannot be explained."""
+    """Return an HTML explanation of why objects `i` and `j` are similar or, without a metric, of the prediction of `i`.
+
+    Return None if there is none.
+    """
     from similia.explanations import explain
 
     metric = context.parts.metric
-    if metric is None or type(metric.function).__name__ == "Pairwise":
-        return None
     try:
+        if metric is None:
+            one = taken(context.X, np.array([i]))
+            return Markup(explain(context.parts.whole, one[0] if isinstance(one, list) else one).to_html())
+        if type(metric.function).__name__ == "Pairwise":
+            return None
         pair = take(metric.as_objects(context.X), [i, j])
         return Markup(explain(metric.function, pair[0], pair[1]).to_html())
     except (ImportError, TypeError, ValueError, NotImplementedError):

@@ -1,0 +1,105 @@
+"""What the embeddings of series by convolutions and intervals share: a sum over columns, split by time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.estimators import Transformer
+from similia.core.text import counted
+from similia.objects.series import SeriesBatch, as_series
+
+Floats = npt.NDArray[np.float64]
+
+
+class TimeShares(Transformer):
+    """Base of embeddings of series whose columns are statistics over time."""
+
+    def time_shares(self, X: Any, weights: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Floats:
+        """Split a weighted sum of columns over the time points and channels of one series.
+
+        Parameters
+        ----------
+        X : collection of one series
+            In any form that `transform` accepts.
+        weights : array-like of shape (n_features,)
+            Weight of each column, for example in a linear model.
+        centre : array-like of shape (n_features,), optional
+            Numbers to subtract from the columns, such as their means in training; 0 by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (length, n_channels)
+            What each time point of each channel adds. The sum is ``(transform(X)[0] - centre) @ weights`` up to the
+            rounding of float32.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not one series, or `weights` or `centre` are not one finite number for each column.
+
+        Notes
+        -----
+        Each column is a statistic of outputs at many times. Its difference from the centre, times its weight, is
+        divided equally among the outputs that make the difference:
+
+        - more positive outputs than the centre: the positive ones; fewer: the others. So are the wins of a kernel of
+          `Hydra`, and the longest stretch of positive outputs (of several, the first);
+        - means of excesses and places: the positive outputs, or all if there are none;
+        - a quantile of an interval: all values of the interval.
+
+        The amount of an output is divided among the points that it reads, inside the series: in proportion to their
+        distances from their mean if these are the nine points of a convolution, else equally. Where a window is flat,
+        its points get equal parts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import similia as sm
+        >>> X = [np.sin(np.arange(30) / 3), np.sin(np.arange(40) / 3) ** 2]
+        >>> embedding = sm.RandomConvolutions(84, random_state=0).fit(X)
+        >>> weights = np.linspace(-1, 1, 84)
+        >>> shares = embedding.time_shares(X[1:], weights)
+        >>> shares.shape, bool(np.isclose(shares.sum(), embedding.transform(X)[1] @ weights))
+        ((40, 1), True)
+        """
+        check_is_fitted(self)
+        batch = as_series(X)
+        if len(batch) != 1:
+            raise ValueError(f"X has {len(batch)} series, expected one; split them one by one")
+        centre = np.zeros(self._n_features_out) if centre is None else centre
+        return self._time_shares(batch, self._per_column(weights, "weights"), self._per_column(centre, "centre"))
+
+    @abstractmethod
+    def _time_shares(self, batch: SeriesBatch, weights: Floats, centre: Floats) -> Floats:
+        """Return `time_shares` of a batch of one series."""
+
+    def _per_column(self, values: npt.ArrayLike, name: str) -> Floats:
+        """Return one number for each column, float64; raise if there are more or fewer, or if one is not finite."""
+        found, width = np.asarray(values, dtype=np.float64), self._n_features_out
+        if found.shape != (width,):
+            raise ValueError(
+                f"{name} has shape {found.shape}, expected one number for each of {counted(width, 'column')}"
+            )
+        if not np.isfinite(found).all():
+            raise ValueError(f"{name} holds NaN or infinity at {int(np.argmin(np.isfinite(found)))}, expected numbers")
+        return found
+
+
+def differences(x: npt.NDArray) -> npt.NDArray:
+    """Return the first differences of a series (length, n_channels); those of a single point are one 0."""
+    return np.diff(x, axis=0) if len(x) > 1 else np.zeros_like(x)
+
+
+def of_points(amounts: Floats, length: int) -> Floats:
+    """Return what each of `length` points adds if its `differences` add `amounts`: half of that of each difference."""
+    if length == 1:
+        return amounts
+    out = np.zeros((length, amounts.shape[1]))
+    out[1:] += amounts / 2
+    out[:-1] += amounts / 2
+    return out
