@@ -349,7 +349,8 @@ class SoftDTW(_Elastic):
         Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
     divergence : bool, default=True
         True returns d. False returns S, which is usually negative if x and y are similar, and whose minimum is not at
-        x = y. Functions that take a distance refuse negative values. The attribute ``facts.identity`` is then False.
+        x = y. Functions that take a distance refuse its negative values. The attribute ``facts.identity`` is False for
+        S.
 
     Notes
     -----

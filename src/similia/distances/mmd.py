@@ -69,9 +69,9 @@ class MMD(Distance):
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). Their sums are then divided by s (s - 1),
-        and the formula estimates the squared MMD without bias. d itself is biased, since a negative estimate gives
-        distance 0.
+        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). The sums of these kernels are then
+        divided by s (s - 1), so that the formula estimates the squared MMD without bias. d itself is biased, since a
+        negative estimate gives distance 0.
     random_state : int, default=0
         Seed of the samples. It must be an integer, so that every call draws the same samples.
     flyback : float, default=0.15
