@@ -18,13 +18,15 @@ _N = 24  # objects of each kind
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the library's loops ahead, so that a service answers its first request as fast as later ones.
 
-    Compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if it is set, else beside the package. One call
-    when a machine or an image is set up serves all later processes. A call that finds all loops compiled takes seconds.
+    The compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if this variable is set, else beside the
+    package. So one call serves all later processes: make it when you set up a machine or build a container image. If
+    all loops are compiled already, a call takes seconds.
 
     Parameters
     ----------
     kinds : str or iterable of str, optional
-        What the loops are for: "strings", "graphs", "series", "sets", "vectors", "codes" (packed bits). Default: all.
+        Compile the loops for these objects: "strings", "graphs", "series", "sets", "vectors", "codes" (packed bits).
+        Default: all.
 
     Returns
     -------

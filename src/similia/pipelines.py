@@ -58,11 +58,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
     """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
 
     It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways. First, ``transform``,
-    ``predict``, ``decision_function``, ``predict_proba`` and ``score`` run in blocks of objects if the outputs of steps
-    would take more than half of ``max_memory``; the steps themselves may use the other half. Second, `fit` sets the
-    state of all steps only at its end; if it fails or is interrupted, the pipeline is unchanged. Third, if the last
-    step is a linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the result for an
-    object is the same, bit for bit, whatever other objects are in `X`.
+    ``predict``, ``decision_function``, ``predict_proba`` and ``score`` process the objects in blocks if the outputs of
+    steps would take more than half of ``max_memory``; the other half is for the work inside a step. Second, if `fit`
+    fails or is interrupted, the pipeline is unchanged. Third, if the last step is a linear model of scikit-learn
+    (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the result for an object is the same, bit for bit, whatever
+    other objects are in `X`.
 
     Parameters
     ----------

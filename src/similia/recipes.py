@@ -37,8 +37,9 @@ def nyshd(
 ) -> Pipeline:
     """Return NysHD [1]_: hypervectors from a kernel, and a hyperdimensional classifier on them.
 
-    `Nystroem` compares objects with landmarks, which gives vectors. `SignRandomProjection` turns the vectors into
-    packed bits, the signs of random projections. `HDClassifier` learns a prototype of each class from the bits.
+    `Nystroem` makes vectors of objects by comparing them with landmarks, a few of the training objects.
+    `SignRandomProjection` makes long codes (hypervectors) of the vectors: the signs of random projections, packed into
+    bytes. `HDClassifier` learns a prototype of each class from the codes.
 
     Parameters
     ----------
@@ -49,13 +50,13 @@ def nyshd(
     n_bits : int, default=10_000
         Bits of a code; a multiple of 8.
     random_state : int, numpy Generator or RandomState, optional
-        Seed of landmarks, projection and sample order.
+        Seed of the landmarks, the projection and the order of the training objects.
     landmarks : str, array of int or callable, default="uniform"
         How to choose landmarks; see `Nystroem`.
     init : {"zeros", "bundle"}, default="zeros"
-        Initial prototypes; see `HDClassifier`.
+        Prototypes before the first pass over the training codes; see `HDClassifier`.
     max_iter : int, default=20
-        Maximum number of passes of the classifier over the training codes.
+        Maximum number of passes of `HDClassifier` over the training codes.
 
     Returns
     -------
@@ -102,7 +103,8 @@ def d2ke(
 ) -> Pipeline | D2KESearch:
     """Return a linear model on the distances of objects to random objects, Algorithm 1 of [1]_.
 
-    `D2KE` turns distances d into features exp(-gamma d), which the pipeline standardises for the linear model.
+    `D2KE` turns each distance d to a random object into a feature exp(-gamma d). The features are standardised for the
+    linear model.
 
     Parameters
     ----------
@@ -111,20 +113,21 @@ def d2ke(
     n_components : int, default=1024
         Number of random objects.
     gamma : float, "median", str or "tune", default="median"
-        Decay with distance; see `D2KE`. "tune" chooses among 1/4, 1, 4 and 16 times the median by cross-validation.
+        How fast features decay with distance: a number, "median" or a multiple such as "4*median"; see `D2KE`. "tune"
+        chooses among 1/4, 1, 4 and 16 times the value of "median" by cross-validation.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. With ``similia.embeddings.Representatives(hold_out=True)``, the learner is not
-        trained on the random objects.
+        The random objects; see `D2KE`. ``similia.embeddings.Representatives(hold_out=True)`` takes training objects,
+        which are then not used to train the linear model.
     C : float or "tune", default=0.01
-        Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1.
+        Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
-        A linear SVM, or ridge regression with alpha = 1 / (2 C). "auto" decides from the targets in `fit`:
-        regression for numbers with fractions, or for more than 20 whole numbers that rarely repeat.
+        "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
+        regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat.
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``; `task` and
-        `C` are then not used. Random states in it that are None are drawn from `random_state`.
+        `C` are then not used. Its random states that are None are drawn from `random_state`.
     cv : int or splitter, default=5
         Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional
@@ -133,7 +136,8 @@ def d2ke(
     Returns
     -------
     similia.Pipeline or D2KESearch
-        Steps ``d2ke``, ``scaler`` and ``learner``; in a `D2KESearch` if anything is tuned or held out, or task="auto".
+        A pipeline with the steps ``d2ke``, ``scaler`` and ``learner``. If anything is tuned or held out, or `task` is
+        "auto" without an `estimator`, it is wrapped in a `D2KESearch`, whose `fit` decides these things.
 
     References
     ----------
@@ -180,9 +184,8 @@ def graphlet_optical(
 ) -> Pipeline:
     """Return GSA-phi with optical features [1]_: a classifier of graphs by the mean random features of their graphlets.
 
-    `GraphletSampling` samples induced subgraphs of each graph and averages a feature map over them. A support vector
-    machine learns from the standardised averages; sparse averages are scaled, but not centred. Labels of nodes and
-    edges are ignored.
+    `GraphletSampling` samples graphlets, small induced subgraphs, of each graph and averages their features. A support
+    vector machine learns from the standardised averages. Labels of nodes and edges are ignored.
 
     Parameters
     ----------
@@ -191,20 +194,22 @@ def graphlet_optical(
     n_samples : int, default=2000
         Number of graphlets drawn from each graph.
     n_components : int or None, default=2000
-        Number of optical features. None: the exact feature map of the optical kernel, which is smaller and not random.
+        Number of optical features, the squared absolute values of random complex projections. None: the exact features
+        of the kernel that they approximate, which are fewer and not random.
     classifier : {"linear", "rbf"}, default="linear"
-        A linear SVM, as in [1]_, or one with a Gaussian kernel on the averages, which is often better.
+        An SVM on the averages: linear, as in [1]_, or with a Gaussian kernel, which is often better.
     random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How to draw graphlets; see `GraphletSampling`.
     C : float, optional
-        Inverse regularisation. By default 0.1 for the linear SVM and 10 for the Gaussian one.
+        Inverse regularisation. By default 0.1 for "linear" and 10 for "rbf".
 
     Returns
     -------
     similia.Pipeline
-        With steps ``graphlets``, ``scaler`` and ``classifier``. Set ``graphlets__features`` to use another map.
+        With steps ``graphlets``, ``scaler`` and ``classifier``. The parameter ``graphlets__features`` sets other
+        features; sparse ones are scaled, but not centred.
 
     References
     ----------
@@ -267,9 +272,9 @@ def pca_itq(
 ) -> Pipeline:
     """Return a pipeline that learns binary codes of vectors: signs of rotated approximate principal components [1]_.
 
-    `GeneralizedNystroemPCA` learns principal components from a sample of objects and features. `ITQ` rotates them so
-    that little is lost when only their signs are kept. Similar vectors get codes of small Hamming distance, for use
-    with `HammingIndex`.
+    `GeneralizedNystroemPCA` learns principal components from a sample of vectors and features. `ITQ` rotates them so
+    that little is lost when only their signs are kept as bits. Codes of similar vectors differ in few bits, so
+    `HammingIndex` can search for similar vectors.
 
     Parameters
     ----------
@@ -278,7 +283,7 @@ def pca_itq(
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
         Fractions of the training vectors and of their features from which `GeneralizedNystroemPCA` learns.
     random_state : int, numpy Generator or RandomState, optional
-        Seed of the samples and of the first rotation.
+        Seed of the samples and of the rotation that `ITQ` starts with.
 
     Returns
     -------
@@ -319,14 +324,16 @@ def heat_svm(
 ) -> HeatSVC:
     """Return a support-vector machine with the exact heat kernel of a hypersphere [1]_.
 
-    Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to the unit sphere. The kernel is the
-    heat that reaches one point from the other. A larger contrast makes the kernel more local. The contrast and C are
-    chosen by cross-validation, for which the matrix of cosines is computed once.
+    Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to points of the unit sphere. The
+    kernel of two points is the heat that reaches one of them from the other in a given time. The contrast sets this
+    time: the larger the contrast, the shorter the time, and the more local the kernel. Cross-validation chooses the
+    contrast and C.
 
     Parameters
     ----------
     contrast, C : "tune", float or sequence of float, default="tune"
-        Values to try; see `HeatSVC`. `contrast` may also be "suggest".
+        Values to try; "tune" tries a grid, see `HeatSVC`. For `contrast`, "suggest" computes a value from the training
+        rows.
     random_state : int, numpy Generator or RandomState, optional
         Seed for shuffling the rows before they are split into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -342,7 +349,8 @@ def heat_svm(
     Returns
     -------
     HeatSVC
-        A classifier of dense or sparse vectors. For a cost linear in n, use `HeatRandomFeatures` and a linear SVM.
+        A classifier of dense or sparse vectors. Its cost grows with the square of the number of rows; for many rows,
+        use `HeatRandomFeatures` and a linear SVM.
 
     References
     ----------
@@ -353,7 +361,7 @@ def heat_svm(
     --------
     >>> import similia as sm
     >>> X, y = sm.datasets.load_promoters(return_X_y=True)
-    >>> counts = sm.kernels.Spectrum(k=3).features(X, 64)
+    >>> counts = sm.kernels.Spectrum(k=3).features(X, 64)  # counts of the 4**3 substrings of three letters
     >>> model = sm.recipes.heat_svm(random_state=0).fit(counts[::2], y[::2])
     >>> model.score(counts[1::2], y[1::2]) > 0.7
     True

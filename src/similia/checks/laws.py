@@ -91,7 +91,7 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        Clones of it are fitted; if ``random_state`` is None, clones get 0.
+        Only clones of it are fitted. If ``random_state`` is None, they get 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -113,13 +113,13 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
 def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     """Check that `encoder` is a transformer of objects to packed bits; raise AssertionError if a law fails.
 
-    Laws: those of `check_embedding`, bit for bit; ``transform(X)`` is a C-contiguous uint8 array of shape
-    (n, n_bits // 8), in agreement with ``encoder.n_bits`` if the encoder has it.
+    Laws: ``transform(X)`` is a C-contiguous uint8 array of shape (n, n_bits // 8), with 8 bits in each byte; `n_bits`
+    equals ``encoder.n_bits``, if the encoder has it; all other laws of `check_embedding` hold bit for bit.
 
     Parameters
     ----------
     encoder : scikit-learn transformer
-        Clones of it are fitted; if ``random_state`` is None, clones get 0.
+        Only clones of it are fitted. If ``random_state`` is None, they get 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional

@@ -52,8 +52,9 @@ def check_structured_estimator(
 ) -> None:
     """Check that `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` does this for vectors. Here, objects are strings, graphs, series, sets, or
-    whatever `X` holds. A failure raises AssertionError, and its message begins with the name of the law:
+    scikit-learn's own ``check_estimator`` does this for vectors. This function does it for strings, graphs, series,
+    sets, or whatever objects `X` holds. A failure raises AssertionError, and its message begins with the name of the
+    law:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
@@ -73,18 +74,18 @@ def check_structured_estimator(
     ----------
     estimator : scikit-learn estimator
         Clones of it are fitted; random states that are None become 0 in the clones.
-    X : list, tuple or batch of n objects
-        At least six; use few, because about twenty fits are made. If `X` is a table instead, the laws *containers*
-        and *ColumnTransformer* are skipped.
+    X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
+        At least six, but few, because about twenty fits are made. If `X` is a table instead, the laws *containers* and
+        *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional
-        Methods that return an array with one row for each object, or a tuple of such arrays. By default, those of
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
+        Methods that return an array with one row for each object, or a tuple of such arrays. By default, ``transform``,
+        ``predict``, ``predict_proba`` and ``decision_function``, if the estimator has them.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
-        Collections that the estimator takes, by default all: lists, tuples, object arrays, Series and Arrow arrays.
-        ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D
-        float arrays.
+        Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
+        ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D float
+        arrays.
     tolerance : float, default=1e-6
         Largest disagreement allowed, relative to the largest absolute value.
 

@@ -36,18 +36,19 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
-    The settings apply to the thread (or context of `contextvars`) that entered the block. Threads started inside the
-    block have the defaults, so enter `config` in each thread. A call without ``with`` changes nothing.
+    A setting that is not given keeps its value. The settings apply to the thread (or context of `contextvars`) that
+    entered the block. Threads started inside the block have the defaults, so enter `config` in each thread. A call
+    without ``with`` changes nothing.
 
     Parameters
     ----------
     max_memory : int or str, optional
-        Working memory in bytes (or ``"512MiB"``, ``"2GB"``) for the temporary arrays of one operation; 1 GiB by
-        default. Work of size O(n m) is split into blocks that fit. Results do not depend on `max_memory`.
+        Memory for the temporary arrays of one operation, in bytes or as ``"512MiB"`` or ``"2GB"``; initially 1 GiB.
+        Comparisons of n with m objects are split into blocks that fit. Results do not depend on `max_memory`.
     n_jobs : int, optional
-        Number of processes that `pairwise` uses for Python functions; -1 means one for each core.
+        Number of processes in which `pairwise` calls Python functions: initially 1; -1 means one for each core.
     progress : bool, optional
-        Whether long loops show a progress bar on the terminal.
+        Whether long loops show a progress bar on the terminal; initially False.
 
     Yields
     ------

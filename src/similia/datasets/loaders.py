@@ -75,13 +75,13 @@ def load_splice(*, return_X_y: bool = False) -> Any:
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (list of 3186 str over A, C, G, T), ``target`` (str array of ``"ei"``, ``"ie"``,
-        ``"n"``), ``target_names``, ``DESCR``.
+        ``data`` (list of 3186 str over A, C, G, T), ``target`` (str array of ``"ei"``, exon to intron, ``"ie"``, intron
+        to exon, and ``"n"``, no junction), ``target_names``, ``DESCR``.
 
     Notes
     -----
-    This is the Statlog version, as in the R package mlbench, without ambiguous letters. Of the 3001 distinct sequences,
-    125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
+    This is the Statlog version, as in the R package mlbench, in which all letters are unambiguous. Of the 3001 distinct
+    sequences, 125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
 
 def available() -> list[str]:
-    """Return the names of the data sets that `fetch` can load.
+    """Return the names of the data sets that `fetch` knows; some are read only from folders that you name.
 
     Examples
     --------
@@ -114,18 +114,18 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name from the folders of ``SIMILIA_DATA``, the cache or the network, in this order.
+    """Load a data set by name: from the folders of ``SIMILIA_DATA`` (see Notes), else the cache, else the network.
 
     Parameters
     ----------
     name : str
-        One of `available`. Graphs: ``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``,
-        ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``; strings: ``"sms_spam"``;
-        ``"promoters"`` and ``"splice"``, which are bundled. Any other set is read only from the folders: series such as
-        ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets
-        and pictures.
+        One of `available`. ``"promoters"`` and ``"splice"`` are bundled. Sets of graphs (``"MUTAG"``, ``"NCI1"``,
+        ``"NCI109"``, ``"Mutagenicity"``, ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``) and
+        ``"sms_spam"`` (strings) are downloaded if necessary. All other sets are read only from the folders of
+        ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``,
+        molecules such as ``"ESOL"``, point sets and pictures.
     subset : {"all", "train", "test"}
-        Which objects: all, or the published training or test part.
+        Which objects to load: all, or only the published training or test part.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -137,23 +137,22 @@ def fetch(
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, a list of str or an array; SMILES for molecules, which
-        `similia.objects.from_smiles` reads), ``target`` (class labels: int64 for graphs, str for strings; the measured
-        value of each molecule), ``target_names`` (of classes), ``DESCR`` (with source and licence), ``kind``
-        (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``), and any other columns
-        of the file, such as ``split`` (0 for training, 1 for test).
+        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, list of str or array; molecules are SMILES strings, which
+        `similia.objects.from_smiles` reads), ``target`` (class labels, int64 for graphs and str for strings; for
+        molecules, the measured values), ``target_names`` (of the classes), ``DESCR`` (with source and licence),
+        ``kind`` (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``), and any
+        other columns of the file, such as ``split`` (0 for training, 1 for test).
 
     Raises
     ------
     ValueError
-        If the name is unknown, if `subset` names a part and the set has no published parts, or if a file does not have
-        the expected number of objects, nodes, directed edges or members of each class. Files of downloads must also
-        have the known sha256 digests (except the edges of ``DD`` and all of ``REDDIT-BINARY``, whose digests are not
-        known).
+        If the name is unknown, if `subset` is not ``"all"`` but the set has no published parts, or if a file does not
+        have the expected number of objects, nodes, directed edges or members of each class. Also if a downloaded file
+        has another sha256 digest than expected; no digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
-        If the set is not in ``SIMILIA_DATA`` and has no download address, or the server does not have it.
+        If the set is not in ``SIMILIA_DATA`` and either cannot be downloaded or is not on the server.
 
     See Also
     --------
@@ -163,8 +162,9 @@ def fetch(
     -----
     ``SIMILIA_DATA`` names one or more folders, separated as those of ``PATH`` (`os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
-    ``molecules/NAME.tsv.gz`` and ``series/NAME.npz`` (also ``sets/``, ``vectors/`` and ``hdc/``); the first folder that
-    has the file is used. Files in these folders may be your own, so their checksums are not compared.
+    ``molecules/NAME.tsv.gz`` and ``series/NAME.npz``, also ``sets/NAME.npz``, ``vectors/NAME.npz`` and
+    ``hdc/NAME.npz``. The first folder that has the file is used. Files in these folders may be your own, so their
+    digests are not checked.
 
     Examples
     --------
@@ -193,20 +193,21 @@ def fetch(
 
 
 def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return the published splits of a data set: a pair of training and test indices for each.
+    """Return the published splits of a data set into training and test objects.
 
-    The list is what the parameter ``cv`` of scikit-learn takes.
+    scikit-learn takes the list as its parameter ``cv``.
 
     Parameters
     ----------
     name : str
-        A set with published training and test parts, such as ``"CTCF"`` or ``"gunpoint"``, has one split.
-        ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have the ten folds of Errica et al.; training
-        indices include those of the validation part.
+        Sets with a published training and test part, such as ``"CTCF"`` and ``"gunpoint"``, have one split. ``"NCI1"``,
+        ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten, the folds of Errica et al.; their validation parts
+        count as training objects.
 
     Returns
     -------
     list of (ndarray of int64, ndarray of int64)
+        The indices of the training objects and those of the test objects, for each split.
 
     Raises
     ------

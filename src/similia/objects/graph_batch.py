@@ -42,7 +42,8 @@ class GraphBatch(Batch):
     edge_weights : ndarray of float64, shape (n_arcs,), optional
         A weight for each arc.
     node_details : ndarray of int64, shape (n_nodes,), optional
-        What distinguishes nodes of one label, such as the charge of an atom; `WeisfeilerLehman` counts it.
+        A second, finer label for each node, such as the charge of an atom; `similia.kernels.WeisfeilerLehman` counts
+        it.
 
     Examples
     --------
@@ -82,16 +83,16 @@ class GraphBatch(Batch):
         Parameters
         ----------
         node_offsets, node_labels, node_attributes, edge_labels, edge_weights, node_details : array-like
-            As the attributes of `GraphBatch`, except that edge labels and weights are in the order of `edge_index`.
+            See the attributes of `GraphBatch`; here, edge labels and weights are in the order of `edge_index`.
         edge_index : array-like of int, shape (2, n_arcs)
             Source and target node of each arc; nodes are numbered over the whole batch. An undirected edge is two arcs.
-        repeated : {"sum", "first"}
-            Weight of a repeated arc: the sum of its weights, or the first. Its label is always the first.
+        repeated : {"sum", "first"}, default="sum"
+            Which weight a repeated arc gets: the sum of its weights, or the first one. It always gets its first label.
 
         Raises
         ------
         ValueError
-            If shapes do not fit, labels are not integers, an arc names a missing node or joins two graphs, or
+            If shapes do not fit together, labels are not integers, an arc names a missing node or joins two graphs, or
             attributes or weights are NaN or infinite; the message names the node or arc.
         """
         offsets = check_offsets(node_offsets, "node_offsets")
@@ -145,7 +146,8 @@ class GraphBatch(Batch):
     def concatenate(cls, batches: Sequence[Self]) -> Self:
         """Return the graphs of one or more batches in order; raise if only some batches have labels or attributes.
 
-        Missing weights are 1. A batch without nodes may lack node labels, and a batch without arcs edge labels.
+        Missing weights become 1. A batch without nodes may lack node labels, and a batch without arcs may lack edge
+        labels.
         """
         nodes, arcs = [batch.n_nodes for batch in batches], [len(batch.indices) for batch in batches]
         side = joined_side([batch._side() for batch in batches], nodes, arcs, collection="batches")

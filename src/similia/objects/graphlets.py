@@ -39,7 +39,7 @@ SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
-    """The distinct graphlet codes (see `sample_graphlets`) of each of n graphs, and how often each was found there.
+    """The distinct graphlet codes (see `sample_graphlets`) of each of n graphs, and how often each code was found.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class Patterns(NamedTuple):
 
 
 class CanonicalForms(NamedTuple):
-    """Isomorphism classes of the graphs on k nodes; a graph is given by its code, see `sample_graphlets`.
+    """Isomorphism classes of the graphs on k nodes, which are given by their codes (see `sample_graphlets`).
 
     Attributes
     ----------
     table : ndarray of uint32, shape (2**D,)
-        Class number of each code; a code has D = k (k - 1) / 2 bits.
+        Number of the class of each code. Codes have D = k (k - 1) / 2 bits, one for each pair of nodes.
     representatives : ndarray of uint64, shape (n_classes,)
         Smallest code of each class, ascending.
     """
@@ -93,7 +93,7 @@ def sample_graphlets(
     small: str = "pad",
     seed: int = 0,
 ) -> npt.NDArray[np.uint64]:
-    """Draw graphlets from each graph, independently and with replacement.
+    """Draw graphlets, small induced subgraphs, from each graph, independently and with replacement.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def sample_graphlets(
         Number of nodes k of a graphlet, 2 to 11.
     n_samples : int
         Number of graphlets to draw from each graph.
-    sampling : {"random_walk", "uniform"}
+    sampling : {"random_walk", "uniform"}, default="random_walk"
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
-        walk that starts at a random node of the components with at least k nodes. If there is no such component, the
-        walk starts at any node, and restarts at a random unvisited node when it has visited its whole component.
+        random walk. It starts at a random node, chosen among the components with at least k nodes. If there are none,
+        it starts at any node and, after visiting a whole component, goes on from a random unvisited node.
     flyback : float, default=0.15
-        Probability, at least 0 and below 1, that a step leads back to the first node of the walk. Any other step leads
-        to a random neighbour.
-    small : {"pad", "raise"}
+        Probability, at least 0 and below 1, that a step of a random walk leads back to its first node. Any other step
+        leads to a random neighbour.
+    small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
         The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes. A smaller
@@ -123,9 +123,8 @@ def sample_graphlets(
 
     Notes
     -----
-    Random choices are uniform: each of d nodes has probability 1 / d, with a relative error of at most d 2**-32. After
-    64 steps without a new node (a flyback near 1, a long path), the next new node is drawn from its exact
-    distribution, so the time is bounded for any flyback.
+    If 64 steps of a walk find no new node (a flyback near 1, a long path), the next new node is drawn from its exact
+    distribution, so the time is bounded.
 
     References
     ----------
@@ -137,7 +136,7 @@ def sample_graphlets(
     >>> from similia.objects.graphlets import sample_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
     >>> codes = sample_graphlets([path], size=3, n_samples=1000)
-    >>> codes.shape, sorted({int(code) for code in codes[0]})  # 3: path 1-0-2; 5: path 0-1-2; by order of visit
+    >>> codes.shape, sorted({int(code) for code in codes[0]})  # in order of visit, 3 is the path 1-0-2, 5 is 0-1-2
     ((1, 1000), [3, 5])
     """
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")
@@ -227,7 +226,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     >>> from similia.objects.graphlets import enumerate_graphlets
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)
     >>> patterns = enumerate_graphlets([path], size=3)
-    >>> patterns.codes, patterns.counts  # code 5 is a path; 1 and 4 are an edge and a node
+    >>> patterns.codes, patterns.counts  # 5: a path of three nodes; 1 and 4: an edge and a single node
     (array([1, 4, 5], dtype=uint64), array([1, 1, 2]))
     """
     return count_subsets(graphs, _check_size(size), f"sample_graphlets(graphs, size={size}, n_samples=...)")
@@ -317,7 +316,9 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
 
 @cache
 def canonical_forms(size: int) -> CanonicalForms:
-    """Return the isomorphism class of each graph on `size` nodes, by the graph's code.
+    """Return the isomorphism class of each graph on `size` nodes.
+
+    Graphs are given by their codes (see `sample_graphlets`).
 
     Parameters
     ----------
@@ -331,14 +332,13 @@ def canonical_forms(size: int) -> CanonicalForms:
 
     Notes
     -----
-    Classes are the orbits of the codes under all permutations of the nodes, which a swap of the first two nodes and a
-    rotation of all nodes generate. At size 8, the table would have 2**28 entries.
+    The table has an entry for each of the 2**(size (size - 1) / 2) codes: 2**21 at size 7, but 2**28 at size 8.
 
     Examples
     --------
     >>> from similia.objects.graphlets import canonical_forms
     >>> forms = canonical_forms(3)
-    >>> forms.representatives, forms.table
+    >>> forms.representatives, forms.table  # graphs with 0, 1, 2 and 3 edges
     (array([0, 1, 3, 7], dtype=uint64), array([0, 1, 1, 2, 1, 2, 2, 3], dtype=uint32))
     """
     if not 2 <= check_positive_int(size, "size") <= 7:

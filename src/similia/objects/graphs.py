@@ -37,24 +37,23 @@ def as_graphs(
         Each graph is one of
 
         - a networkx graph (also directed or with parallel edges) or an igraph graph;
-        - a square adjacency matrix, scipy sparse (repeated entries are summed) or a 2-D array:
-          nonzero entries are arcs, and weights too unless all are 1;
+        - a square adjacency matrix, scipy sparse (repeated entries are summed) or a 2-D array: nonzero entries are arcs
+          and, unless all are 1, their weights;
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
         - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
           ``edge_labels``, ``edge_weights``, ``node_details`` (all but the first optional);
         - a ``Data`` of PyTorch Geometric (PyG): ``x`` gives the node attributes, ``edge_weight`` the weights, and
           ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"``
           reads labels from the tensor ``z`` (integers or one-hot rows);
-        - an RDKit ``Mol``: atoms are nodes, labelled by symbol, with details; bonds are edges, labelled as in
-          `from_smiles`;
+        - an RDKit ``Mol``, which gets the labels and details that `from_smiles` describes;
         - a `GraphBatch` of one graph.
 
         The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
         `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs hold the data; data under the default names are optional. The
-        attributes of a node are a number or a vector under one name, or, with a list of names, these side by side. None
-        leaves the data out, for graphs of any form (``node_label=None`` also the details). Integer labels are kept;
+        Names under which networkx and igraph graphs hold the data; data under the default names are optional. A list of
+        names for `node_attributes` puts the numbers or vectors under these names side by side. In graphs of any form,
+        None leaves the data out, and ``node_label=None`` leaves out ``node_details``, too. Integer labels are kept;
         other labels become a 64-bit hash of their text.
 
     Returns
@@ -70,8 +69,7 @@ def as_graphs(
     ValueError
         If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
         wrong); if only some graphs have labels or attributes; if no graph has data under a name you gave; or if the
-        graphs have so many nodes without arcs that these, at 8 bytes each, do not fit into
-        ``similia.config(max_memory=...)``.
+        nodes without arcs, at 8 bytes each, need more than ``similia.config(max_memory=...)``.
 
     Warns
     -----

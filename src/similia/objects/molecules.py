@@ -40,21 +40,21 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     hydrogens : bool, default=False
         Whether hydrogens become nodes, including those that SMILES leave implicit.
     details : bool, default=True
-        Whether to keep what distinguishes atoms of one element: charge, numbers of hydrogens and of neighbours, ring
-        or not, aromatic or not, isotope, handedness (R or S). `kernels.WeisfeilerLehman` counts atoms by these details
-        too.
+        Whether to keep what distinguishes atoms of one element, as ``node_details``: charge, numbers of hydrogens and
+        of neighbours, ring or not, aromatic or not, isotope, handedness (R or S). `similia.kernels.WeisfeilerLehman`
+        counts atoms by these details, too.
 
     Returns
     -------
     GraphBatch
-        Atoms are nodes, labelled by symbol; bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
-        as RDKit decides), a double bond with known sides ``=(E)`` or ``=(Z)``. Labels are 64-bit hashes, like all text
-        labels; `similia.explain` and reports show the texts. With `details`, the graphs have ``node_details``.
+        Atoms are nodes, labelled by symbol. Bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
+        as RDKit decides); a double bond with known geometry is ``=(E)`` or ``=(Z)``. Labels are stored as 64-bit
+        hashes; `similia.explain` and reports show the texts.
 
     Raises
     ------
     ValueError
-        If a text is not a SMILES, or RDKit cannot sanitise the molecule (a carbon with five bonds); the message gives
+        If a text is not a SMILES, or RDKit rejects the molecule (such as a carbon with five bonds); the message gives
         the position and the text.
     ModuleNotFoundError
         If RDKit is not installed.

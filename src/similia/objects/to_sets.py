@@ -40,28 +40,29 @@ _USES = ("auto", "attributes", "labels", "both")
 class GraphToSets(ObjectsOut):
     r"""Turn each graph into a set of points, one for each node, edge or walk.
 
-    The coordinates of a point are the attributes along the walk. Everything for sets of points then works on graphs:
-    `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, `similia.distances.SlicedWasserstein`, and D2KE with any of
-    the distances.
+    The coordinates of a point are attributes or labels along the walk, see `use`. Everything for sets of points then
+    works on graphs: `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, and distances such as
+    `similia.distances.SlicedWasserstein`, also in `similia.D2KE`.
 
     Parameters
     ----------
     path_length : int, default=0
-        Number of arcs of a walk. 0 makes a point of each node, 1 of each arc (an undirected edge gives two points, one
-        for each direction), 2 of each u -> v -> w with u != w. Walks never go straight back; nodes may repeat.
+        Number of arcs (directed edges) of a walk. 0 makes a point of each node. 1 makes a point of each arc, hence two
+        points of an undirected edge. 2 makes a point of each u -> v -> w with u != w. A walk never goes straight back,
+        but may return to a node later.
     n_iter : int, default=0
-        Number of times that the coordinates a of all nodes are averaged with those of their neighbours:
-        :math:`a \leftarrow (a + \text{mean of neighbours}) / 2`. All n_iter + 1 values are kept, side by side. A node
-        without neighbours keeps its value.
+        Number of averaging steps. Each replaces the coordinates a of all nodes by :math:`(a + \text{mean of
+        neighbours}) / 2`; a node without neighbours keeps its own. The n_iter + 1 versions of the coordinates are kept,
+        side by side.
     use : {"auto", "attributes", "labels", "both"}, default="auto"
         Coordinates of a node: its attributes, its label (one-hot over the labels seen in `fit`), or both side by side.
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
-        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It tells nodes
-        with few neighbours from nodes with many, and is the only coordinate of graphs without attributes and labels.
+        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It is the only
+        coordinate of graphs without attributes and labels.
     edges : bool, default=True
         Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
-        have them. Without effect for ``path_length=0``.
+        have them. With ``path_length=0`` there are no edges along a walk.
 
     Attributes
     ----------
@@ -75,15 +76,15 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs have neither attributes nor labels, unless `degrees` is True and `use` is "auto"; if what `use`
-        asks for, or edge labels seen in `fit`, are missing; if only some graphs have attributes; or if the number of
-        attributes differs from that in `fit`. Missing edge weights count as 1.
+        If the graphs lack the attributes or labels that `use` requests, or the edge labels that graphs had in `fit`; if
+        only some graphs have attributes; or if the number of attributes differs from that in `fit`. With
+        ``use="auto"``, graphs with neither attributes nor labels are an error, too, unless `degrees` is True.
 
     Notes
     -----
-    Labels not seen in `fit` have only zeros. Put `similia.objects.AttributeScaler` before it: otherwise the attribute
-    with the largest scale dominates distances of points. A graph without walks of this length becomes an empty set.
-    Renumbering the nodes of a graph changes the order of the points, and the last digits of averages.
+    Put `similia.objects.AttributeScaler` before this step: otherwise the attribute with the largest scale dominates the
+    distances between points. Labels not seen in `fit` become zeros, and missing edge weights become 1. A graph without
+    walks of length `path_length` becomes an empty set.
 
     References
     ----------
@@ -241,13 +242,13 @@ class SeriesToSets(ObjectsOut):
     Parameters
     ----------
     length : int, default=10
-        Number of time points of a window. The coordinates of a point are the values of the window, time point by time
-        point, all channels of a time point together.
+        Number of time points of a window. The coordinates of a point are the values in the window: all channels of its
+        first time point, then all of its second, and so on.
     step : int, default=1
         Number of time points between the starts of neighbouring windows.
     time : float, default=0.0
-        If above 0, the place of the window is one more coordinate: 0 for the first window of the series, `time` for a
-        window that ends at the last time point. Windows at different places are then less similar.
+        If above 0, the place of the window is one more coordinate, so windows at different places are less similar. It
+        grows from 0 for the first window of the series to `time` for a window that ends at the last time point.
 
     Attributes
     ----------

@@ -49,17 +49,17 @@ def read_tudataset(
     path : path
         The folder or the zip file of one data set. Lines may be written ``a, b`` or ``a,b``.
     target : {"labels", "attributes"}, optional
-        What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). None takes the
-        labels, or the attributes if there are no labels; `y` is None if there are neither.
-    edge_weight : int or None
-        Index of the column of edge attributes that becomes `edge_weights`; None reads no weights.
+        What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). By default the
+        labels or, if there are none, the attributes; `y` is None if there are neither.
+    edge_weight : int or None, default=0
+        Which column of the edge attributes, if there are any, becomes `edge_weights`; None reads no weights.
 
     Returns
     -------
     graphs : GraphBatch
         Graphs with the node labels, node attributes, edge labels and edge weights that the data set has. Labels in
-        several columns become one label (a hash of the row). Arcs are read as written: the published sets list both
-        directions of an edge. A repeated arc keeps its first label and weight. A graph may have no nodes.
+        several columns become one label (a hash of the row). Each line of arcs is one direction of an edge; the
+        published sets list both. A repeated arc keeps its first label and weight. A graph may have no nodes.
     y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
         int64 labels or float64 attributes.
 
@@ -68,10 +68,10 @@ def read_tudataset(
     FileNotFoundError
         If `path` or a needed file does not exist.
     ValueError
-        If a file is truncated or of another kind, two files do not have the numbers of lines that belong together, or
-        an edge joins two graphs; the message names the file and the line. Also if the files, or the graphs without
-        nodes, would exceed ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or
-        a path that leads out of the zip file. Nothing is unpacked to disk.
+        If a file is truncated or of another kind, the numbers of lines of two files contradict each other, or an edge
+        joins two graphs; the message names the file and the line. Also if the files, or graphs without nodes, need more
+        than ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or a path that
+        leads out of it. Nothing is unpacked to disk.
 
     Examples
     --------

@@ -29,16 +29,19 @@ from similia.similarity import as_objects, evaluate
 class ApproximationErrorDisplay(Display):
     """Error of an approximated kernel against the number of landmarks or random features.
 
+    Landmarks are the training objects with which `similia.Nystroem` compares all objects.
+
     Parameters
     ----------
     sizes : ndarray of int, shape (n_sizes,)
         Numbers of landmarks or features.
     errors : ndarray of float, shape (n_sizes,)
-        ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects.
+        ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects; estimated for random
+        features.
     of : str
         Unit of `sizes`: "landmarks" or "random features".
     against : str
-        Reference that the approximation is compared with.
+        What the approximation is compared with, as in the title of the plot.
 
     Attributes
     ----------
@@ -74,8 +77,8 @@ class ApproximationErrorDisplay(Display):
         ----------
         estimator : fitted estimator or pipeline
             For a `similia.Nystroem`, approximations by random subsets of its landmarks are compared with its exact
-            kernel. Random features (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...) have no exact kernel to
-            compare with; the curve is the expected error, estimated from the spread of the model's features.
+            kernel. For random features (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), the curve is the
+            expected error, estimated from the spread of the features; the exact kernel is not computed.
         X : collection of n objects
             Objects to which the model was not fitted.
         y : ignored
@@ -83,11 +86,13 @@ class ApproximationErrorDisplay(Display):
         sizes : sequence of int, optional
             Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
         max_objects : int, default=400
-            If `X` has more objects, a sample of this size is used, because the kernel is computed for all pairs.
+            Maximum number of objects to use: a sample if `X` has more, because the kernel is computed for all pairs.
         random_state : int, default=0
+            Seed for drawing objects and landmarks.
         ax : matplotlib axes, optional
+            By default on a new figure.
         **kwargs
-            Passed to the line.
+            Passed to ``Axes.plot``.
 
         Raises
         ------
@@ -204,21 +209,23 @@ def _round_ticks(axis: Any) -> None:
 class SpectrumDisplay(Display):
     """Eigenvalues of the kernel matrix of landmarks, its rank, and the share of negative eigenvalues.
 
+    Landmarks are the training objects with which `similia.Nystroem` compares all objects.
+
     Parameters
     ----------
     eigenvalues : ndarray of float, shape (n,)
-        Eigenvalues, largest first; negative only for an indefinite similarity.
+        Eigenvalues, largest first. Only an indefinite kernel has negative ones.
     rank : int
-        Number of dimensions kept.
+        Number of dimensions that the model keeps; for a model without landmarks, the numerical rank.
     clipped : float
-        Share of negative eigenvalues in the sum of absolute eigenvalues.
+        Sum of the absolute values of negative eigenvalues, divided by that of all eigenvalues.
     of : str
-        Name of the matrix.
+        Name of the matrix, for the title of the plot.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        After `plot`.
+        The axes and figure of the last `plot`.
 
     Examples
     --------
@@ -246,8 +253,8 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, the kernel between its landmarks is used; for other models, the inner products of
-            the vectors that they make of `X`.
+            For a `similia.Nystroem`, the matrix is the kernel between its landmarks; for other models, the inner
+            products of the vectors that they make of `X`.
         X : collection of n objects, optional
             Objects to embed; required for models without landmarks.
         y : ignored
@@ -255,9 +262,11 @@ class SpectrumDisplay(Display):
         max_objects : int, default=300
             Maximum number of objects sampled from `X`.
         random_state : int, default=0
+            Seed for drawing objects.
         ax : matplotlib axes, optional
+            By default on a new figure.
         **kwargs
-            Passed to the line.
+            Passed to ``Axes.plot``.
 
         Raises
         ------

@@ -26,14 +26,15 @@ SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # of flipped b
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RobustnessDisplay(Display):
-    """Accuracy against the share of flipped bits, and against the number of bits.
+    """Accuracy of a classifier of packed bits against the share of flipped bits, and against the number of bits.
 
     Parameters
     ----------
     shares, flipped : ndarray of float, shape (n_shares,)
-        Shares of flipped bits, and the accuracy at each share.
+        Shares of flipped bits in the test codes, and the accuracy at each share.
     n_bits, shortened : ndarray, shape (n_lengths,)
-        Numbers of leading bits kept, and the accuracy of a learner retrained on each.
+        Numbers of bits, and the accuracy of a learner that was trained and tested on only that many first bits of the
+        codes.
     n : int
         Number of objects on which accuracies were measured.
 
@@ -73,15 +74,19 @@ class RobustnessDisplay(Display):
         estimator : pipeline
             Pipeline whose learner takes packed bits, such as `similia.recipes.nyshd`; a copy is fitted.
         X : collection of n objects
+            Objects to fit to and to test on.
         y : array-like of n labels
+            Their classes.
         shares : sequence of float
-            Probabilities with which each bit is flipped.
+            Probabilities of a flip, the same for each bit.
         n_bits : sequence of int, optional
             Numbers of bits, multiples of 8; by default, the length of a code, its half, its quarter and so on.
         test_share : float, default=0.3
-            Share of the objects to hold out.
+            Share of the objects to test on.
         random_state : int, default=0
+            Seed of the split and of the flips.
         ax : two matplotlib axes, optional
+            By default on a new figure.
         **kwargs
             Passed to both lines.
 
@@ -167,14 +172,16 @@ class RobustnessDisplay(Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RecallDisplay(Display):
-    """Recall@k of a search against the number of candidates compared exactly.
+    """Recall@k of a search against the number of candidates that it compares exactly.
+
+    The candidates of a query are the objects with the nearest codes.
 
     Parameters
     ----------
     candidates : ndarray of int, shape (n_candidates,)
         Numbers of candidates compared exactly.
     recalls : dict of int to ndarray of float, shape (n_candidates,)
-        For each k, the mean share of the k results that are no farther than the true k-th neighbour.
+        For each k, the mean share of the k answers that are no farther than the true k-th neighbour.
     n_queries : int
         Number of queries on which the recall was measured.
     against : str
@@ -183,7 +190,7 @@ class RecallDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        After `plot`.
+        The axes and figure of the last `plot`.
 
     Examples
     --------
@@ -221,20 +228,22 @@ class RecallDisplay(Display):
         y : ignored
             Not used; present for a uniform interface.
         k : int or sequence of int, default=(1, 10)
-            Number of neighbours.
+            Numbers of neighbours; one curve is drawn for each.
         candidates : sequence of int, optional
             Numbers of nearest codes to compare exactly; by default, an approximately geometric sequence from the
-            largest k to all.
+            largest k to the number of objects.
         metric, objects
             As in `similia.SimilaritySearch.recall`.
         ax : matplotlib axes, optional
+            By default on a new figure.
         **kwargs
             Passed to all lines.
 
         Raises
         ------
         ValueError
-            If k exceeds the number of objects or of candidates, or there is no kernel or distance to compare by.
+            If k exceeds the number of objects or of candidates, or it is unknown by which kernel or distance to
+            compare.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError

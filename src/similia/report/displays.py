@@ -91,21 +91,21 @@ def line(i: int) -> dict[str, Any]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EmbeddingDisplay(Display):
-    """A map of an embedding, with two coordinates for each object and a colour and marker for each class.
+    """A map of objects in the plane: two coordinates for each object, a colour and a marker for each class.
 
     Parameters
     ----------
     points : ndarray of float, shape (n, 2)
         Coordinates of the objects.
     y : ndarray, shape (n,), or None
-        Labels, or numbers if the type is float.
+        Class labels or, if the dtype is float, numbers, which are drawn as a scale of colours.
     names : tuple of two str
         Names of the axes.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        After `plot`.
+        The axes and figure of the last `plot`.
 
     Examples
     --------
@@ -126,20 +126,24 @@ class EmbeddingDisplay(Display):
         cls, estimator: Any, X: Any, y: Any = None, *, method: Any = "pca", random_state: int = 0, ax: Any = None,
         **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Embed objects by a fitted model and draw them in two dimensions.
+        """Embed objects with a fitted model and draw them in two dimensions.
 
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. If it has several steps, the vectors drawn are those from which its packed
-            bits are made or, without bits, those that its learner gets.
+            Model that makes the vectors. If it makes packed bits, the vectors before the bits are drawn; if not, those
+            that its learner gets.
         X : collection of n objects
+            Objects to draw.
         y : array-like of n labels or numbers, optional
+            Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            Map from vectors to the plane: principal components, with the largest entry of each positive for
-            reproducible signs, or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
+            Map from vectors to the plane: the first two principal components (the largest entry of each is made
+            positive) or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
+            Seed of what is random in the map.
         ax : matplotlib axes, optional
+            By default on a new figure.
         **kwargs
             Passed to ``Axes.scatter``.
         """

@@ -30,7 +30,7 @@ def write_report(
         Any of `similia.recipes`, or your own pipeline, with or without a learner at its end. An unfitted model is
         fitted to `X` and `y`. For a fitted parameter search, the report covers the model it chose.
     X : collection of n objects
-        Objects in a form that the model takes.
+        Objects in any form that the model takes.
     y : array-like of n labels or numbers, optional
         Targets. Without them, the page has no scores.
     path : str, path or text file, default="report.html"
@@ -39,12 +39,12 @@ def write_report(
     title : str, optional
         Title of the page.
     names : sequence of n str, optional
-        Names of the objects; their numbers if not given.
+        Names of the objects; by default their positions in `X`.
     unseen : bool, default=False
-        True if the model was fitted without any object of `X`; its own predictions are then scored. Otherwise the
-        objects of each fold are predicted by a copy of the model fitted to the other folds; equal objects share a fold.
+        Whether the model was fitted without any object of `X`. If True, its own predictions are scored. If False, the
+        report cross-validates: a copy of the model, fitted to the other folds, predicts the objects of each fold.
     cv : int, default=5
-        Number of folds, at least 2.
+        Number of folds, at least 2. Equal objects share a fold.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group share a fold.
     max_objects : int, default=5000
@@ -62,8 +62,8 @@ def write_report(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If there are no objects, or not one target or name for each; if `unseen` is True but the model is not fitted;
-        if the kernel is precomputed. A single section that cannot be made gives the reason on the page instead.
+        If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
+        fitted; or if the kernel is precomputed. If only one section of the page cannot be made, the page says why.
     FileNotFoundError
         If the folder of `path` does not exist.
 

@@ -38,47 +38,50 @@ _LOGGER = logger_of(__name__)
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ.
 
-    Neighbours are ordered by distance, then by id; of several codes at the k-th distance, those with the smallest ids
-    are returned. An approximate kind applies this order to the codes it examines. With ``kind="exact"``, results depend
-    only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory.
-    A method that raises leaves the index unchanged.
+    A code is a row of packed bits, as `numpy.packbits` makes; its id is an integer. The parameter `kind` says how to
+    search:
 
-    - ``"exact"`` compares every code.
-    - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`, and compares the codes in the `n_probes` cells
-      whose centres are nearest to the query.
-    - ``"hnsw"`` walks a graph with `n_links` links per code and keeps the nearest codes on its walk: 64, or about
-      2 k if k > 32 neighbours are requested. One thread builds the graph, so it is always the same.
-    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) bits from each code. It compares the query with the
-      codes that differ from it by at most one bit in some run. Use it for near duplicates.
+    - ``"exact"`` compares the query with every code.
+    - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
+      `n_probes` cells whose centres are nearest to it.
+    - ``"hnsw"`` walks a graph with `n_links` links per code. For k neighbours, it keeps the 64 nearest codes that it
+      meets, or about 2 k if that is more. One thread builds the graph, so it is always the same.
+    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) neighbouring bits from each code. It compares the
+      query with the codes that differ from it by at most one bit in at least one run. Use it for near duplicates.
 
-    The approximate kinds may miss neighbours, but the distances they return are exact. If such a search finds fewer
-    codes than requested, an exact search answers the query; `radius_neighbors` is always exact. Searches skip removed
-    codes. If more than half of the codes have been removed, the next approximate search rebuilds its cells, graph or
+    The last three kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
+    search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
+    After more than half of the codes have been removed, the next approximate search rebuilds its cells, graph or
     tables.
+
+    Neighbours are ordered by distance, then by id. Of several codes at the k-th distance, those with the smallest ids
+    are returned; an approximate kind chooses among the codes that it examines. With ``kind="exact"``, results depend
+    only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory. A
+    method that raises leaves the index unchanged.
 
     Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
     clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
-    The recall of ivf was 0.95, at 5 to 7 times the speed of exact search; of hnsw 0.98, at 0.8 times; of multihash
-    0.88, at 1.2 to 1.6 times. On 400,000 codes, the recall of ivf was 0.84 at 7 times the speed (0.90 at 4 times with
-    ``n_probes=32``), of multihash 0.80 at 4 times.
+    ivf found 95 % of the true neighbours, at 5 to 7 times the speed of exact search; hnsw 98 %, at 0.8 times; multihash
+    88 %, at 1.2 to 1.6 times. On 400,000 codes, ivf found 84 % at 7 times the speed, or 90 % at 4 times with
+    ``n_probes=32``; multihash found 80 % at 4 times.
 
-    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked child may use
-    its copy of the index; approximate searches there run in one thread.
+    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked process may use
+    its copy of the index; there, approximate searches run in one thread.
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
-    codes and ids; the approximate structures are rebuilt later, so an ``"ivf"`` or ``"hnsw"`` index that grew by `add`
-    may then find other neighbours.
+    codes and ids. Cells, graph or tables are then rebuilt, so an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may
+    find other neighbours than before.
 
     Parameters
     ----------
     n_bits : int
         Length of the codes, a multiple of 8.
     kind : {"exact", "ivf", "hnsw", "multihash"}, default="exact"
-        How to search.
+        How to search, see above.
     n_lists : int, optional
-        Number of cells of ``"ivf"``; by default the square root of the number of codes, so that finding the nearest
-        cells costs about as much as searching one. There are never more cells than codes to learn them from.
+        Number of cells of ``"ivf"``, never more than codes; by default the square root of the number of codes, so that
+        finding the nearest cells costs about as much as searching one.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
     n_links : int, default=32
@@ -86,7 +89,7 @@ class HammingIndex(BaseEstimator):
     n_hashes : int, default=8
         Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
-        Seeds the initial centres of ``"ivf"``.
+        Seed of the cells of ``"ivf"``; with None, each fit may make other cells.
 
     Examples
     --------
@@ -130,7 +133,8 @@ class HammingIndex(BaseEstimator):
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits. They are copied, but a read-only array, such as a memory map, is searched in place.
+            Packed bits. They are copied, except from a read-only array, such as a memory map, which must not change
+            later.
         ids : int array of shape (n,), optional
             Distinct, >= 0; by default 0 to n - 1.
         """
@@ -157,7 +161,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index; if the index is not fitted, ``"ivf"`` learns its centres at the next search.
+        """Add codes to the index, which need not be fitted; ``"ivf"`` then learns its cells at the next search.
 
         Parameters
         ----------
@@ -197,7 +201,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
-        """Replace the codes of existing ids.
+        """Replace the codes of ids in the index.
 
         Parameters
         ----------
@@ -363,10 +367,10 @@ class HammingIndex(BaseEstimator):
         self._structure, self._n_built = structure, self._rows.n_rows
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the index to a folder and return its path; after a crash the folder holds the old state or the new one.
+        """Write the index to a folder and return its path.
 
-        Only changes are written if the index was loaded from this folder or saved to it before. Any other index in the
-        folder is replaced.
+        If the index was loaded from this folder or saved to it before, only changes are written. Any other index in the
+        folder is replaced. After a crash, the folder holds either the old state or the new one.
 
         Parameters
         ----------
@@ -391,15 +395,16 @@ class HammingIndex(BaseEstimator):
     def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> HammingIndex:
         """Read an index that `save` wrote.
 
-        faiss parses the structure of an approximate kind and does not guard against hostile files: load only files
-        that you trust.
+        Load only files that you trust: the library faiss reads the cells, graph or tables of approximate kinds and does
+        not guard against hostile files.
 
         Parameters
         ----------
         path : str or path
             The folder.
         mmap : bool, default=False
-            Map the codes instead of reading them. This checks the sizes of files but not their checksums.
+            Whether to map the codes into memory instead of reading them. Then the sizes of files are checked, but not
+            their checksums.
 
         Raises
         ------

@@ -26,9 +26,9 @@ class Recall(NamedTuple):
     standard_error : float
         Standard error of that mean over the queries.
     seconds : float
-        Seconds per query of `SimilaritySearch.kneighbors`.
+        Seconds that `SimilaritySearch.kneighbors` takes per query.
     brute_force_seconds : float
-        Seconds to compare one query with all objects.
+        Seconds that a comparison of one query with all objects takes.
     """
 
     recall: float

@@ -84,18 +84,19 @@ class SimilaritySearch(BaseEstimator):
     Parameters
     ----------
     encoder : transformer of objects to packed bits
-        Usually a pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits
-        a clone. To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``.
+        Makes a code, a row of packed bits, of each object. Usually a pipeline such as ``make_pipeline(Nystroem(kernel,
+        256), SignRandomProjection(256))``. `fit` fits a clone. To use an encoder that is already fitted, wrap it in
+        ``sklearn.frozen.FrozenEstimator``.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
-        How to compare candidates. None: by the Hamming distance of their codes. "projected": by the distance between
-        the unit vectors that enter the last step of the pipeline; the search keeps these vectors, not the objects.
-        "kernel": by the kernel or distance of the encoder's first step. A kernel or distance: by itself. For "kernel",
-        a kernel or a distance, the search keeps the objects. A kernel k defines the distance
-        ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        How to compare candidates with the query. None: not at all; neighbours are those with the smallest Hamming
+        distance between codes. "projected": by the distance between the vectors that enter the last step of the
+        pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
+        encoder's first step. You can also give another kernel or distance. With "kernel" or one that you give, the
+        search keeps the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
-        Number of nearest codes to rerank, if `rerank` is set.
+        Number of candidates, unless `rerank` is None.
     index : HammingIndex or None, default=None
-        How to search codes: an index with as many bits as the codes; a clone of it is used. None means exact search.
+        An index with as many bits as the codes, a clone of which searches them. None means exact search.
 
     Attributes
     ----------
@@ -106,9 +107,10 @@ class SimilaritySearch(BaseEstimator):
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        In the order of `ids_`; `objects` returns them by id. Kept if `rerank` is "kernel", a kernel or a distance.
+        The objects in the order of `ids_`; the method `objects` returns them by id. None unless `rerank` is "kernel", a
+        kernel or a distance.
     vectors_ : ndarray of float32, shape (n, n_features), or None
-        Unit vectors, kept for ``rerank="projected"``.
+        The vectors of length 1 for ``rerank="projected"``, otherwise None.
 
     Examples
     --------
@@ -137,11 +139,12 @@ class SimilaritySearch(BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the encoder to objects and add them.
+        """Fit the encoder to objects and make them the contents of the search.
 
         Parameters
         ----------
         X : collection of n objects
+            They replace all earlier objects.
         y : array-like, optional
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
@@ -174,7 +177,7 @@ class SimilaritySearch(BaseEstimator):
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, and not in use; by default they continue after the largest.
+            Distinct, not in use; by default they continue after the largest id ever used.
         """
         self._check_ready()
         at_least_one(X)
@@ -229,19 +232,19 @@ class SimilaritySearch(BaseEstimator):
         X : collection of q objects
             Queries.
         n_neighbors : int, default=10
-            Number of neighbours; with `rerank`, at most `n_candidates`.
+            Number of neighbours, at most the number of objects and, unless `rerank` is None, `n_candidates`.
         return_distance : bool, default=True
             Whether to return distances as well as ids.
         return_similarity : bool, default=False
-            Whether to return kernel values (cosines for ``rerank="projected"``) instead of distances. The neighbours
-            and their order stay the same.
+            Whether to return kernel values (cosines for ``rerank="projected"``) instead of distances; the ids stay the
+            same. An error if `rerank` is None or a distance.
 
         Returns
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
-            Ascending. Without `rerank`, Hamming distances of codes; otherwise the distances that `rerank` defines. With
-            `return_similarity`, the similarities take their place. With neither `return_distance` nor
-            `return_similarity`, only `ids` is returned.
+            Ascending: the distances that `rerank` defines or, if it is None, Hamming distances between codes. With
+            `return_similarity`, similarities take their place. With neither `return_distance` nor `return_similarity`,
+            only `ids` is returned.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """
@@ -257,7 +260,9 @@ class SimilaritySearch(BaseEstimator):
     def radius_neighbors(
         self, X: Any, radius: float, return_distance: bool = True, *, return_similarity: bool = False
     ) -> Any:
-        """Find the objects within a radius of each query; with `rerank`, only among the `n_candidates` nearest codes.
+        """Find the objects within a radius of each query.
+
+        Unless `rerank` is None, only the objects with the `n_candidates` nearest codes are compared.
 
         Parameters
         ----------
@@ -292,37 +297,40 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         X : collection of q objects
-            Queries; with a hundred queries, the standard error is a few percent.
+            Queries. With a hundred of them, the standard error of the recall is a few percent.
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
-            Defines the true neighbours. "kernel": the kernel or distance of `rerank`, or else that of the encoder's
-            first step. "projected": the distance between the unit vectors kept for ``rerank="projected"``. If the
-            first step has no kernel or distance, as is usual for vectors, pass ``similia.kernels.Cosine("projection")``
-            or ``similia.distances.FromFunction(scipy.spatial.distance.cdist, pairwise=True)``.
+            What decides who the true neighbours are. "kernel": the kernel or distance of `rerank` or, if it has none,
+            of the encoder's first step. "projected": the distance between the vectors kept for ``rerank="projected"``.
+            If the first step has no kernel or distance, as is usual for vectors, pass
+            ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
+            pairwise=True)``.
         objects : collection of n objects, optional
             The objects in the order they were added; required if the search keeps none (`objects_` is None).
 
         Returns
         -------
         Recall
-            A named tuple: `recall`, its `standard_error`, the `seconds` per query of this search, and the
-            `brute_force_seconds` per query of a comparison with all objects.
+            A named tuple: `recall`, its `standard_error`, the `seconds` that this search takes per query, and the
+            `brute_force_seconds` that a comparison with all objects takes per query.
         """
         check_is_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the search with its objects to a folder, which ``similia index`` can open too; return the path.
+        """Write the search with its objects to a folder and return the path.
+
+        The command ``similia index`` can open the folder, too.
 
         Parameters
         ----------
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search. The new search is complete before the old one is removed, so a failed
-            write keeps the old one. A folder that holds names of objects, or that the command ``similia index`` made,
-            is refused: overwriting it would lose the names and the record of the added files.
+            Whether to replace an existing search; if writing fails, the old one stays. A folder that holds names of
+            objects, or that the command ``similia index`` made, is never replaced, because the names and the record of
+            the added files would be lost.
         """
         from similia.search.on_disk import save_search
 
@@ -331,20 +339,20 @@ class SimilaritySearch(BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], mmap: bool = False) -> SimilaritySearch:
-        """Read a search that `save` or ``similia index`` wrote; with `mmap`, codes stay on disk and are mapped."""
+        """Read a search that `save` or the command ``similia index`` wrote; with `mmap`, codes are mapped from disk."""
         from similia.search.on_disk import SearchFolder
 
         return SearchFolder.open(folder).load(mmap)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns, if `fit` saw a table; otherwise undefined."""
+        """Number of columns of the table that `fit` saw; if it saw other objects, there is no such attribute."""
         check_is_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns, if `fit` saw a table and all names are strings; otherwise undefined."""
+        """Names of the columns of the table that `fit` saw, if all are strings; otherwise, no such attribute exists."""
         check_is_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names

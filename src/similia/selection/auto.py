@@ -225,31 +225,31 @@ class _Auto(BaseEstimator):
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It tries kernels, distances, embeddings and learners from a fixed list for each kind of object. Among the candidates
-    that it has time to compare and can fit in time, the chosen one is never clearly worse in cross-validation than the
-    best, nor than nearest neighbours.
+    It tries kernels, distances, embeddings and learners from a fixed list for each kind of object. In cross-validation,
+    the choice is never clearly worse than any candidate that there was time to compare and to fit, and never worse than
+    nearest neighbours unless *Trust* (see Notes) decides.
 
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds; None for no limit. The first call compiles code with numba, up to a minute once per machine; this time
-        does not count.
+        Time limit in seconds; None for no limit. The first call on a machine also compiles code with numba for up to a
+        minute; this time does not count.
     similarity : Kernel, Distance or list of them, optional
-        Your own kernels or distances, tried first; `similia.distances.FromFunction` turns a function of two objects
-        into a distance. If you give one, objects may be of any kind, such as sets of tags.
+        Your own kernels or distances, which are tried first; `similia.distances.FromFunction` turns a function of two
+        objects into a distance. With a similarity of your own, objects may be of any kind, such as sets of tags.
     scoring : str or callable, optional
         A scorer of scikit-learn that needs no probabilities, where larger is better; accuracy by default. If it counts
-        all classes alike, as "balanced_accuracy" does, linear models and support vector machines also give them equal
-        weight in training. During the search, a callable ``f(estimator, V, y)`` gets the last steps of the pipeline and
-        their input V, not the objects.
+        all classes alike, as "balanced_accuracy" does, linear models and support vector machines also give all classes
+        equal weight in training. A callable ``f(estimator, V, y)`` does not get the objects: during the search,
+        `estimator` is the last steps of a pipeline, and V their input.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5
-        Maximum number of pipelines that vote. A vote needs at least three, so 1 or 2 gives a single pipeline, which is
-        smaller and faster.
+        Maximum number of pipelines that vote on the label (see Notes). A vote needs at least three, so 1 or 2 gives a
+        single pipeline, which is smaller and faster.
     nested : bool, default=True
-        Whether to estimate how well the chosen pipeline scores on new objects. If you hold out test objects yourself,
-        False saves the time of this estimate.
+        Whether to estimate `best_score_`, the score on new objects. If you hold out test objects yourself, False saves
+        time.
     random_state : int, numpy Generator or RandomState, optional
         Seed for the order of objects, the folds and all randomness in candidates.
     progress : bool, optional
@@ -262,30 +262,31 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score on new objects. For each fold, the pipeline is chosen without it and then scored on it. This is
-        the mean of the scores. NaN if `nested` is False.
+        Estimated score on new objects. For each fold, a pipeline is chosen without the fold and scored on it; this is
+        the mean of these scores. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracy it is Wilson's interval. Let n be the number of objects in the last
-        round (see Notes); identical objects, and objects of one group, count once. Folds share training objects, so n
-        is divided by 1.5, or by 2.25 if `n_outer_folds_` is below the number of folds. In simulations, 94 to 98 % of
-        the intervals held the true accuracy; without this correction, 83 to 91 %. For other scores it is Student's t
-        interval over outer folds, with the correction of Nadeau & Bengio.
+        95 % interval of `best_score_`. For accuracy it is Wilson's interval for n / 1.5 objects (n / 2.25 if
+        `n_outer_folds_` is below the number of folds), because folds share training objects. Here, n is the number of
+        objects in the last round (see Notes); identical objects, and objects of one group (see `fit`), count once. In
+        simulations, 94 to 98 % of the intervals held the true accuracy; with n objects, 83 to 91 %. For other scores it
+        is Student's t interval over folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
-        Number of outer folds for which the whole search was repeated. For the other folds there was no time. There, the
-        winner is chosen by the scores of the search on other folds.
+        Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
+        pipeline is chosen by the scores already found on the remaining folds.
     cv_results_ : dict of ndarray
         One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
         ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (typical seconds of one fit in
-        cross-validation), ``n_objects`` (number of objects in its last comparison), ``state`` (such as "chosen" or
-        "finalist"), and ``estimator`` (unfitted). Candidates compared on more objects, or more often, rank higher.
+        cross-validation), ``n_objects`` (number of objects in its last round), ``state`` (such as "chosen", or
+        "finalist" for the others of the last round), and ``estimator`` (unfitted). Candidates that survived more rounds
+        rank higher.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
         Number of columns; only for vectors.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
-        What the objects are.
+        What the objects are; "objects" if only `similarity` can read them.
     measure_ : str
-        Name of the score.
+        Name of the score that `scoring` measures.
     seconds_ : float
         Seconds that `fit` took, without compilation.
     stopped_ : bool
@@ -295,18 +296,18 @@ class AutoClassifier(ClassifierMixin, _Auto):
         differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the libraries
         makes the same choice.
     notes_ : list of str
-        Remarks: copies among the objects, a class that most objects have, candidates that failed, why the best score
-        was not chosen, what there was no time for.
+        Remarks on, for example, copies among the objects, a class that most objects have, candidates that failed, what
+        there was no time for, and why a candidate without the best score was chosen.
 
     Raises
     ------
     ValueError
         In `fit`, if
 
-        - y has missing values, fractional labels, or a length other than that of X;
+        - y has missing values, fractional labels, or another length than X;
         - y has only one class, fewer than two classes have 3 or more objects, or most of its classes have one object;
         - there are fewer than two objects for each fold, or fewer different objects, or groups, than folds;
-        - `scoring` is a score for regression;
+        - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
     TypeError
         In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
@@ -314,36 +315,37 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     Notes
     -----
-    *Halving* [1]_. All candidates are cross-validated on 300 objects (or 10 times the number of classes, if that is
-    more), the survivors on about 1000, then on 3000 (or on all, if fewer). Up to 450 objects are all used from the
-    start. With fewer than 2000 objects, a last round repeats cross-validation with several splits. A candidate is
-    dropped if it is behind the best by more than twice the standard error of their paired difference; in the rounds on
-    fewer objects, 0.02 of the score is tolerated, too. At most half of the embeddings survive a round, or four if that
-    is more. In addition, the best nearest neighbours always stay, and the pipeline under *Trust* unless it is clearly
-    worse. The mean score in the last round decides. The final fit uses all objects.
+    *Halving* [1]_. A candidate is a learner on an embedding, the vectors that it gets. The first round cross-validates
+    all candidates on 300 objects (or 10 times the number of classes, if that is more). The survivors go on to a round
+    on about 1000, then to one on 3000 (or on all, if fewer). Up to 450 objects are all used from the start. With fewer
+    than 2000 objects, a last round repeats cross-validation with several splits. A round drops a candidate that is
+    behind the best by more than two standard errors of their paired difference, plus 0.02 if the round does not use all
+    objects. It keeps at most half of the embeddings, or four if that is more. The best nearest neighbours always stay;
+    so does the pipeline under *Trust* unless it is clearly worse. The mean score in the last round decides. The final
+    fit uses all objects.
 
-    *Time.* The search tries one cheap candidate of each family first, then all others, cheap ones first. Each round has
-    a share of the budget; then comes the final fit, and the time left goes to the estimate of the score. A candidate
-    whose final fit is expected to take more than half of the budget is chosen only if there is no other. Times are
-    extrapolated from fewer objects and fits are never interrupted, so the search may end late by one fit.
+    *Time.* The search first tries a cheap embedding of each family (such as landmarks), then the others, cheap ones
+    first. Each round has a share of the budget; then comes the final fit. The time left goes to the estimate of the
+    score. A candidate whose final fit is expected to take more than half of the budget is chosen only if there is no
+    other. Expected times are extrapolated, and no fit is interrupted, so the search may end late by one fit.
 
     *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates may vote. The voters are the best candidates of the embeddings that halving would keep, as many
-    as there is time to fit, at most `max_voters`. With fewer than three there is no vote. The vote is cross-validated
-    like every candidate, and chosen if it scores higher.
+    several candidates may vote. The voters are the best candidate and, from each other embedding, its best one if that
+    is at most two standard errors behind: as many as there is time to fit, at most `max_voters` and at least three. The
+    vote is cross-validated like every candidate, and chosen if it scores higher than the best one.
 
-    *Trust.* On few objects, the best of many candidates is often the best by chance. If published comparisons on many
-    data sets agree on a method, it is chosen, without a vote, unless another candidate is ahead by more than two
-    standard errors of the paired difference. For time series this is ridge regression on MultiRocket and Hydra features
-    [3]_.
+    *Trust.* On few objects, the best of many candidates is often the best by chance. So if published comparisons on
+    many data sets agree on a method, it is chosen, without a vote, unless it is clearly worse: more than two standard
+    errors of the paired difference behind the best. For time series the method is ridge regression on MultiRocket and
+    Hydra features [3]_.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
-    Landmarks, random objects, gamma and scales are learnt from training folds alone. Identical objects and objects of
-    one group share a fold.
+    Whatever is learnt or drawn from the objects, such as landmarks and scales, comes from training folds alone.
+    Identical objects and objects of one group share a fold.
 
-    *Score.* The best score of many candidates is optimistic [2]_. So the whole choice, including halving, is repeated
-    without fold i, for each i, and its winner is scored on fold i. With more than 3000 objects, this is the score of a
-    model fitted to at most 3000, and slightly too low for the final model.
+    *Score.* The best score of many candidates is optimistic [2]_. So, for each fold, the whole choice, including
+    halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to at most
+    3000 objects; with more, the final model is probably slightly better than its score.
 
     *Repeatable.* The same integer `random_state` gives the same choice, because the order of work depends only on the
     candidates, the seed and the scores. Time can only leave candidates out; then `stopped_early_` is True.
@@ -377,7 +379,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
 class AutoRegressor(RegressorMixin, _Auto):
     """A regressor that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It works like `AutoClassifier`, whose notes apply here, too.
+    It works like `AutoClassifier`, whose notes apply here, too; instead of a vote, predictions are averaged.
 
     Parameters
     ----------
@@ -390,8 +392,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     cv : int, default=5
         Number of folds, at least 3.
     max_voters : int, default=5
-        Maximum number of pipelines whose predictions are averaged. At least three are needed, so 1 or 2 gives a single
-        pipeline.
+        Maximum number of pipelines to average. An average needs at least three, so 1 or 2 gives a single pipeline.
     nested : bool, default=True
         Whether to estimate how well the chosen pipeline scores on new objects.
     random_state : int, numpy Generator or RandomState, optional
@@ -410,7 +411,7 @@ class AutoRegressor(RegressorMixin, _Auto):
     ------
     ValueError, TypeError
         In `fit`, as for `AutoClassifier`, without the rules for classes. Also if all targets are equal, or one is not a
-        finite number. Numbers as text are accepted.
+        finite number; text such as ``"1.5"`` counts as a number.
 
     Examples
     --------

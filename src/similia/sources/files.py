@@ -48,8 +48,8 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Returns
     -------
     Objects
-        Its ``labels`` are int64 or float64 if all of them are numbers, or texts of numbers; otherwise text. A text with
-        leading zeros, such as 007, does not count as a number.
+        Objects, labels and names. Labels are int64 or float64 if all are numbers, also written as text; otherwise str.
+        Text with leading zeros, such as 007, is not a number.
 
     Raises
     ------
@@ -100,7 +100,9 @@ _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 def open_objects(
     source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
 ) -> Source:
-    """Open a file, a folder, an iterable or a Dask collection; files that cannot be chunked are read as a whole.
+    """Open a file, a folder, an iterable or a Dask collection, whose objects can then be read in chunks.
+
+    Folders, and files that `open_stream` does not read, are read as a whole.
 
     Parameters
     ----------
@@ -111,7 +113,7 @@ def open_objects(
     chunk, max_bytes : int
         Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
-        What each array of an iterable is: a time series, a set of points or a vector.
+        What each array of an iterable is: a time series (the default), a set of points or a vector.
 
     Returns
     -------

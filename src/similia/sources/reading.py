@@ -30,20 +30,21 @@ class Reading:
     Parameters
     ----------
     text : str or int, optional
-        Name or position of the column of a table that holds the strings. If none of `text`, `smiles` and `values`
-        is given, the objects are the strings of the column called "text", else those of the only column of text, else
-        the rows of all columns of numbers, as vectors.
+        Name or position of the column of a table that holds the strings. If none of `text`, `smiles` and `values` is
+        given, the objects are the strings of the column called "text". Without such a column, they are the strings of
+        the only column of text; without any text, the rows of numbers, as vectors.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector; for an ``.npz``, the array of objects.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector; for an ``.npz``, name of the array of objects.
     series : bool, default=False
-        Whether rows of numbers are time series rather than vectors. Empty cells at the end of a row are ignored.
+        Whether rows of numbers are time series, whose empty cells at the end are ignored, rather than vectors.
     label : str or int, optional
-        Name of the column of a table, the field of SDF, the array of an ``.npz``, or the field ``name=value`` of FASTA
-        headers that holds the labels. By default "label" (in an ``.npz`` also "y", "labels" or "target").
+        Where the labels are: name of the column of a table, the field of SDF, the array of an ``.npz``, or the field
+        ``name=value`` of FASTA headers. By default "label" (in an ``.npz`` also "y", "labels" or "target"), if it
+        exists.
     names : str or int, optional
-        Column, or field of SDF, with names of the objects (``--id`` on the command line).
+        Column of a table, or field of SDF, with the names of the objects (``--id`` on the command line).
     time : str or int, optional
         Column of times of a long table, in which each row is one time point of one series. The column `names` holds the
         id of the series, the columns `values` its channels. Rows are sorted by time. Only for `read_objects`.
@@ -133,12 +134,12 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return the names of those options, among `names`, whose values differ from the defaults."""
+        """Return those of the options `names` whose values differ from the defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return an empty record of bad rows, or None if these rows raise; `begin` deletes an earlier file of them."""
+        """Return an empty list of skipped rows, or None if bad rows raise; `begin` deletes an earlier such file."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -164,7 +165,7 @@ class Objects:
     names : list of str or of int, optional
         For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
         SDF: the names in the file. For a table: the column given by the option ``names``; without this option, the
-        positions of the rows (int) if bad rows may be skipped.
+        positions of the rows (int) with ``on_error="skip"``, otherwise None.
     told : str, optional
         A sentence that tells the user which columns hold the objects, if no option named them.
     skips : Skips, optional

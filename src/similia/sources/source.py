@@ -26,12 +26,12 @@ class Chunk:
 
     Attributes
     ----------
-    objects : StringBatch, ndarray or another batch
-        Objects of the kind of the source.
+    objects : StringBatch, ndarray or another batch of `similia.objects`
+        The objects, of the kind that the source has.
     names : list of str or of int, optional
-        For FASTA and FASTQ, the first word of each header; for a table, the column given by the option ``names``; for
-        ``.smi`` and SDF, the names in the file. A source without names has the
-        positions of the rows if ``on_error="skip"``, otherwise None.
+        For FASTA and FASTQ: the first word of each header. For ``.smi`` and SDF: the names in the file. For a table:
+        the column given by the option ``names``. A source without names has the positions of the rows with
+        ``on_error="skip"``, otherwise None.
     start, stop : int
         Positions of the objects in the source, from 0, `stop` excluded.
     bytes_read : int

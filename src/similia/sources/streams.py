@@ -371,32 +371,35 @@ def open_stream(
     Parameters
     ----------
     source : path or iterable
-        A file of FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
-        ``.tsv``, ``.tab``), lines of text (``.txt``) or molecules (``.sdf``, or ``.smi`` with a SMILES and a name on
-        each line). Each of these may also end in ``.gz``. A ``.parquet`` file. A ``.npy`` file of numbers, shape (n,
-        n_features). Or an iterable of strings, series (arrays), graphs or batches; a generator can be read once. A 2-D
-        array gives its rows.
+        One of
+
+        - a file of FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
+          ``.tsv``, ``.tab``), lines of text (``.txt``) or molecules (``.sdf``, or ``.smi`` with a SMILES and a name on
+          each line), each also with ``.gz``;
+        - a ``.parquet`` file, or a ``.npy`` file of numbers, shape (n, n_features);
+        - an iterable of strings, series (arrays), graphs or batches, such as a generator, which can be read only once;
+          of a 2-D array, the rows.
     kind : {"series", "sets", "vectors"}, optional
-        Meaning of the arrays of an iterable: time series (if not given), sets of points or vectors.
+        What each array of an iterable is: a time series (the default), a set of points or a vector.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
-        Approximate byte limit per chunk; a chunk always holds at least one object.
+        Approximate byte limit per chunk, by default 64 MiB; a chunk always holds at least one object.
     **options
         Options for reading a file, such as ``text="sequence"``: the parameters of `Reading`.
 
     Returns
     -------
     ObjectStream
-        Its method ``chunks`` yields the objects, which do not depend on the size of the chunks.
+        Its method ``chunks`` yields the objects in chunks, each a `similia.sources.Chunk`.
 
     Raises
     ------
     ValueError
-        If the file has an unknown ending or content of another format, a column is missing, ambiguous or of the wrong
-        type, or an option does not apply to the source.
+        If the file has an unknown ending or another format than its ending says, a column is missing, ambiguous or of
+        the wrong type, or an option does not apply to the source.
     TypeError
-        If `source` is neither a path nor an ordered iterable, or the first item of an iterable is no object.
+        If `source` is neither a path nor an ordered iterable, or the first item of an iterable is not an object.
 
     Examples
     --------

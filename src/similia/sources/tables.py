@@ -400,22 +400,23 @@ def read_columns(
     encoding : str, default="utf-8"
         Encoding of text files.
     header : bool, default=True
-        Whether the first line of a text file holds the names.
+        Whether the first line of a text file holds the names; if not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
         With "skip", lines with more or fewer cells than the first are skipped.
     skipped : path, optional
-        A CSV file that lists the skipped lines.
+        CSV file to write, which lists the skipped lines.
 
     Returns
     -------
     tuple of lists, one for each of `columns`
-        From text files: int or float if all cells of a column are finite numbers and none has leading zeros, as 007
-        has; otherwise str. From Parquet: the values as stored, with None for missing ones.
+        From text files: int or float if all cells of a column are finite numbers without leading zeros; otherwise str.
+        From Parquet: the values as stored, with None for missing ones.
 
     Raises
     ------
     ValueError
-        If a column does not exist, the file is damaged, or a row of more or fewer cells than the first is not skipped.
+        If a column does not exist, the file is damaged or, with ``on_error="stop"``, a row has more or fewer cells than
+        the first.
     TypeError
         If one of `columns` is neither str nor int, such as a list of names.
 

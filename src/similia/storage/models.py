@@ -28,7 +28,7 @@ _FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"} 
 def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     """Write a fitted model to one file.
 
-    The file replaces `path` only when it is complete. Saving a model twice gives the same bytes.
+    An older file at `path` is replaced only when the new one is complete. Saving a model twice gives the same bytes.
 
     Parameters
     ----------
@@ -45,8 +45,9 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the model holds something that `load` would refuse: a user's kernel or distance, or parts of scikit-learn
-        that cannot be checked (k-d trees, histogram gradient boosting). The message names the part and a remedy.
+        If the model holds what `load` would refuse, because it could run foreign code or cannot be checked: a kernel,
+        distance or other function of your own, and parts of scikit-learn such as k-d trees and histogram gradient
+        boosting. The message names the part and a remedy.
 
     Examples
     --------
@@ -124,13 +125,12 @@ def _way_out(held: list[str]) -> str:
 
 
 def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
-    """Read a model that `save` wrote, or a folder that holds a search or an index.
+    """Read a model that `save` wrote, or the folder of a `SimilaritySearch` or `HammingIndex`.
 
     Parameters
     ----------
     path : str, path or binary file
-        A file, or the folder of a `SimilaritySearch` or `HammingIndex`. A binary file, such as `io.BytesIO`, is read
-        from its position to its end.
+        A file or folder. A binary file, such as `io.BytesIO`, is read from its position to its end.
 
     Returns
     -------
@@ -140,8 +140,9 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged or from another program, has a format that this similia does not read, or names a class
-        that `load` refuses. If another version of similia wrote the file, the message names that version.
+        If the file is damaged, comes from another program, has a format that this version of similia does not read, or
+        names a class or function that could run foreign code. If another version of similia wrote it, the message says
+        which.
     FileNotFoundError
         If the file does not exist.
 
