@@ -9,6 +9,13 @@ For features f_i >= 0, such as counts of substructures,
 Both are positive semi-definite. min(a, b) is the integral over t >= 0 of [t < a] [t < b], an inner product of functions
 of t. MinMax is the probability that two random samplers agree (see `similia.MinHash`), a mean of inner products.
 
+With the colours of Weisfeiler-Lehman as features, the intersection is the largest sum of s(u, b(u)) over the matchings
+b of the nodes of two graphs, where s counts the rounds after which two nodes have equal colours. Proof: (1) In any
+matching, at most min(c(G), c(H)) pairs share a colour that c(G) nodes of G and c(H) nodes of H have. The sum of these
+bounds over the colours of all rounds is the intersection. (2) A matching reaches all bounds at once. Colours form a
+tree, since nodes of equal colour have equal colours in all earlier rounds. Match as many nodes as possible within each
+colour of the last round, then, of the nodes left, within each colour of the round before, and so on.
+
 Cost: that of an inner product of the features (see `similia.kernels.counts`), and one division for each pair.
 Papers: Swain & Ballard, "Color indexing", IJCV 1991 (histogram intersection); Ralaivola, Swamidass, Saigo & Baldi,
 "Graph kernels for chemical informatics", Neural Networks 2005 (min-max of counts); Kriege, Giscard & Wilson, "On valid
