@@ -39,6 +39,7 @@ from similia.kernels import (
     WeisfeilerLehman,
 )
 from similia.learn.vote import VoteRegressor
+from similia.similarity import name_of
 
 SMILES = [
     "CC(=O)Oc1ccccc1C(=O)O", "CC(=O)Nc1ccc(O)cc1", "CCO", "CCCO", "Cc1ccccc1", "CC(=O)[O-]", "C[C@H](N)C(=O)O",
@@ -75,7 +76,7 @@ KERNELS = [MinMax(Spectrum(k=2)), Intersection(Spectrum(k=1)), Intersection(Spec
 
 
 @STRANGE
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 @given(x=words, others=st.lists(words, min_size=2, max_size=6, unique=True), seed=st.integers(0, 99))
 @quick
 def test_parts_are_minima_over_the_sizes_of_training_objects(kernel, x, others, seed):
@@ -91,7 +92,7 @@ def test_parts_are_minima_over_the_sizes_of_training_objects(kernel, x, others, 
         assert part.in_x.tolist() == sorted({i + j for i in starts for j in range(len(part.name))})
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 def test_support_vectors_and_landmarks_split_as_training_objects_do(kernel):
     numbers, labels = np.array([len(x) - 2.0 * x.count("A") for x in STRINGS]), ["a", "b", "c", "a", "b", "c", "a"]
     svr = sm.KernelSVR(kernel, C=5.0).fit(STRINGS, numbers)
@@ -191,7 +192,7 @@ COMPOSED = [
 
 
 @STRANGE
-@pytest.mark.parametrize("kernel", COMPOSED, ids=repr)
+@pytest.mark.parametrize("kernel", COMPOSED, ids=name_of)
 def test_parts_of_composed_kernels_are_the_decision(kernel):
     model = sm.KernelSVC(kernel, C=10.0).fit(STRINGS, [0, 1, 0, 1, 0, 1, 0])
     for x in ["GATTACC", "CCCATTA", "T", ""]:
@@ -209,7 +210,7 @@ GRAPH_KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", GRAPH_KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", GRAPH_KERNELS, ids=name_of)
 @pytest.mark.parametrize("directed", [False, True])
 def test_parts_of_graphs_are_the_decision_and_all_of_them_have_nodes(kernel, directed):
     graphs = batch(samples(3, n=14, directed=directed))
