@@ -85,8 +85,9 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     """Check that `estimator` is an embedding, a transformer of objects to vectors; raise AssertionError if a law fails.
 
     Laws: ``fit`` returns the estimator and does not change its parameters; ``transform(X)`` is a matrix of n rows of
-    finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector in a part
-    of `X`, in another order and alone; a second fit with the same ``random_state`` gives the same vectors.
+    finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector
+    whether `transform` is given all of `X`, a part of it, the objects in another order, or this object alone; a second
+    fit with the same ``random_state`` gives the same vectors.
 
     Parameters
     ----------

@@ -201,7 +201,9 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosine of each code of `A`, as a ±1 vector, with each of `B`, shape (n, m): 1 - 2 Hamming / n_bits.
+    """Return the cosines between the codes of `A` and those of `B`, read as vectors of ±1, shape (n, m).
+
+    A cosine is 1 - 2 h / n_bits, where h is the number of bits that differ.
 
     Parameters
     ----------

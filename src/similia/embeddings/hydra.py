@@ -73,7 +73,7 @@ class Hydra(TimeShares):
         is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
         The channels whose sum a group sees, drawn with replacement. Their number n_drawn is half the number of
-        channels, but 2 to 8, or 1 for series of one channel.
+        channels, but at least 2 and at most 8; for series of one channel it is 1.
     n_channels_ : int
         Number of channels of the series in `fit`.
 

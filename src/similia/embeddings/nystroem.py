@@ -228,8 +228,9 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks. In a stream, one such object is enough,
-            and only the first is reported. A part of a Dask collection warns only if it holds at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks. While a file or an iterator is read in
+            parts, the first such object causes the warning, and later ones are not reported. A part of a Dask
+            collection warns only if it holds at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))

@@ -82,7 +82,8 @@ def explain(
         support-vector machine, kernel ridge regression, random or extremely randomised trees,
         `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained,
         if possible one that agrees with the result. If the targets were scaled linearly for training, the parts are in
-        the original units of the targets; else `note` gives the prediction in these units.
+        the original units of the targets. If they were transformed in another way, the parts are in the transformed
+        units, and the `note` of the result gives the prediction in the original ones.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -98,8 +99,9 @@ def explain(
     Explanation
         The explained value, its largest parts, each with its places in x and y, and the residual. The value of a
         decision is the lead of the predicted class over its closest rival. For linear models of two classes, this is
-        the margin. For machines of pairs of classes (such as `KernelSVC`), it is the output of the machine for these
-        two, which may be negative if there are more than two classes.
+        the margin. One-vs-one classifiers (such as `KernelSVC`) have a machine for each pair of classes; the value is
+        the output of the machine for the predicted class and its rival. With more than two classes it may be negative,
+        because the predicted class wins most comparisons, not all.
 
     Raises
     ------
@@ -115,17 +117,19 @@ def explain(
     same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels), whose parts are
     integrated gradients from the zero vector. It also holds for trees, whose parts are sums over the splits on the
     decision path of x, each of which changes the mean target (Saabas). The columns of `RandomConvolutions`, `Hydra` and
-    `IntervalQuantiles` are statistics over time: what they add, in a linear model or in trees, is split over the time
-    points by the method ``time_shares``, up to the rounding of float32, and the parts are stretches of time. Two
-    amounts stay unexplained: for soft
-    alignments (`SoftDTW`, `GlobalAlignment`), the entropy term and, for signs of random projections, the error of a
-    linear approximation of the signs.
+    `IntervalQuantiles` are statistics over time. What they add to a linear model or to trees is split over the time
+    points by the embedding's method ``time_shares``, so the parts are stretches of time. They add up to the value up to
+    the rounding of float32.
+
+    Two amounts stay unexplained and form the residual: the entropy term of soft alignments (`SoftDTW`,
+    `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
 
     **Min-max similarity.** A machine on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i, where z_i are its training objects, support vectors or landmarks with
     coefficients a_i, f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
-    sum_i a_i min(f(x), f(z_i)) / D_i: the similarity to training objects that x owes to f, given the sizes D_i, for or
-    against a class as these objects are. Features that x lacks have no part; they only enlarge D_i. For
+    sum_i a_i min(f(x), f(z_i)) / D_i. This is the share of f in the similarity of x to the training objects, with the
+    sizes D_i held fixed; the sign of a_i says whether it counts for or against a class. Features that x lacks have no
+    part; they only enlarge D_i. For
     `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
     `similia.kernels.Sum`, each kernel is split; one without features gives a part for each training object.
 

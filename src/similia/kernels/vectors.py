@@ -32,7 +32,7 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median distance between two of at
+        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median of the distances between at
         most 1000 vectors. An estimator that holds the kernel draws them from its training vectors. A direct call draws
         them from `X`, so different `X` then give different kernels.
     scale : float, default=1.0
@@ -40,9 +40,9 @@ class RBF(Kernel):
 
     Notes
     -----
-    Differences are squared and added in float64, so values stay accurate for vectors far from the origin; those of
-    ``sklearn.metrics.pairwise.rbf_kernel``, from inner products, do not. `similia.FractionalPowerEncoder` with
-    ``output="floats"`` returns random features of this kernel.
+    Differences are squared and added in float64, so kernel values stay accurate for vectors far from the origin, where
+    ``sklearn.metrics.pairwise.rbf_kernel``, which uses inner products, loses accuracy.
+    `similia.FractionalPowerEncoder` with ``output="floats"`` returns random features of this kernel.
 
     Examples
     --------

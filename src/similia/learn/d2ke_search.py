@@ -65,8 +65,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """Tune a pipeline that starts with `D2KE`, by cross-validation on one matrix of distances.
 
     `D2KE` computes features exp(-gamma d) from the distances d to random objects; all values of gamma share these
-    distances. If its random objects are training objects, ``similia.embeddings.Representatives(hold_out=True)``, the
-    later steps are tuned and fitted without them.
+    distances. With ``objects=similia.embeddings.Representatives(hold_out=True)``, the random objects are training
+    objects, and the later steps are tuned and fitted on the other training objects.
 
     Parameters
     ----------

@@ -69,9 +69,9 @@ def read_tudataset(
         If `path` or a needed file does not exist.
     ValueError
         If a file is truncated or of another kind, the numbers of lines of two files contradict each other, or an edge
-        joins two graphs; the message names the file and the line. Also if the files, or graphs without nodes, need more
-        than ``similia.config(max_memory=...)``, or if a zip file holds two files of one name, a link, or a path that
-        leads out of it. Nothing is unpacked to disk.
+        joins two graphs; the message names the file and the line. It is also raised if the graphs need more memory than
+        ``similia.config(max_memory=...)`` allows, or if a zip file holds two files of the same name, a link, or a path
+        that leads outside the archive. Nothing is unpacked to disk.
 
     Examples
     --------

@@ -277,7 +277,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. The L1 distance is twice the largest error
     of the probability of a set of graphlets; Hoeffding's inequality for each of the 2^N sets gives exp(-s eps^2 / 2).
-    For a graph that contains fewer than N different graphlets, N can be their number.
+    If a graph contains only M < N different graphlets, the bound also holds with M in place of N.
 
     References
     ----------

@@ -78,7 +78,7 @@ class RobustnessDisplay(Display):
         y : array-like of n labels
             Their classes.
         shares : sequence of float
-            Probabilities of a flip, the same for each bit.
+            Probabilities to test. For each, every bit is flipped with this probability, independently of the others.
         n_bits : sequence of int, optional
             Numbers of bits, multiples of 8; by default, the length of a code, its half, its quarter and so on.
         test_share : float, default=0.3
@@ -222,7 +222,8 @@ class RecallDisplay(Display):
         Parameters
         ----------
         estimator : SimilaritySearch or HammingIndex
-            A fitted search. For an index, exact search compares all codes by Hamming distance.
+            A fitted search. Its recall is the share of the true k nearest neighbours that it finds. The true neighbours
+            of an index are those by Hamming distance among all codes.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
         y : ignored
@@ -230,8 +231,8 @@ class RecallDisplay(Display):
         k : int or sequence of int, default=(1, 10)
             Numbers of neighbours; one curve is drawn for each.
         candidates : sequence of int, optional
-            Numbers of nearest codes to compare exactly; by default, an approximately geometric sequence from the
-            largest k to the number of objects.
+            Numbers of candidates: objects with the nearest codes, which are then compared by the kernel or distance
+            itself. By default, an approximately geometric sequence from the largest k to the number of objects.
         metric, objects
             As in `similia.SimilaritySearch.recall`.
         ax : matplotlib axes, optional
@@ -242,8 +243,8 @@ class RecallDisplay(Display):
         Raises
         ------
         ValueError
-            If k exceeds the number of objects or of candidates, or it is unknown by which kernel or distance to
-            compare.
+            If k exceeds the number of objects or of candidates, or if the kernel or distance to compare with is
+            not known.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError
