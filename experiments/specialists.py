@@ -12,8 +12,8 @@ Protocol, written before the first run:
   may be changed because of a score below. Sets that similia's ladder was tuned on, or was looked at on the way, have a
   star; for them the comparison is not fair to the specialists. Three got their star after a first table, where they
   were behind the numbers in print. REDDIT-BINARY: mean maps of degrees became candidates, for all graphs without labels
-  and attributes, by cross-validation on the training part of its first fold (89.2 without them). TP53 and EP300_47848:
-  the list of candidates had shown that a few unknown letters kept all gapped k-mers away (80.0 and 94.5 before).
+  and attributes, by cross-validation on the training part of its first fold. TP53 and EP300_47848: the list of
+  candidates had shown that a few unknown letters kept all gapped k-mers away.
 - *Errors.* A score has the standard error of its test part: binomial for accuracy (Agresti and Coull's, which is not 0
   where all is right), Hanley and McNeil's for AUC, the delta method's for RMSE. The error of a difference takes both as
   independent, and so is too large for two tools on one test part: a win or a loss is more than two standard errors,
@@ -148,7 +148,7 @@ they are for the same split (series, strings), the same ten folds (graphs), or r
 (molecules), and the best of several was chosen by its score. The scores of SCOP rest on 7 to 9 positive test objects
 each. CC1 to CC3 train on texts of one source and test on another, which no cross-validation of a training part
 foresees. The column *splits* says how many of a set were measured so far; on graphs, WL, WL-OA and the plain mean map
-had the first only, and gaps are of common splits. The series had `--budget 120`. With
+had the first only, in a run of their own, and gaps are of common splits. The series had `--budget 120`. With
 `--output`, rows are written as they come, and rows that are there are not measured again: delete them to measure anew.
 """
 

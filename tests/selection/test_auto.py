@@ -236,10 +236,12 @@ def test_objects_are_taken_in_every_form(few):
 
 
 @pytest.mark.parametrize("unit", ["CC(C)=O", "ACGTGA"])
-def test_strings_that_look_like_molecules_are_noted(few, unit):
+def test_strings_that_look_like_molecules_get_a_warning(few, unit):
     X = [unit * n for n in range(1, 13)]
-    found = sm.AutoRegressor(**QUICK).fit(X, np.arange(12.0))
-    assert any("look like SMILES" in note for note in found.notes_) == ("=" in unit)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sm.AutoRegressor(**QUICK).fit(X, np.arange(12.0))
+    assert any("the strings look like SMILES" in str(warning.message) for warning in caught) == ("=" in unit)
 
 
 def test_graphs_without_labels_are_told_by_the_degrees_around_each_node(monkeypatch):

@@ -44,17 +44,19 @@ class TimeShares(Transformer):
 
         Notes
         -----
-        Each column is a statistic of outputs at many times. Its difference from the centre, times its weight, is
-        divided equally among the outputs that make the difference:
+        Each column is a statistic of the outputs of a convolution, or of the values of an interval. Its difference
+        from the centre, times its weight, is its amount. An amount is first divided equally among outputs:
 
-        - more positive outputs than the centre: the positive ones; fewer: the others. So are the wins of a kernel of
-          `Hydra`, and the longest stretch of positive outputs (of several, the first);
-        - means of excesses and places: the positive outputs, or all if there are none;
-        - a quantile of an interval: all values of the interval.
+        - The share of positive outputs: among the positive ones if it is above the centre, among the others if it is
+          below. The same holds for the wins of a kernel of `Hydra`, and for the longest stretch of positive outputs
+          (the first, if several are as long).
+        - The means of the excesses and of the places of positive outputs: among the positive outputs, or among all if
+          there are none.
+        - A quantile: among all values of its interval.
 
-        The amount of an output is divided among the points that it reads, inside the series: in proportion to their
-        distances from their mean if these are the nine points of a convolution, else equally. Where a window is flat,
-        its points get equal parts.
+        What an output gets is then divided among the points of the series that it depends on. The points of a
+        convolution get parts in proportion to their distances from their mean, or equal parts if all these distances
+        are 0. The points of other outputs get equal parts.
 
         Examples
         --------
@@ -70,7 +72,7 @@ class TimeShares(Transformer):
         check_is_fitted(self)
         batch = as_series(X)
         if len(batch) != 1:
-            raise ValueError(f"X has {len(batch)} series, expected one; split them one by one")
+            raise ValueError(f"X has {len(batch)} series, expected one; give X[i : i + 1] for each")
         centre = np.zeros(self._n_features_out) if centre is None else centre
         return self._time_shares(batch, self._per_column(weights, "weights"), self._per_column(centre, "centre"))
 
@@ -86,7 +88,9 @@ class TimeShares(Transformer):
                 f"{name} has shape {found.shape}, expected one number for each of {counted(width, 'column')}"
             )
         if not np.isfinite(found).all():
-            raise ValueError(f"{name} holds NaN or infinity at {int(np.argmin(np.isfinite(found)))}, expected numbers")
+            raise ValueError(
+                f"{name} holds NaN or infinity at {int(np.argmin(np.isfinite(found)))}, expected finite numbers"
+            )
         return found
 
 

@@ -129,9 +129,9 @@ def explain(
     coefficients a_i, f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
     sum_i a_i min(f(x), f(z_i)) / D_i. This is the share of f in the similarity of x to the training objects, with the
     sizes D_i held fixed; the sign of a_i says whether it counts for or against a class. Features that x lacks have no
-    part; they only enlarge D_i. For
-    `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
-    `similia.kernels.Sum`, each kernel is split; one without features gives a part for each training object.
+    part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product
+    of the norms. For a `similia.kernels.Sum`, each kernel is split; one without features gives a part for each
+    training object.
 
     References
     ----------

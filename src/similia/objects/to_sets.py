@@ -193,6 +193,8 @@ def _column(graphs: GraphBatch, name: str, nor: str = "", empty: Any = None) -> 
         what = name.replace("_", " ")
         found = f"holds graphs with neither {what} nor {nor}" if nor else f"holds graphs without {what}"
         remedy = "as_graphs(X, node_label=..., node_attributes=...) reads data under other names"
+        if nor:
+            remedy += "; degrees=True needs neither"
         raise BadValue(None, found, "some on every node" if name.startswith("node") else "labels as in fit", remedy)
     return values
 

@@ -29,7 +29,8 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
 from similia.pipelines import comparison_of
 from similia.selection import budget
-from similia.selection._ladder import Group, identity
+from similia.selection._ladder import Group
+from similia.selection._names import identity
 from similia.similarity import Distance
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles

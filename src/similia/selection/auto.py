@@ -24,6 +24,7 @@ from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int
 from similia.learn.targets import Task
 from similia.objects import n_objects
+from similia.objects.molecules import look_like_smiles
 from similia.pipelines import Pipeline
 from similia.selection._evaluate import fitted
 from similia.selection.budget import Budget, Leaderboard
@@ -39,6 +40,11 @@ from similia.selection.run import Run, compile_loops
 from similia.similarity import Distance, Kernel
 
 _logger = logger_of(__name__)
+_TEXTS = 200  # number of strings looked at for SMILES
+_SMILES = (
+    "the strings look like SMILES and are compared letter by letter; similia.objects.from_smiles(X), on the command "
+    "line --smiles, reads them as molecules"
+)
 
 
 def _winner_has(method: str) -> Callable[[Any], bool]:
@@ -118,6 +124,8 @@ class _Auto(BaseEstimator):
         own = own_similarities(self.similarity)
         kind, X = recognised(X, any_kind=bool(own))
         check_similarities(own, X)
+        if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
+            warnings.warn(_SMILES, UserWarning, stacklevel=2)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
         folds = number_of_folds(y, self._task, self.cv)
         measure = self.scoring or self._usual

@@ -19,7 +19,6 @@ from similia.core.progress import logged, logger_of, track
 from similia.core.validation import generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
-from similia.objects.molecules import look_like_smiles
 from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import FIRST, OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
@@ -32,7 +31,6 @@ _logger = logger_of(__name__)
 _MEMORY_TO_COMPILE = 2**24  # bytes, for a few small objects
 _PER_CLASS = 10  # mean number of objects per class on the first rung
 _MOSTLY = 0.8  # share of the objects in one class that a note mentions
-_TEXTS = 200  # number of strings looked at for SMILES
 _FAILED = "failed: "
 _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 # Factor by which the variance of an estimated accuracy exceeds that of as many independent answers, because models of
@@ -114,7 +112,6 @@ class Run:
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
         auto.notes_ = [
             *notes,
-            *self._molecule_notes(),
             *self._balance_notes(),
             *self._failure_notes(rows),
             *self.search.why(choice),
@@ -137,15 +134,6 @@ class Run:
             if score is not None:
                 scores[fold] = score
         return scores, repeated
-
-    def _molecule_notes(self) -> list[str]:
-        """Return a note if the objects are strings that look like molecules."""
-        if self.kind != "strings" or not look_like_smiles([*self.X[:_TEXTS]]):
-            return []
-        return [
-            "the strings look like SMILES and were compared letter by letter; similia.objects.from_smiles(X), on the "
-            "command line --smiles, reads them as molecules"
-        ]
 
     def _balance_notes(self) -> list[str]:
         """Return a note if accuracy is measured and most objects are of one class."""
