@@ -234,6 +234,38 @@ def test_a_long_flat_or_short_series_can_be_explained(series):
             check_shown(found, draw=False)
 
 
+def test_a_note_says_that_a_series_has_another_length_than_in_training(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=n) for n in (30, 35, 40, 31, 33, 37, 40, 30)], np.arange(8) % 2
+    alignment, chosen = sm.kernels.GlobalAlignment(), sm.embeddings.Representatives()
+    expected = "x has 3 time points; the {} have 30 to 40"
+    models = [
+        (make_pipeline(sm.RandomConvolutions(84, random_state=0), RidgeClassifierCV(ALPHAS)), "training series"),
+        (make_pipeline(union("drop", Hydra(2, random_state=0)), RidgeClassifierCV(ALPHAS)), "training series"),
+        (make_pipeline(sm.IntervalQuantiles(2), RidgeClassifierCV(ALPHAS)), "training series"),
+        (sm.KNeighborsClassifier(sm.distances.DTW(), 1), "training series"),
+        (sm.KernelSVC(alignment), "support series"),
+        (sm.KernelRidge(alignment), "training series"),
+        (make_pipeline(sm.Nystroem(alignment, 8), RidgeClassifierCV(ALPHAS)), "landmarks"),
+        (make_pipeline(sm.D2KE(sm.distances.DTW(), 8, chosen), RidgeClassifierCV(ALPHAS)), "representatives"),
+    ]
+    for model, known in models:
+        model.fit(X, y)
+        found = explain(model, np.arange(3.0))
+        for shown in (found.note, found.to_text(), found.to_html()):
+            assert expected.format(known) in shown, known
+        assert "time points; the" not in explain(model, X[1]).note
+    loaded = sm.load(sm.save(models[0][0], tmp_path / "m.similia"))
+    assert explain(loaded, np.arange(3.0)).note == explain(models[0][0], np.arange(3.0)).note
+    del loaded[0].length_range_  # as in a file of an earlier version
+    assert "time points; the" not in explain(sm.load(sm.save(loaded, tmp_path / "m.similia")), np.arange(3.0)).note
+    drawn = make_pipeline(sm.D2KE(sm.distances.DTW(), 8, random_state=0), RidgeClassifierCV(ALPHAS)).fit(X, y)
+    assert drawn[0].random_objects_[0].shape != X[0].shape  # random objects are short on purpose
+    assert "time points; the" not in explain(drawn, X[0]).note
+    equal = make_pipeline(sm.IntervalQuantiles(2), RidgeClassifierCV(ALPHAS)).fit([x[:30] for x in X], y)
+    assert "x has 40 time points; the training series have 30;" in explain(equal, X[2]).note
+
+
 def test_a_batch_of_one_is_explained_as_its_series(series):
     X, y = series
     model = make_pipeline(rockets(), RidgeClassifierCV(ALPHAS)).fit(X, y)

@@ -10,14 +10,19 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import Transformer
+from similia.core.state import array, state
 from similia.core.text import counted
 from similia.objects.series import SeriesBatch, as_series
 
 Floats = npt.NDArray[np.float64]
 
 
+@state(may_lack=("length_range_",), length_range_=array("i8", 2))
 class TimeShares(Transformer):
-    """Base of embeddings of series whose columns are statistics over time."""
+    """Base of embeddings of series whose columns are statistics over time.
+
+    `fit` sets `length_range_`, which a model saved by an earlier version lacks.
+    """
 
     def time_shares(self, X: Any, weights: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Floats:
         """Split a weighted sum of columns over the time points and channels of one series.
@@ -92,6 +97,11 @@ class TimeShares(Transformer):
                 f"{name} holds NaN or infinity at {int(np.argmin(np.isfinite(found)))}, expected finite numbers"
             )
         return found
+
+
+def range_of(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the smallest and the largest length."""
+    return np.array([lengths.min(), lengths.max()], dtype=np.int64)
 
 
 def differences(x: npt.NDArray) -> npt.NDArray:

@@ -23,7 +23,7 @@ from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
-from similia.embeddings._time_shares import TimeShares, differences, of_points
+from similia.embeddings._time_shares import TimeShares, differences, of_points, range_of
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one, offsets_of
@@ -121,6 +121,8 @@ class RandomConvolutions(TimeShares):
     length_ : int
         Median length of the training series that `fit` looks at (see Notes); it decides the dilations. For an even
         number of series, the smaller of the two middle lengths.
+    length_range_ : ndarray of int64, shape (2,)
+        Smallest and largest length of these series.
     exponent_ : int
         Values of series are divided by 2**exponent_. The largest absolute value of the training series that `fit` looks
         at is then between 0.5 and 1, so float32 suffices. Biases and excesses are in this unit.
@@ -209,6 +211,7 @@ class RandomConvolutions(TimeShares):
         series = np.split(self._scaled(batch), batch.offsets[1:-1])
         self.n_channels_ = batch.n_dims
         self.length_ = int(np.sort(batch.lengths)[(len(batch) - 1) // 2])
+        self.length_range_ = range_of(batch.lengths)
         draw = lambda x, length: _draw_kernels(x, length, per_kernel, int(self.max_dilations), rng)  # noqa: E731
         self.kernels_ = draw(series, self.length_)
         self.difference_kernels_ = draw([differences(x) for x in series], self.length_ - 1) if multi else None

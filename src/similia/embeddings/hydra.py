@@ -27,7 +27,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings._hydra_loops import LENGTH, compete
 from similia.embeddings._time_loops import split_wins
-from similia.embeddings._time_shares import TimeShares, differences, of_points
+from similia.embeddings._time_shares import TimeShares, differences, of_points, range_of
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
@@ -76,6 +76,8 @@ class Hydra(TimeShares):
         channels, but at least 2 and at most 8; for series of one channel it is 1.
     n_channels_ : int
         Number of channels of the series in `fit`.
+    length_range_ : ndarray of int64, shape (2,)
+        Smallest and largest length of the series in `fit`.
 
     Raises
     ------
@@ -136,7 +138,7 @@ class Hydra(TimeShares):
         self.weights_ = (weights / np.abs(weights).sum(axis=-1, keepdims=True)).astype(np.float32)
         n_drawn = 1 if n_channels == 1 else int(np.clip(n_channels // 2, 2, _MOST_CHANNELS))
         self.channels_ = rng.integers(n_channels, size=(n_dilations, n_groups, n_drawn))
-        self.n_channels_ = n_channels
+        self.n_channels_, self.length_range_ = n_channels, range_of(lengths)
         self._n_features_out = 2 * n_dilations * n_groups * n_kernels
         return self
 

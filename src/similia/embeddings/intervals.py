@@ -27,7 +27,7 @@ from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.embeddings._interval_loops import fill_quantiles
 from similia.embeddings._time_loops import spread
-from similia.embeddings._time_shares import TimeShares
+from similia.embeddings._time_shares import TimeShares, range_of
 from similia.embeddings.vectors import as_single, lengths_of
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
@@ -73,6 +73,8 @@ class IntervalQuantiles(TimeShares):
     ----------
     length_ : int
         Median length of the series in `fit`, which decides the levels and the number of quantiles of each interval.
+    length_range_ : ndarray of int64, shape (2,)
+        Smallest and largest length of the series in `fit`.
     n_channels_ : int
         Number of channels of the series in `fit`.
 
@@ -132,7 +134,7 @@ class IntervalQuantiles(TimeShares):
         if depth > _DEEPEST:
             raise ValueError(f"depth must be at most {_DEEPEST}, got {depth}")
         lengths, self.n_channels_ = lengths_of(X)
-        self.length_ = int(np.sort(lengths)[len(lengths) // 2])
+        self.length_, self.length_range_ = int(np.sort(lengths)[len(lengths) // 2]), range_of(lengths)
         self._n_features_out = self.n_channels_ * _n_features(self.length_, depth, divisor)
         return self
 

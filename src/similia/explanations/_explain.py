@@ -49,7 +49,7 @@ from similia.explanations._explanation import (
     Part,
     explained,
 )
-from similia.explanations._first_steps import called, collection, parts_of_decision
+from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
 from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object, pair
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
@@ -196,8 +196,15 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
         X = steps[0].transform(collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
-    if compares or hasattr(learner, "kneighbors"):
-        return _of_a_comparison(steps, x, naming, top)
+    compares = compares or hasattr(learner, "kneighbors")
+    found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
+    note = "; ".join(filter(None, (note_of_length(steps, found._x), found.note)))
+    return replace(found, note=note)
+
+
+def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Explain the prediction of a learner of vectors: a linear model, a support-vector machine or trees."""
+    learner = steps[-1]
     linear.check_learner(learner)
     first, others = (steps[0], steps[1:]) if len(steps) > 1 else (None, steps)
     X = collection(first, x)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import FeatureUnion
 
+from similia.core.text import counted
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import NOWHERE, Floats, Found, joined
@@ -14,11 +15,16 @@ from similia.explanations._features import blocks_of, coefficients_by_column, li
 from similia.explanations._pairs import alone, one_object
 from similia.explanations._series import of_times
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
-from similia.explanations._views import dense, described
+from similia.explanations._views import View, dense, described
 from similia.objects import take
-from similia.objects.series import as_series
+from similia.objects.series import SeriesBatch, as_series
 from similia.pipelines import steps_of
 from similia.similarity import name_of
+
+_SERIES = {  # attributes that hold training series
+    "objects_": "training series", "support_objects_": "support series", "landmarks_": "landmarks",
+    "random_objects_": "representatives",
+}  # fmt: skip
 
 
 def collection(first: Any, x: Any) -> Any:
@@ -50,6 +56,30 @@ def _branches(union: FeatureUnion) -> list[tuple[str, Any, float]]:
     """Return (name, transformer, factor) for each part of a union that is not left out."""
     factors = union.transformer_weights or {}
     return [(name, part, factors.get(name, 1.0)) for name, part in union.transformer_list if part != "drop"]
+
+
+def note_of_length(steps: list[Any], view: View | None) -> str:
+    """Return a note if a series is shorter or longer than all that a model knows from training; empty otherwise."""
+    if view is None or view.kind != "series":
+        return ""
+    for step in (*_inside(steps[0]), steps[-1]):
+        what, low, high = _lengths_in(step)
+        if what and not low <= view.n_places <= high:
+            have = f"{low}" if low == high else f"{low} to {high}"
+            return f"x has {counted(view.n_places, 'time point')}; the {what} have {have}"
+    return ""
+
+
+def _lengths_in(step: Any) -> tuple[str, int, int]:
+    """Return what series an estimator knows from training, and their smallest and largest length; "" if none."""
+    if getattr(step, "length_range_", None) is not None:
+        return "training series", *step.length_range_.tolist()
+    for name, what in _SERIES.items():
+        series = getattr(step, name, None)
+        drawn = isinstance(step, D2KE) and not len(step.representative_indices_)
+        if isinstance(series, SeriesBatch) and len(series) and not drawn:
+            return what, int(series.lengths.min()), int(series.lengths.max())
+    return "", 0, 0
 
 
 def parts_of_decision(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
