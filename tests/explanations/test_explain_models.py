@@ -260,6 +260,51 @@ def test_each_kind_is_shown():
     check_shown(explain(kernels.Cosine(), np.array([1.0, 2.0]), np.array([1.0, 1.0])))
 
 
+def test_percentages_are_shares_of_absolute_amounts():
+    """Amounts of one sign are shares of the value, negative ones, too; of two signs, of the sum of absolute amounts."""
+    negative = kernels.NegativeDistance(distances.Levenshtein())
+    lines = explain(negative, "GATTACA", "GTCA").to_text().splitlines()
+    assert [line.split("  ")[-1].split() for line in lines[2:3]] == [["in", "x"]]
+    assert [line.split()[-3:-1] for line in lines[3:5]] == [["-6", "67"], ["-3", "33"]]
+    weights = kernels.Sum([kernels.Spectrum(k=1), kernels.Spectrum(k=2)], weights=[1, 2])
+    model = sm.KernelRidge(weights, alpha=1.0).fit(["AA", "CC", "GG"], [1.0, -1.0, 0.5])
+    found = explain(model, "AACC", top=3)
+    sizes = sorted((abs(part.contribution) for part in explain(model, "AACC").parts), reverse=True)
+    assert found.absolute_sum == pytest.approx(sum(sizes))
+    assert found.listed_share == pytest.approx(sum(sizes[:3]) / sum(sizes))
+    lines = found.to_text().splitlines()
+    assert "% of sum |adds|" in lines[2]
+    shown = [float(line.split()[-2 if "smaller" not in line else -1]) for line in lines[3:7]]
+    expected = [*sizes[:3], sum(sizes[3:])]
+    assert shown == pytest.approx([round(100 * size / sum(sizes)) for size in expected])
+
+
+def test_strings_show_their_stretches_if_the_listed_parts_hold_little(promoters):
+    X, y = promoters
+    model = sm.KernelSVC(kernels.GappedKmers(6, 4, reverse_complement=True, normalize=True)).fit(X, y)
+    found = explain(model, X[0])
+    assert found.listed_share < 0.2
+    covered = np.zeros(len(X[0]), int)
+    for part in found.groups:
+        shares = found.shares_x[part.in_x]
+        assert part.name == X[0][part.in_x[0] : part.in_x[-1] + 1]
+        assert part.contribution == pytest.approx(shares.sum())
+        assert len(np.unique(np.sign(shares))) == len(np.unique(np.abs(shares) > np.abs(found.shares_x).mean())) == 1
+        covered[part.in_x] += 1
+    assert (covered == 1).all()
+    lines = found.to_text().splitlines()
+    heads = [i for i, line in enumerate(lines) if line.split()[:1] in (["stretch"], ["part"])]
+    assert lines[heads[0] + 1].split()[0] == found.groups[0].name
+    assert lines[heads[1] + 1].split()[1] == found.parts[0].name
+    note = f"the 10 listed parts hold {100 * found.listed_share:.2g} % of the sum of absolute amounts; "
+    for shown in (found.note, lines[-1], found.to_html()):
+        assert f"{note}shares_x, to_html() and logo() show where all of it lies" in shown
+    few = explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC")
+    assert few.note == ""
+    assert "stretch" not in few.to_text()
+    assert explain(kernels.Spectrum(k=3), X[0], X[1], top=1).note.startswith("the 1 listed part holds ")
+
+
 def test_the_text_marks_the_letters_of_each_part():
     lines = explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC").to_text().splitlines()
     assert lines[0] == "similarity of x and y by Spectrum(): 3"

@@ -12,6 +12,7 @@ from similia import kernels
 from similia.explanations import _drawing, explain
 from similia.explanations._drawing import shade
 from similia.explanations._html import as_html
+from similia.explanations._text import tables
 from similia.explanations._views import groups, is_molecule, view_of
 from similia.report import _context
 
@@ -82,7 +83,7 @@ def test_groups_add_up_to_what_their_atoms_add():
     lines = found.to_text().splitlines()
     heads = [i for i, line in enumerate(lines) if line.split()[:1] in (["substructure"], ["part"])]
     assert lines[heads[0]].split()[0] == "substructure"  # above the parts of the kernel
-    assert len(heads) == 2
+    assert len(heads) == 3  # of x, of y, of parts
     assert re.search(r"benzene ring +[\d.]+ +\d+ +4-9", found.to_text())
 
 
@@ -94,7 +95,37 @@ def test_other_graphs_have_no_groups():
     assert found.groups == []
     assert "substructure" not in found.to_text()
     assert "bond-0" not in found.to_html()
-    assert explain(kernels.Spectrum(k=2), "CCO", "CCO").groups == []
+
+
+def test_every_table_splits_the_whole_value():
+    smiles = ["CCC", "CCCC", "CCCCC", "CCCCCC", "CO", "CCO", "CCCO", "CCCCO"]
+    model = sm.KernelSVC(kernels.MinMax(kernels.Morgan(radius=1))).fit(smiles, [0, 0, 0, 0, 1, 1, 1, 1])
+    found = explain(model, "CCCCCO")
+    by_group, by_part = tables(found)
+    for table, by, percentages in ((by_group, "substructure", "%"), (by_part, "part", "% of sum |adds|")):
+        assert table.heading == f"the decision by {by} (each table splits all of it)"
+        assert table.percentages == percentages  # of an intercept and groups of one sign, and of parts of two
+        assert [row.name for row in table.rows].count("intercept") == 1
+        assert sum(row.amount for row in table.rows) == pytest.approx(found.value)
+        assert table.whole == pytest.approx(sum(abs(row.amount) for row in table.rows))
+        for shown in (found.to_text(), found.to_html()):
+            assert table.heading in shown
+            assert percentages in shown
+    first = found.to_text().splitlines()[3:]
+    assert first[1].split()[:2] == [by_group.rows[0].name, f"{by_group.rows[0].amount:.4g}"]
+    assert first[1].split()[2] == f"{100 * by_group.rows[0].amount / found.value:.0f}"
+    alone = explain(kernels.WeisfeilerLehman(), nx.path_graph(3), nx.path_graph(4))
+    assert [table.heading for table in tables(alone)] == [""]
+
+
+def test_substructures_that_are_not_listed_are_counted():
+    many = ".".join(["CCO", "CN", "CS", "CF", "CCl", "CBr", "CI", "C#N", "C=O", "CC(=O)O", "CCCO"])
+    found = explain(WL, *sm.objects.from_smiles([many, "CCO"]))
+    table = tables(found)[0]
+    smaller = [part for part in found.groups if len(part.in_x)][8:]
+    assert table.rows[8].name == f"{len(smaller)} smaller pieces"
+    assert table.rows[8].amount == pytest.approx(sum(part.contribution for part in smaller))
+    assert sum(row.amount for row in table.rows) == pytest.approx(found.value)
 
 
 # drawings

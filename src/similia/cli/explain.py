@@ -77,7 +77,8 @@ def explain(
 
 def as_dict(explanation: Any) -> dict[str, Any]:
     """Return an explanation as a dict for JSON."""
-    names = ("title", "kind", "value", "residual", "omitted", "n_omitted", "unexplained", "note")
+    amounts = ["value", "residual", "omitted", "n_omitted", "unexplained", "absolute_sum", "listed_share"]
+    names = ["title", "kind", *amounts, "note"]
     facts = {name: getattr(explanation, name) for name in names}
     for name in ("parts", "groups"):
         parts = getattr(explanation, name)

@@ -292,7 +292,7 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
     parts = [replace(part, contribution=scale * part.contribution) for part in found.parts]
     constant = parts.pop().contribution if parts and parts[-1].name == INTERCEPT else 0.0
     parts.append(Part(INTERCEPT, constant + shift, NOWHERE, NOWHERE))
-    names = ("residual", "omitted", "unexplained", "shares_x", "shares_y")
+    names = ("residual", "omitted", "unexplained", "absolute_sum", "shares_x", "shares_y")
     scaled = {name: scale * getattr(found, name) for name in names if getattr(found, name) is not None}
     return replace(found, value=scale * found.value + shift, parts=parts, **scaled)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
+from similia.core.text import counted, number
 from similia.explanations._views import Places, View, groups, is_molecule
 from similia.objects.graph_forms import hash_labels
 
@@ -20,6 +22,7 @@ Link = tuple[int, int, float]  # place in x, place in y, amount of the match
 NOWHERE: Places = np.empty(0, dtype=np.int64)
 INTERCEPT = "intercept"
 _NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
+_FEW = 0.5  # if the listed parts hold a smaller share, tables show the stretches of strings first
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,8 @@ class Explanation:
         1e-12 of the value.
     n_omitted : int
         Number of known parts that are not listed.
+    absolute_sum : float
+        Sum of the absolute amounts of all parts, listed or not, without the intercept.
     title : str
         One line that names the explained value and the model.
     note : str
@@ -115,6 +120,7 @@ class Explanation:
     omitted: float = 0.0
     unexplained: float = 0.0
     n_omitted: int = 0
+    absolute_sum: float = 0.0
     title: str = ""
     note: str = ""
     shares_x: Floats | None = None
@@ -123,30 +129,51 @@ class Explanation:
     _y: View | None = None
 
     @property
+    def listed_share(self) -> float:
+        """Return the share of the listed parts in `absolute_sum`; 1 if all parts are listed."""
+        listed = sum(abs(part.contribution) for part in self.parts if part not in self._intercept)
+        return listed / self.absolute_sum if self.n_omitted and self.absolute_sum else 1.0
+
+    @property
+    def _intercept(self) -> list[Part]:
+        """Return the intercept in a list, which is empty if there is none."""
+        return [part for part in self.parts[-1:] if part.name == INTERCEPT]
+
+    @property
     def groups(self) -> list[Part]:
-        """Return whole substructures of molecules, the largest contribution first; empty for other objects.
+        """Return substructures of molecules and stretches of strings, the largest contribution first.
 
         Each atom belongs to one group: a functional group, an aromatic ring system, or a chain or ring of other
-        carbons. A group contributes the sum of `shares_x` (or `shares_y`) over its atoms, so the groups of a molecule
-        add up to the sum over all atoms of the molecule. Groups that add nothing are left out.
+        carbons. Each letter belongs to one stretch, in which all letters add more than the mean amount of a letter, or
+        all less, and all with one sign. A group contributes the sum of `shares_x` (or `shares_y`) over its places, so
+        the groups of x add up to the sum over all its places, and so do those of y. Groups that add nothing are left
+        out. Other objects have no groups.
         """
         found = []
         for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):
-            if view is None or shares is None or not is_molecule(view) or len(shares) != view.n_places:
+            if view is None or shares is None or len(shares) != view.n_places:
                 continue
-            for name, atoms in groups(view):
-                places = (atoms, NOWHERE) if view is self._x else (NOWHERE, atoms)
-                found.append(Part(name, float(shares[atoms].sum()), *places))
+            for name, run in _groups(view, shares):
+                places = (run, NOWHERE) if view is self._x else (NOWHERE, run)
+                found.append(Part(name, float(shares[run].sum()), *places))
         found = [part for part in found if abs(part.contribution) > _NOTHING * abs(self.value)]
         return sorted(found, key=lambda part: -abs(part.contribution))
+
+    @property
+    def _shown_groups(self) -> list[Part]:
+        """Return the groups that tables show: of strings, only if the listed parts hold little."""
+        strings = self._x is not None and self._x.kind == "strings"
+        return [] if strings and self.listed_share >= _FEW else self.groups
 
     def to_text(self) -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
         A part is a feature, such as a k-mer, with its contribution; the number below a letter names the part that
-        covers it. For molecules, a table of whole substructures (see `groups`) comes first. A series whose decision is
-        split by time is drawn in bars; below those that add more than the mean amount stands + or, if it is negative,
-        -. Lines have at most about 100 characters and no control characters.
+        covers it. For molecules, and for strings of which the listed parts hold less than half of `absolute_sum`,
+        tables of `groups` come first; each table splits the whole value. Percentages are shares of the value or, if
+        positive and negative amounts meet in a table, shares of the sum of absolute amounts, as the head of the
+        column says. A series whose decision is split by time is drawn in bars; below those that add more than the mean
+        amount stands + or, if it is negative, -. Lines have at most about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 
@@ -289,6 +316,21 @@ def _added(shares: list[Floats | None]) -> Floats | None:
     return np.asarray(np.sum(known, axis=0)) if len({len(s) for s in known}) == 1 else None
 
 
+def _groups(view: View, shares: Floats) -> list[tuple[str, Places]]:
+    """Return (name, places) of the substructures of a molecule or the stretches of a string; [] for other objects."""
+    if is_molecule(view):
+        return groups(view)
+    if view.kind != "strings":
+        return []
+    return [(view.text[start:stop], np.arange(start, stop)) for start, stop in runs_of(shares, np.abs(shares).mean())]
+
+
+def runs_of(amounts: Floats, usual: float) -> list[tuple[int, int]]:
+    """Return (start, stop) of the runs of amounts of one sign that are all above `usual` in size, or all not."""
+    levels = np.sign(amounts) * (1 + (np.abs(amounts) > usual))
+    return [*pairwise([0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), len(amounts)])] if len(amounts) else []
+
+
 def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x: int, n_y: int) -> Found:
     """Convert (name, contribution, places in x, in y) to parts; those with one place in x and one in y give `links`."""
     shares: tuple[Floats, Floats] = (np.zeros(n_x), np.zeros(n_y))
@@ -304,6 +346,18 @@ def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x
         return name, np.asarray(in_x, dtype=np.int64), np.asarray(in_y, dtype=np.int64)
 
     return Found(np.array([part[1] for part in parts], dtype=np.float64), describe, shares[0], shares[1], links)
+
+
+def _note_of_share(e: Explanation, view: View) -> str:
+    """Return a note that says how much the listed parts hold and what shows the rest; empty if they hold much."""
+    drawn = view.kind in ("strings", "graphs") or (view.kind == "series" and e._y is None)
+    if e.listed_share >= _FEW or e.shares_x is None or not drawn:
+        return ""
+    listed = counted(len(e.parts) - len(e._intercept), "listed part")
+    hold = "hold" if listed.endswith("s") else "holds"
+    where = "shares_x, to_html() and logo()" if view.kind == "strings" else "shares_x and to_html()"
+    share = number(float(f"{100 * e.listed_share:.2g}"))
+    return f"the {listed} {hold} {share} % of the sum of absolute amounts; {where} show where all of it lies"
 
 
 def explained(
@@ -329,7 +383,7 @@ def explained(
         parts.append(Part(INTERCEPT, intercept, NOWHERE, NOWHERE))
     residual = value - float(sum(part.contribution for part in parts))
     omitted = float(found.contributions[order[top:]].sum())
-    return Explanation(
+    result = Explanation(
         value,
         kind,
         parts,
@@ -337,6 +391,7 @@ def explained(
         omitted,
         unexplained=residual - omitted,
         n_omitted=max(0, len(order) - top),
+        absolute_sum=float(sizes.sum()),
         title=" ".join(title.split()),  # a kernel may be printed over several lines
         note=note,
         shares_x=found.shares_x,
@@ -344,3 +399,4 @@ def explained(
         _x=replace(views[0], links=list(found.links)),
         _y=views[1],
     )
+    return replace(result, note="; ".join(filter(None, (note, _note_of_share(result, views[0])))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -22,11 +21,11 @@ from similia.explanations._drawing import (
     sign_of,
     svg,
 )
-from similia.explanations._text import MOST_GROUPS, percent, rest, runs, shortened, visible, visible_letters
+from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters
 from similia.explanations._views import View, is_molecule
 
 if TYPE_CHECKING:
-    from similia.explanations._explanation import Explanation, Part
+    from similia.explanations._explanation import Explanation
 
 _LONGEST_STRING = 2000
 _MOST_POINTS = 2000
@@ -38,7 +37,7 @@ _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 def as_html(e: Explanation) -> str:
     """Return the HTML of `Explanation.to_html`."""
     pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
-    pieces += [_table(e, "substructure", e.groups[:MOST_GROUPS], whole=False), _table(e, "part", e.parts)]
+    pieces += [_table(e, table) for table in tables(e)]
     if e.note:
         pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(e.note)}</p>")
     style = "font-family:sans-serif;font-size:13px;color:#111;background:#fff;max-width:720px;overflow-x:auto"
@@ -49,32 +48,24 @@ def _safe(text: str) -> str:
     return escape(visible(text), quote=True)
 
 
-def _table(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> str:
-    """Return a table with a row for each part; if `whole`, the last rows show what is left of the explained value."""
-    if not parts and not whole:
-        return ""
-    largest = max((abs(part.contribution) for part in parts), default=0.0)
-    placed = any(len(part.in_x) or len(part.in_y) for part in parts)
-    n_columns = 4 if not placed else 5 if e._y is None else 6
-    heads = [head, "adds", "%", "", "in x", "in y"][:n_columns]
-    rows = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
-    for part in parts:
-        width = round(90 * abs(part.contribution) / largest) if largest else 0
-        colour = full(sign_of(e) * part.contribution)
-        bar = f"<div style='width:{max(1, width)}px;height:9px;background:{colour}'></div>"
-        name = escape(shortened(part.name, 90))
-        name = f"<code>{name}</code>" if whole else name
-        rows.append(_row(e, name, part.contribution, bar, *[runs(part.in_x), runs(part.in_y)][: n_columns - 4]))
-    rows += [_row(e, f"<i>{escape(name)}</i>", value, "") for name, value in (rest(e) if whole else [])]
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{body}</table>"
-
-
-def _row(e: Explanation, name: str, value: float, *others: str) -> str:
-    """Return a row: a name, a value, its percentage of the whole, and further cells."""
-    cells = [(name, "left"), (number(value), "right"), (percent(value, e.value), "right")]
-    cells += [(cell, "left") for cell in others]
-    return "".join(f"<td style='{_CELL}{align}'>{cell}</td>" for cell, align in cells)
+def _table(e: Explanation, table: Table) -> str:
+    """Return a table with a bar in each row that is a part."""
+    largest = max((row.size for row in table.rows if row.mark), default=0.0)
+    heads = [table.head, "adds", table.percentages, "", *table.places]
+    lines = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
+    for row in table.rows:
+        name, bar = escape(shortened(row.name, 90)), ""
+        if row.mark:
+            width = round(90 * row.size / largest) if largest else 0
+            colour = full(sign_of(e) * row.amount)
+            bar = f"<div style='width:{max(1, width)}px;height:9px;background:{colour}'></div>"
+        name = f"<i>{name}</i>" if not row.mark else f"<code>{name}</code>" if row.mark != "-" else name
+        cells = [(name, "left"), (number(row.amount), "right"), (percent(row.size, table.whole), "right")]
+        cells += [(cell, "left") for cell in (bar, *row.at(table.places))]
+        lines.append("".join(f"<td style='{_CELL}{align}'>{cell}</td>" for cell, align in cells))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    heading = f"<caption style='text-align:left;color:#555'>{table.heading}</caption>" if table.heading else ""
+    return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{heading}{body}</table>"
 
 
 def _drawing(e: Explanation) -> str:

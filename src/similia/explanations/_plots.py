@@ -44,7 +44,7 @@ def plot(e: Explanation, ax: Any = None) -> Any:
         return ax
     import matplotlib.pyplot as plt
 
-    height = max(2.6, 0.30 * (len(e.parts) + len(e.groups[:MOST_GROUPS])) + 1.6)
+    height = max(2.6, 0.30 * (len(e.parts) + len(e._shown_groups[:MOST_GROUPS])) + 1.6)
     if draw is None:
         return plot(e, plt.subplots(figsize=(7, height), layout="constrained")[1])
     figure, (ax, bars) = plt.subplots(
@@ -125,12 +125,12 @@ def _plain(text: str, most: int) -> str:
 
 def _bars(e: Explanation, ax: Any) -> None:
     """Draw a bar for each substructure of molecules and each part, and grey bars for what the parts leave over."""
-    groups = e.groups[:MOST_GROUPS]
+    groups = e._shown_groups[:MOST_GROUPS]
     where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
-    named = [(f"{part.name}{of}", part) for part, of in zip(groups, where, strict=True)]
+    named = [(f"{_plain(part.name, 40)}{of}", part) for part, of in zip(groups, where, strict=True)]
     named += [(_plain(part.name, 44), part) for part in e.parts]
     rows = [(name, part.contribution, full(sign_of(e) * part.contribution)) for name, part in named]
-    rows += [(name, value, GREY) for name, value in rest(e) if name != "rounding"]
+    rows += [(row.name, row.amount, GREY) for row in rest(e) if row.name != "rounding"]
     names, values, colours = zip(*rows[::-1], strict=True) if rows else ((), (), ())
     ax.barh(range(len(rows)), values, color=colours)
     ax.set_yticks(range(len(rows)), names, fontsize=8)

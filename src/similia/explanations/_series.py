@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
 from similia.distances.elastic import ADTW, LCSS, MSM, EditDistance, SoftDTW
-from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed
+from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed, runs_of
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch
 
@@ -69,13 +68,11 @@ def of_times(amounts: Floats, values: Any) -> Found:
 
     A part is a stretch of points of one channel that have one sign and are all above the mean amount, or all below it.
     """
-    n, n_channels = amounts.shape
+    n_channels = amounts.shape[1]
     strong = np.abs(amounts).mean()
     stretches: list[tuple[int, int, int]] = []
     for channel in range(n_channels):
-        levels = np.sign(amounts[:, channel]) * (1 + (np.abs(amounts[:, channel]) > strong))
-        bounds = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), n]
-        stretches += [(channel, start, stop) for start, stop in pairwise(bounds)]
+        stretches += [(channel, *run) for run in runs_of(amounts[:, channel], strong)]
 
     def describe(k: int) -> Described:
         channel, start, stop = stretches[k]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,49 +22,116 @@ MOST_GROUPS = 8  # maximum number of substructures that are listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
 
 
+class Row(NamedTuple):
+    """A row of a table; `size` is the sum of the absolute amounts in it.
+
+    `mark` is what stands for a part below letters, "-" for a group, and empty for what is left of the value.
+    """
+
+    name: str
+    amount: float
+    size: float
+    in_x: str = ""
+    in_y: str = ""
+    mark: str = ""
+
+    def at(self, columns: list[str]) -> list[str]:
+        """Return the cells of the given columns of places, which are called "in x" and "in y"."""
+        return [self.in_x if column == "in x" else self.in_y for column in columns]
+
+
+class Table(NamedTuple):
+    """Rows whose amounts add up to the value, except for rounding.
+
+    Attributes
+    ----------
+    heading : str
+        What is split and by what; empty if this is the only table.
+    head, percentages : str
+        Heads of the columns of names and of percentages.
+    rows : list of Row
+    whole : float
+        Sum of the sizes of all rows, of which percentages are shares.
+    """
+
+    heading: str
+    head: str
+    percentages: str
+    rows: list[Row]
+    whole: float
+
+    @property
+    def places(self) -> list[str]:
+        """Return the heads of the columns of places, without that of x, or of y, if no part has a place there."""
+        return [column for column in ("in x", "in y") if any(any(row.at([column])) for row in self.rows)]
+
+
+def tables(e: Explanation) -> list[Table]:
+    """Return tables of the groups of x and of y, if these are shown, and then that of the parts."""
+    found = []
+    head = "stretch" if e._x is not None and e._x.kind == "strings" else "substructure"
+    for side, of in (("in_x", "" if e._y is None else " of x"), ("in_y", " of y")):
+        groups = [part for part in e._shown_groups if len(getattr(part, side))]
+        few = [part.contribution for part in groups[MOST_GROUPS:]]
+        left = e.value - sum(part.contribution for part in (*groups, *e._intercept))
+        rows = [_row(part, "-") for part in (*groups[:MOST_GROUPS], *e._intercept)]
+        rows += _left(e, len(few), "smaller piece", sum(few), sum(map(abs, few)), left, f"in no {head}")
+        if groups:
+            found.append((f"{head}{of}", head, rows))
+    found.append(("part", "part", [*(_row(part, _mark(k)) for k, part in enumerate(e.parts)), *rest(e)]))
+    made = []
+    for by, name, rows in found:
+        whole = sum(row.size for row in rows)
+        one_sign = abs(sum(row.amount for row in rows)) >= (1 - _ROUNDING) * whole
+        heading = f"the {e.kind} by {by} (each table splits all of it)" if len(found) > 1 else ""
+        made.append(Table(heading, name, "%" if one_sign else "% of sum |adds|", rows, whole))
+    return made
+
+
+def _row(part: Part, mark: str) -> Row:
+    return Row(part.name, part.contribution, abs(part.contribution), runs(part.in_x), runs(part.in_y), mark)
+
+
+def rest(e: Explanation) -> list[Row]:
+    """Return the last rows of the table of parts: parts not listed, and what no part explains."""
+    size = max(abs(e.omitted), (1 - e.listed_share) * e.absolute_sum)
+    return _left(e, e.n_omitted, "smaller part", e.omitted, size, e.unexplained, "not explained by parts")
+
+
+def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: float, name: str) -> list[Row]:
+    """Return a row for `n` parts that are not listed, and one for an amount that is in none, unless it is 0."""
+    rows = [Row(counted(n, what), omitted, size)] if n else []
+    share = abs(left) / max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
+    if share > _NOTHING:
+        rows.append(Row("rounding" if share <= _ROUNDING else name, left, abs(left)))
+    return rows
+
+
 def as_text(e: Explanation) -> str:
     """Return the text of `Explanation.to_text`."""
-    lines = [f"{visible(e.title)}: {number(e.value)}", ""]
-    if groups := e.groups[:MOST_GROUPS]:
-        lines += [*_rows(e, "substructure", groups, whole=False), ""]
-    lines += [*_rows(e, "part", e.parts), *_strings(e), *_series(e)]
+    lines = [f"{visible(e.title)}: {number(e.value)}"]
+    for table in tables(e):
+        lines += ["", *filter(None, [table.heading]), *_lines(table)]
+    lines += [*_strings(e), *_series(e)]
     if e.note:
         lines += ["", f"note: {visible(e.note)}"]
     return "\n".join(lines)
 
 
-def _rows(e: Explanation, head: str, parts: Sequence[Part], whole: bool = True) -> list[str]:
-    """Return a table of parts as lines; if `whole`, parts have marks, and the rest of the value comes last."""
-    table = [["", head, "adds", "%", "in x", "in y"]]
-    for k, part in enumerate(parts):
-        numbers = number(part.contribution), percent(part.contribution, e.value)
-        mark = _mark(k) if whole else ""
-        table.append([mark, shortened(part.name, 78), *numbers, runs(part.in_x), runs(part.in_y)])
-    n_columns = 5 if e._y is None else 6
-    if not any(any(row[4:n_columns]) for row in table[1:]):
-        n_columns = 4
-    for name, value in rest(e) if whole else []:
-        table.append(["", name, number(value), percent(value, e.value), "", ""])
-    table = [row[:n_columns] for row in table]
-    widths = [1, *(max(map(len, column)) for column in [*zip(*table, strict=True)][1:])]
-    return [_aligned(row, widths) for row in table]
+def _lines(table: Table) -> list[str]:
+    """Return a table as lines: a mark, a name, an amount, its percentage, and places if there are any."""
+    cells = [["", table.head, "adds", table.percentages, *table.places]]
+    for row in table.rows:
+        mark, name = row.mark.replace("-", ""), shortened(row.name, 78)
+        cells.append([mark, name, number(row.amount), percent(row.size, table.whole), *row.at(table.places)])
+    widths = [1, *(max(map(len, column)) for column in [*zip(*cells, strict=True)][1:])]
+    return [_aligned(line, widths) for line in cells]
 
 
 def _aligned(row: list[str], widths: list[int]) -> str:
     """Return the cells of a row as a line; the columns of numbers are right-aligned."""
     cells = zip(row, widths, strict=True)
     return "  ".join(f"{cell:{'>' if c in (2, 3) else '<'}{width}}" for c, (cell, width) in enumerate(cells)).rstrip()
-
-
-def rest(e: Explanation) -> list[tuple[str, float]]:
-    """Return (name, amount) for the last lines of a table: parts not listed, and what no part explains."""
-    lines = []
-    if e.n_omitted:
-        lines.append((counted(e.n_omitted, "smaller part"), e.omitted))
-    share = abs(e.unexplained) / max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
-    if share > _NOTHING:
-        lines.append(("rounding" if share <= _ROUNDING else "not explained by parts", e.unexplained))
-    return lines
 
 
 def _strings(e: Explanation) -> list[str]:
@@ -115,10 +181,10 @@ def runs(places: Places) -> str:
     return ", ".join(shown[:_MOST_RUNS]) + (f" and {more} more" if more > 0 else "")
 
 
-def percent(part: float, whole: float) -> str:
-    """Return 100 part / |whole| as text, empty if `whole` is 0 or less than 1e-4 of the part."""
-    share = round(100 * part / abs(whole)) if whole and abs(part / whole) < 1e4 else None
-    return "" if share is None else str(share)
+def percent(size: float, whole: float) -> str:
+    """Return 100 size / whole as text, below 1 with one significant digit; empty if `whole` is 0."""
+    share = 100 * size / whole if whole else 0.0
+    return "" if not whole else f"{share:.0f}" if share >= 1 or share == 0 else f"{share:.1g}"
 
 
 def shortened(text: str, most: int) -> str:
