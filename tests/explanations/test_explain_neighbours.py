@@ -2,6 +2,7 @@
 
 import re
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,3 +58,44 @@ def test_vectors_and_series_are_named_by_number():
     found = sm.explain(sm.KNeighborsClassifier(sm.distances.DTW(), 1).fit(series, LABELS), series[2])
     assert [part.name for part in found.parts] == ["c: training object 2 (7 time points), at 0"]
     assert "training object 2" in found.to_html()
+
+
+def test_the_nearest_object_is_explained_where_its_similarity_has_parts(tmp_path, capsys):
+    from similia.cli import explain as command
+
+    rings = [nx.cycle_graph(n) for n in (4, 5, 6, 7)]
+    for ring in rings:
+        nx.set_node_attributes(ring, {v: "N" if v == 0 else "C" for v in ring}, "label")
+    x = rings.pop()
+    graphs, y = [*rings, *(ring.subgraph([*ring][1:]) for ring in rings)], list("rrrppp")
+    for kernel in (sm.kernels.MinMax(sm.kernels.WeisfeilerLehman()), sm.kernels.WeisfeilerLehman(normalize=True)):
+        model = sm.KNeighborsClassifier(kernel, 3).fit(graphs, y)
+        found = sm.explain(model, x)
+        expected = sm.explain(kernel, x, rings[2])
+        assert found.nearest.value == expected.value
+        assert [part.name for part in found.nearest.parts] == [part.name for part in expected.parts]
+        assert found.nearest.title.startswith("similarity of x and y, training object 2, by ")
+        below = expected.to_text().split("\n", 1)[1]
+        assert found.to_text().endswith(f"{found.nearest.title}: {expected.value:.4g}\n{below}")
+        assert found.nearest.to_html() in found.to_html()
+        assert "no parts" not in found.note
+    edits = sm.KNeighborsClassifier(sm.distances.Levenshtein(), 1).fit(STRINGS, LABELS)
+    assert [part.name for part in sm.explain(edits, "GATTAC").nearest.parts] == ["'A' in y only"]
+    path, data = sm.save(edits, tmp_path / "model.similia"), tmp_path / "x.csv"
+    data.write_text("text\nGATTAC\n")
+    command.explain(path, str(data), {}, one="0")
+    assert "distance of x and y, training object 0, by Levenshtein(): 1" in capsys.readouterr().out
+    assert command.as_dict(sm.explain(edits, "GATTAC"))["nearest"]["parts"][0]["name"] == "'A' in y only"
+
+
+def test_without_parts_a_note_says_that_what_is_shared_cannot_be_shown():
+    model = sm.KNeighborsClassifier(sm.distances.JaroWinkler(), 1).fit(STRINGS, LABELS)
+    found = sm.explain(model, "GATTAC")
+    assert found.nearest is None
+    assert found.note.endswith("JaroWinkler has no parts, so what x shares with them cannot be shown")
+    series = [np.sin(np.arange(1000 + i)) for i in range(10)]
+    model = sm.KNeighborsClassifier(sm.distances.DTW(), 1).fit(series, LABELS)
+    with sm.config(max_memory="1MiB"):
+        found = sm.explain(model, series[2])
+    assert found.nearest is None
+    assert "what x shares with them is not shown: the alignment of x and y" in found.note

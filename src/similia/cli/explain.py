@@ -80,6 +80,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
     amounts = ["value", "residual", "omitted", "n_omitted", "unexplained", "absolute_sum", "listed_share"]
     names = ["title", "kind", *amounts, "note"]
     facts = {name: getattr(explanation, name) for name in names}
+    facts["nearest"] = explanation.nearest and as_dict(explanation.nearest)
     for name in ("parts", "groups"):
         parts = getattr(explanation, name)
         facts[name] = [{key: getattr(part, key) for key in ("name", "contribution", "in_x", "in_y")} for part in parts]

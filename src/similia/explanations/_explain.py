@@ -167,17 +167,21 @@ def explain(
                 f"{name_of(what)} compares objects by no kernel or distance; give explain the kernel itself"
             )
         compared = comparison.function
-    X, Y = one_object(compared, x, "x"), one_object(compared, y, "y")
-    views = view_of(X, naming), view_of(Y, naming)
     try:
-        if isinstance(compared, Distance):
-            d, scale, found, note = distance_pair(compared, X, Y)
-            value, kind = d**scale, "squared distance" if scale == 2 else "distance"
-        else:
-            value, kind, found, note = pair(compared, X, Y, naming)
+        return _of_a_pair(compared, one_object(compared, x, "x"), one_object(compared, y, "y"), naming, top)
     except NoParts as error:
         raise TypeError(str(error)) from None
-    return explained(value, kind, found, top, f"{kind} of x and y by {without_addresses(compared)}", views, note=note)
+
+
+def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str = "y") -> Explanation:
+    """Explain the similarity or distance of the objects in two collections of one; the title calls the second `y`."""
+    if isinstance(compared, Distance):
+        d, scale, found, note = distance_pair(compared, X, Y)
+        value, kind = d**scale, "squared distance" if scale == 2 else "distance"
+    else:
+        value, kind, found, note = pair(compared, X, Y, naming)
+    title = f"{kind} of x and {y} by {without_addresses(compared)}"
+    return explained(value, kind, found, top, title, (view_of(X, naming), view_of(Y, naming)), note=note)
 
 
 def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
@@ -367,9 +371,19 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         return f"{answers[k]!s}: training object {number}{more}, at {distances[k]:.3g}", NOWHERE, NOWHERE
 
     by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
-    note = f"the nearest by {by}; explain x with one of them to see what they share"
+    note, nearest = f"the nearest by {by}; explain x with one of them to see what they share", None
+    if ours:
+        note, number = f"the nearest by {by}", int(numbers[0])
+        Y = take(machine.objects_, [number])
+        try:
+            nearest = _of_a_pair(machine.distance_, X, Y, naming, top, f"y, training object {number},")
+        except NoParts:
+            note += f"; {by} has no parts, so what x shares with them cannot be shown"
+        except ValueError as error:  # no alignment, or none that fits into memory
+            note += f"; what x shares with them is not shown: {error}"
     title = f"{kind} of {name_of(machine)}, {title}"
-    return explained(value, kind, Found(adds, describe), top, title, (view_of(given, naming), None), note=note)
+    found = explained(value, kind, Found(adds, describe), top, title, (view_of(given, naming), None), note=note)
+    return replace(found, nearest=nearest)
 
 
 def _weights(machine: Any, distances: Floats) -> Floats:

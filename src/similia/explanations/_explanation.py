@@ -86,6 +86,9 @@ class Explanation:
         For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
         not, add there. A part is shared equally among its occurrences, and each occurrence equally among its places.
         Of a series of several channels whose decision is split by time, shape (n_time_points, n_channels).
+    nearest : Explanation or None
+        Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the similarity or distance of x and the
+        nearest training object, if it has parts. `to_text` and `to_html` show it below.
 
     Notes
     -----
@@ -125,6 +128,7 @@ class Explanation:
     note: str = ""
     shares_x: Floats | None = None
     shares_y: Floats | None = None
+    nearest: Explanation | None = None
     _x: View | None = None
     _y: View | None = None
 

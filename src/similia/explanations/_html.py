@@ -40,6 +40,8 @@ def as_html(e: Explanation) -> str:
     pieces += [_table(e, table) for table in tables(e)]
     if e.note:
         pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(e.note)}</p>")
+    if e.nearest is not None:
+        pieces.append(f"<div style='margin-top:14px'>{as_html(e.nearest)}</div>")
     style = "font-family:sans-serif;font-size:13px;color:#111;background:#fff;max-width:720px;overflow-x:auto"
     return f"<div class='similia-explanation' style='{style}'>{''.join(pieces)}</div>"
 

@@ -115,6 +115,8 @@ def as_text(e: Explanation) -> str:
     lines += [*_strings(e), *_series(e)]
     if e.note:
         lines += ["", f"note: {visible(e.note)}"]
+    if e.nearest is not None:
+        lines += ["", as_text(e.nearest)]
     return "\n".join(lines)
 
 
