@@ -249,7 +249,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
         with collected_warnings() as caught, part_from(start):
             part = whole(take(X, np.arange(start, min(start + step, n))))
         for warning in caught:
-            warn_once(warning_of_part(warning, start), said, stacklevel=5)
+            warn_once(warning_of_part(warning, start), said)
         yield part
 
 

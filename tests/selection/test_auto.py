@@ -151,10 +151,10 @@ def test_numbers_are_no_classes():
 def test_a_small_class_lowers_the_number_of_folds(counts, folds, few):
     X, y = sample("vectors", sum(counts))[0], np.repeat(["a", "b", "c"], counts)
     auto = sm.AutoClassifier(**{**QUICK, "cv": 5, "nested": True})
-    with pytest.warns(
-        UserWarning, match=f"class 'c' has {counts[2]} objects?, so there are {folds} folds instead of 5"
-    ):
+    sentence = f"class 'c' has {counts[2]} objects?, so there are {folds} folds instead of 5"
+    with pytest.warns(UserWarning, match=sentence) as caught:
         auto.fit(X, y)
+    assert caught[0].filename == __file__  # the line that calls fit, not one inside
     assert auto.n_outer_folds_ == folds
     assert auto.classes_.tolist() == ["a", "b", "c"]
 

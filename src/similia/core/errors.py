@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
@@ -253,13 +254,13 @@ def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
     return caught.category, message.shifted(start) if isinstance(message, ObjectsWarning) else str(message)
 
 
-def warn_once(said: WarningData, known: set[tuple[Any, str]], stacklevel: int = 2) -> None:
+def warn_once(said: WarningData, known: set[tuple[Any, str]]) -> None:
     """Emit the warning `said` unless `known` has its kind (category, text without numbers); add the kind to `known`."""
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message
     if kind not in known:
         known.add(kind)
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
+        warn_user(message, category)
 
 
 @contextmanager
@@ -282,12 +283,16 @@ def part_from(start: int) -> Iterator[None]:
         raise error.shifted(start) from error.__cause__
 
 
-def warn_user(message: str | Warning) -> None:
+def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Emit a warning that points to the nearest calling line outside of similia, scikit-learn, joblib and Dask."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=2 + sum(1 for _ in _our_frames(sys._getframe(1))))
+
+
+def _our_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those that called it, up to the first outside of similia, scikit-learn, joblib and Dask."""
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        yield frame
+        frame = frame.f_back
 
 
 def as_second(read: Callable[[Any], T], Y: Any) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from pathlib import Path
@@ -182,10 +181,9 @@ def check_labels(y: Any, n: int, *, hint: str = "") -> npt.NDArray:
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
+        warn_user(
             f"A column-vector y was passed when a 1d array was expected: y has shape {y.shape}; give y.ravel()",
             DataConversionWarning,
-            stacklevel=3,
         )
         y = y.ravel()
     if y.ndim != 1:

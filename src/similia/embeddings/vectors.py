@@ -7,7 +7,6 @@ mean, so it stays accurate if the mean is large: it is within a relative 1e-12 o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadValue
+from similia.core.errors import BadValue, warn_user
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.state import count, state
 from similia.core.text import counted
@@ -182,7 +181,7 @@ def warn_of_levels(batch: SeriesBatch) -> None:
         i = int(np.argmax(lost))
         channel = int(np.argmax((span[i] > 0) & (span[i] < level[i] * _DIGITS)))
         found = f"series {i} varies by {span[i, channel]:.3g} around {high[i, channel]:.6g}"
-        warnings.warn(f"{found}, and float32 keeps few digits of that; subtract the mean of each series", stacklevel=3)
+        warn_user(f"{found}, and float32 keeps few digits of that; subtract the mean of each series")
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

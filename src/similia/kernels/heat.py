@@ -13,13 +13,12 @@ Cost of a block: one matrix product for the cosines, then a polynomial of degree
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadValue
+from similia.core.errors import BadValue, warn_user
 from similia.core.validation import check_positive, check_positive_int, generator, unmasked
 from similia.kernels import heat_series as _heat
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
@@ -85,7 +84,7 @@ def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
     return np.clip(u, 0.0, 2.0, out=u)
 
 
-def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
+def _warn_of_extremes(n: int, t: float) -> None:
     """Warn if the kernel is constant or too steep for float64."""
     contrast = _heat.contrast_of(t, n)
     if contrast < _LEAST_CONTRAST:
@@ -95,7 +94,7 @@ def _warn_of_extremes(n: int, t: float, stacklevel: int = 3) -> None:
     else:
         return
     best = f"a contrast of 1 is t = {_heat.time_of(1.0, n):.4g}"
-    warnings.warn(f"t = {t:.6g} for n = {n} features {message}; {best}", UserWarning, stacklevel=stacklevel)
+    warn_user(f"t = {t:.6g} for n = {n} features {message}; {best}")
 
 
 class HypersphericalHeat(SphereKernel):
@@ -171,7 +170,7 @@ class HypersphericalHeat(SphereKernel):
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
         t = self._time(n)
-        _warn_of_extremes(n, t, stacklevel=4)
+        _warn_of_extremes(n, t)
         K = _heat.evaluate(_heat.table(n, t), V)
         _warn_if_identity(K, n, t)
         return K
@@ -194,11 +193,9 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
     if len(K) < 2 or K.shape[0] != K.shape[1] or not (K.diagonal() == 1).all():
         return
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
-        warnings.warn(
+        warn_user(
             f"t = {t:.6g} for n = {n} features is too small for these vectors: the kernel is 0 between all of them; "
-            "similia.kernels.suggest_contrast(X) takes a contrast from their cosines",
-            UserWarning,
-            stacklevel=4,
+            "similia.kernels.suggest_contrast(X) takes a contrast from their cosines"
         )
 
 

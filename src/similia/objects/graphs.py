@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from similia.core.config import settings
-from similia.core.errors import BadItem, BadType, BadValue
+from similia.core.errors import BadItem, BadType, BadValue, warn_user
 from similia.core.text import short
 from similia.objects.graph_batch import SIDE, GraphBatch, first_outside, joined_side
 from similia.objects.graph_forms import Names, Part, is_graph, read_graph
@@ -151,12 +150,10 @@ def _check_names(parts: list[Part], names: Names) -> None:
             raise ValueError(f"{parameter}={one!r} is at no {what} of any graph; {what}s carry {there}")
     unread = [name for name in node_names if name not in _IDENTITIES]
     if names[:2] == _DEFAULT[:2] and unread and not {*_DEFAULT[:2]} & {*node_names}:
-        warnings.warn(
+        warn_user(
             f"nodes carry {', '.join(map(short, unread[:10]))} but no {_DEFAULT.node_label!r}; say "
             f"as_graphs(X, node_label={short(unread[0])}) if it is a label, node_attributes=[{short(unread[0])}] if it "
-            "holds numbers, or node_label=None to leave all that",
-            UserWarning,
-            stacklevel=3,
+            "holds numbers, or node_label=None to leave all that"
         )
 
 

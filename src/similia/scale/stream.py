@@ -10,7 +10,6 @@ flushes to the disk per chunk. A resumed run reads the file from its beginning, 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import part_of_more, settings
-from similia.core.errors import BadItem, BadPair
+from similia.core.errors import BadItem, BadPair, warn_user
 from similia.core.estimators import ObjectsOut
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
@@ -60,7 +59,7 @@ class Progress:
 
     def damaged(self, text: str) -> None:
         """Report that some results of an interrupted run are damaged and are computed again."""
-        warnings.warn(text, stacklevel=5)
+        warn_user(text)
 
 
 def encode_stream(

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import config, settings
+from similia.core.errors import warn_user
 from similia.core.estimators import all_at_once
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
@@ -125,7 +126,7 @@ class _Auto(BaseEstimator):
         kind, X = recognised(X, any_kind=bool(own))
         check_similarities(own, X)
         if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
-            warnings.warn(_SMILES, UserWarning, stacklevel=2)
+            warn_user(_SMILES)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
         folds = number_of_folds(y, self._task, self.cv)
         measure = self.scoring or self._usual

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
-from similia.core.errors import BadValue
+from similia.core.errors import BadValue, warn_user
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
@@ -91,7 +90,7 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     fewer = max(_LEAST, least)
     if fewer < folds or least < _LEAST:
         hint = hint if len(classes) > 20 else ""
-        warnings.warn(f"{has}, so there are {fewer} folds instead of {folds}{hint}", UserWarning, stacklevel=4)
+        warn_user(f"{has}, so there are {fewer} folds instead of {folds}{hint}")
     return fewer
 
 
