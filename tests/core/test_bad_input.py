@@ -125,6 +125,33 @@ def test_predict_refuses(X, error, sentence):
     one_sentence(raised)
 
 
+def test_errors_name_the_model_that_was_called_and_not_the_kernel_inside():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    both = kernels.Sum([kernels.WeisfeilerLehman(), kernels.VertexHistogram()])
+    graphs = [{**graph, "node_labels": [1] * graph["n_nodes"]} for graph in (with_nodes(n) for n in (2, 3, 4, 5))]
+    models = {
+        "KernelSVC": sm.KernelSVC(both),
+        "KNeighborsClassifier": sm.KNeighborsClassifier(both, 1),
+        "Pipeline": make_pipeline(sm.Nystroem(both, 2, random_state=0), LinearSVC()),
+    }
+    for name, model in models.items():
+        model.fit(graphs, LABELS[:4])
+        mixed = f"^{name} would compare degrees, in place of node labels of X with node labels of the training objects;"
+        for call in (model.predict, lambda X: sm.explain(model, X[0])):  # noqa: B023
+            with pytest.raises(ValueError, match=mixed):
+                call([with_nodes(3)])
+        with pytest.raises(TypeError, match=rf"^x is not an object that {name} compares \(3\): "):
+            sm.explain(model, 3)
+    with pytest.raises(ValueError, match=r"^Sum would compare node labels of X with .* of Y;"):
+        both(graphs, [with_nodes(3)])
+
+
+def with_nodes(n):
+    return {"edge_index": EDGE, "n_nodes": n}
+
+
 def test_a_class_that_comes_later_is_named():
     model = nyshd(STRING).fit(STRINGS, LABELS)
     codes, prototypes = model[:-1].transform(STRINGS), model[-1].prototypes_.copy()

@@ -288,6 +288,19 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
     warnings.warn(message, category, stacklevel=2 + sum(1 for _ in _our_frames(sys._getframe(1))))
 
 
+def called(inside: Any) -> Any:
+    """Return the estimator, kernel or distance that the user called, or `inside` if none is found.
+
+    It is the first argument of the outermost call of similia, scikit-learn, joblib or Dask whose first argument is one.
+    """
+    for frame in _our_frames(sys._getframe(1)):
+        names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        first = frame.f_locals.get(names[0]) if names else None
+        if hasattr(first, "get_params") and not isinstance(first, type):
+            inside = first
+    return inside
+
+
 def _our_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield a frame and those that called it, up to the first outside of similia, scikit-learn, joblib and Dask."""
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:

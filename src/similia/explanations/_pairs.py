@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from similia.core.errors import BadItem
+from similia.core.errors import BadItem, called
 from similia.core.text import short
 from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
@@ -82,7 +82,9 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
     except (TypeError, ValueError) as error:
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{which} is not an object that {name_of(kernel)} compares ({short(x)}): {message}") from None
+        raise kind(
+            f"{which} is not an object that {name_of(called(kernel))} compares ({short(x)}): {message}"
+        ) from None
 
 
 def alone(x: Any, which: str) -> Any:
