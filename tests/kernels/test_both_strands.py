@@ -11,7 +11,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
 from similia.cli.specs import parse_kernel
-from similia.kernels import Mismatch, Normalized, Spectrum, Sum
+from similia.kernels import GappedKmers, Mismatch, Normalized, Spectrum, Sum
 from similia.objects import as_strings
 
 LAW = settings(max_examples=40, deadline=None)
@@ -182,3 +182,12 @@ def test_explained_at_the_places_of_both_strands():
     assert {part.name for part in near.parts} >= {"AAG/CTT ±1", "AGC/GCT ±1"}
     kernel = Mismatch(k=3, mismatches=1, reverse_complement=True)
     assert near.value == kernel(["AAGC"], ["GCTT"])[0, 0]
+
+
+def test_an_n_matches_only_another_n():
+    spectrum = Spectrum(k=3, reverse_complement=True)
+    assert spectrum(["GANTA"], ["GANTA", "GATTA", "GARTA"]).tolist() == [[3, 0, 0]]
+    assert spectrum(["NNNN"], ["NNNN", "ACGT"]).tolist() == [[4, 0]]  # two runs of N look alike
+    gapped = GappedKmers(5, 3, reverse_complement=True)
+    assert gapped(["GANTA"], ["GANTA", "GATTA"]).tolist() == [[10, 4]]  # the choices of 3 of 5 letters; without the N
+    assert Mismatch(k=3, mismatches=0)(["GANTA", "GATTA"]).diagonal().tolist() == [0, 3]  # skips windows with N

@@ -100,6 +100,9 @@ class GappedKmers(StringKernel):
     Positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1 with C at 2 another. A
     pattern inside a string lies in several windows, so it gives several features.
 
+    In DNA, an N matches only another N: a window with N shares its gapped k-mers that leave out the N with windows that
+    have another letter there, and two runs of N look alike.
+
     References
     ----------
     Ghandi, Lee, Mohammad-Noori & Beer, "Enhanced regulatory sequence prediction using gapped k-mer features", PLoS

@@ -87,7 +87,7 @@ class Spectrum(StringKernel):
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand.
         Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an
         ambiguous IUPAC letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
-        Other letters raise an error.
+        Other letters raise an error. An N matches only another N: windows with N are counted like others.
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
