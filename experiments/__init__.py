@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "nyshd-strings": "NysHD, Table 3: four sets of strings",
     "nyshd-kernel-error": "NysHD, Figure 2: how well codes keep the kernel",
     "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
+    "nyshd-learners": "NysHD: ways to learn prototypes from the same bits, beside tuned machines",
     "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",
     "nyshd-best": "the best pipeline similia offers for each set, beside the best of the paper",
     "nyshd-shift": "similarity and accuracy when series are shifted or stretched in time",

@@ -32,6 +32,7 @@ def nyshd(
     random_state: RandomState = None,
     *,
     landmarks: Any = "uniform",
+    update: Literal["perceptron", "averaged", "margin", "ridge", "auto"] = "auto",
     init: Literal["zeros", "bundle"] = "zeros",
     max_iter: int = 20,
 ) -> Pipeline:
@@ -53,10 +54,13 @@ def nyshd(
         Seed of the landmarks, the projection and the order of the training objects.
     landmarks : str, array of int or callable, default="uniform"
         How to choose landmarks; see `Nystroem`.
+    update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
+        How `HDClassifier` learns prototypes from the codes. "perceptron" is the one of [1]_. "auto" is more accurate:
+        "ridge" for fewer objects than bits, otherwise "margin".
     init : {"zeros", "bundle"}, default="zeros"
-        Prototypes before the first pass over the training codes; see `HDClassifier`.
+        Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
     max_iter : int, default=20
-        Maximum number of passes of `HDClassifier` over the training codes.
+        Maximum number of passes of `HDClassifier` over the training codes. Not used by "ridge".
 
     Returns
     -------
@@ -83,7 +87,7 @@ def nyshd(
         [
             ("nystroem", Nystroem(kernel, n_components=n_landmarks, landmarks=landmarks, random_state=seeds[0])),
             ("projection", SignRandomProjection(n_bits=n_bits, random_state=seeds[1])),
-            ("classifier", HDClassifier(init=init, max_iter=max_iter, random_state=seeds[2])),
+            ("classifier", HDClassifier(update, init=init, max_iter=max_iter, random_state=seeds[2])),
         ]
     )
 

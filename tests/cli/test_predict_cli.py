@@ -211,7 +211,7 @@ def test_two_classes_without_probabilities_have_a_value_and_its_negative(tmp_pat
 
 
 def test_hypervectors_and_models_without_steps_have_scores(tmp_path):
-    nyshd = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 256, random_state=0).fit(WORDS, Y)
+    nyshd = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 256, random_state=0, update="averaged").fit(WORDS, Y)
     machine = sm.KernelSVC(sm.kernels.Spectrum(k=2)).fit(WORDS, Y)
     for model in (nyshd, machine):
         predict_stream(model, WORDS, tmp_path / "p.csv", scores=True)

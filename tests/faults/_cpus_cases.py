@@ -335,6 +335,8 @@ def _learners() -> Iterator[tuple[str, Case]]:
     nyshd = lambda: sm.recipes.nyshd(graph_kernel, 31, 520, init="bundle", **seed)  # noqa: E731
     yield "NysHD, graphs", Case("graphs", nyshd)
     yield "HDClassifier of codes", Case("codes", lambda: sm.HDClassifier(max_iter=5, **seed))
+    for update in ("averaged", "margin", "ridge"):
+        yield f"HDClassifier, {update}", Case("codes", lambda update=update: sm.HDClassifier(update, **seed))
     for data in ("signed vectors", "signed vectors, float32"):
         yield f"HDClassifier, {data}", Case(data, lambda: sm.HDClassifier(max_iter=3, **seed))
     for learner in (LinearSVC(random_state=0), LogisticRegression(), Ridge()):

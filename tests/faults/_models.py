@@ -88,6 +88,8 @@ def _makers() -> dict[str, tuple[Callable[[], Any], Any]]:
                    {"w": words, "v": list(range(8))}), {"w": words, "v": list(range(8))},
         ),
         "classifier of bits": (fitted(sm.HDClassifier(max_iter=2, **s), _CODES, _Y), _CODES),
+        "averaging classifier": (fitted(sm.HDClassifier("averaged", max_iter=2, **s), _CODES, _Y), _CODES),
+        "ridge on bits": (fitted(sm.HDClassifier("ridge", prototype_bits=4, **s), _CODES, _Y), _CODES),
         "classifier of floats": (fitted(sm.HDClassifier(max_iter=2, **s), _VECTORS, _Y), _VECTORS),
         "optical": (fitted(optical(bias=0.5), _VECTORS), _VECTORS),
         "optical, structured": (fitted(optical(structured=True, bias=0.5, quantize=4), _VECTORS), _VECTORS),

@@ -90,6 +90,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (c.GraphHDEncoder(64, n_iter=5, **s), graphs), (sm.objects.AttributeScaler(), graphs),
         (c.RecordEncoder([("w", c.NGramEncoder(n_bits=64, **s)), (["v"], c.LevelEncoder(4, 64, **s))], **s), table),
         (sm.HDClassifier(max_iter=2, **s), _CODES, _Y), (sm.learn.HeatSVC(contrast=2.0), _VECTORS, _Y),
+        (sm.HDClassifier("margin", max_iter=2, **s), _CODES, _Y), (sm.HDClassifier("ridge", **s), _CODES, _Y),
         (sm.learn.HeatSVC(cv=2, **s), _VECTORS, _Y), (sm.learn.KernelSVC(kernel), _WORDS, labels),
         (sm.learn.KernelRidge(kernel), _WORDS, labels), (sm.learn.KernelSVR(kernel), _WORDS, labels),
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),

@@ -133,6 +133,9 @@ CASES |= {
     "HDClassifier": Case(
         VECTORS, 0, lambda X, unit: sm.HDClassifier(random_state=0).fit(X, Y).decision_function(X), (-1000, 240)
     ),
+    "HDClassifier, ridge": Case(
+        VECTORS, 0, lambda X, unit: sm.HDClassifier("ridge", alpha=0.1).fit(X, Y).decision_function(X), (-1000, 240)
+    ),
     "AttributeScaler": Case(
         VECTORS,
         0,

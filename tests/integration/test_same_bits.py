@@ -101,6 +101,7 @@ VECTORS = {
     "SignRandomProjection, structured": sm.SignRandomProjection(512, method="structured", random_state=0),
     "ITQ": make_pipeline(GeneralizedNystroemPCA(16, random_state=0), sm.ITQ(16, random_state=0)),
     "HDClassifier": make_pipeline(sm.SignRandomProjection(512, random_state=0), sm.HDClassifier(random_state=0)),
+    "HDClassifier, ridge": make_pipeline(sm.SignRandomProjection(512, random_state=0), sm.HDClassifier("ridge")),
 }
 
 

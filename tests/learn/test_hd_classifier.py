@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge, RidgeCV
 
+import similia as sm
 from naive import similarities as naive
 from similia import HDClassifier
+from similia.learn import ridge
 
 TRACE = Path(__file__).parents[1] / "reference" / "onlinehd_trace.csv"
 laws = settings(max_examples=30, deadline=None)
@@ -43,6 +46,7 @@ problems = st.builds(
     noise=st.sampled_from([0.2, 0.35, 0.5]),
 )
 inits = st.sampled_from(["zeros", "bundle"])
+updates = st.sampled_from(["perceptron", "averaged", "margin", "ridge"])
 
 
 # ---- values known from elsewhere
@@ -153,7 +157,191 @@ def test_what_float32_cannot_tell_is_decided_in_float64(seed, gap, scale):
     assert model.n_updates_ == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", ["packed", np.float64])
+@pytest.mark.parametrize(("update", "margin"), [("averaged", 0.0), ("margin", 0.01), ("margin", 0.1), ("margin", 0.5)])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_means_equal_the_naive_twin(update, margin, n_classes, dtype):
+    codes, y = random_problem(8, n=90, n_bytes=64, n_classes=n_classes, noise=0.46)
+    signs, weights = signs_of(codes), np.random.default_rng(0).uniform(0.5, 2.0, 90)
+    model = HDClassifier(update, margin=margin, max_iter=4, shuffle=False)
+    model.fit(codes if dtype == "packed" else signs, y, sample_weight=weights)
+    start, orders = np.zeros((n_classes, 512)), [np.arange(90)] * model.n_iter_
+    expected, corrections = naive.hd_perceptron(signs, y, start, orders, 0.5, margin, weights, mean=True)
+    assert model.n_updates_ == corrections
+    assert model.n_steps_ == 90 * model.n_iter_
+    assert model.margin_ == (margin if update == "margin" else None)
+    np.testing.assert_allclose(model.prototypes_, expected, rtol=0, atol=1e-10)
+
+
+def ridge_problem(packed, wide, weighted):
+    """Samples of unit length beside what `fit` takes; more dimensions than samples if `wide`."""
+    codes, y = random_problem(2, n=150, n_bytes=40 if wide else 6, n_classes=3, noise=0.4)
+    signs, rng = signs_of(codes), np.random.default_rng(1)
+    weights = rng.uniform(0.2, 3.0, 150) if weighted else np.ones(150)
+    X = codes if packed else signs * rng.uniform(0.1, 5.0, (150, 1))
+    return X, y, weights, signs / np.sqrt(signs.shape[1])
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_ridge_equals_that_of_scikit_learn(packed, wide, weighted):
+    X, y, weights, units = ridge_problem(packed, wide, weighted)
+    model = HDClassifier("ridge", alpha=0.3).fit(X, y, weights if weighted else None)
+    witness = Ridge(0.3).fit(units, np.eye(3)[y], sample_weight=weights)
+    np.testing.assert_allclose(model.prototypes_, witness.coef_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.intercept_, witness.intercept_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.decision_function(X), witness.predict(units), rtol=0, atol=1e-12)
+    assert (model.n_iter_, model.converged_, model.alpha_) == (1, True, 0.3)
+
+
+def test_ridge_leaves_out_each_sample():
+    _, y, weights, units = ridge_problem(packed=True, wide=True, weighted=True)
+    Y = np.eye(3)[y]
+    found = ridge._left_out(units @ units.T, Y, weights, 0.3)
+    for i in (0, 7, 149):
+        rest = np.arange(150) != i
+        witness = Ridge(0.3).fit(units[rest], Y[rest], sample_weight=weights[rest])
+        np.testing.assert_allclose(found[i], witness.predict(units[[i]])[0], rtol=0, atol=1e-12)
+
+
+def test_ridge_takes_the_alpha_of_the_least_error():
+    X, y, _, units = ridge_problem(packed=True, wide=True, weighted=False)
+    witness = RidgeCV(ridge._ALPHAS, fit_intercept=True, scoring=None).fit(units, np.eye(3)[y])
+    assert HDClassifier("ridge", random_state=0).fit(X, y).alpha_ == pytest.approx(witness.alpha_)
+
+
 # ---- laws
+
+
+@laws
+@given(
+    problem=problems, cut=st.floats(0.1, 0.9), update=st.sampled_from(["perceptron", "averaged", "margin"]), init=inits
+)
+def test_cutting_a_sequence_changes_no_bit(problem, cut, update, init):
+    codes, y = problem
+    model, whole = (HDClassifier(update, init="zeros", margin=0.1, shuffle=False) for _ in range(2))
+    middle, n = int(cut * len(y)), np.arange(y.max() + 1)
+    model.partial_fit(codes[:middle], y[:middle], n) if middle else None
+    model.partial_fit(codes[middle:], y[middle:], n)
+    whole.partial_fit(codes, y, n)
+    np.testing.assert_array_equal(model.prototypes_, whole.prototypes_)
+    np.testing.assert_array_equal(whole.prototypes_, clone(whole).set_params(max_iter=1).fit(codes, y).prototypes_)
+    assert model.n_steps_ == whole.n_steps_ == len(y)
+
+
+@laws
+@given(problem=problems, update=updates, init=inits)
+def test_weight_0_leaves_a_sample_out(problem, update, init):
+    codes, y = problem
+    n_classes = y.max() + 1
+    weights = np.r_[np.ones(n_classes), np.random.default_rng(0).integers(0, 2, len(y) - n_classes)]
+    kept = weights > 0
+    model = HDClassifier(update, init=init, margin=0.1, alpha=0.5, random_state=0)
+    found = clone(model).fit(codes, y, weights)
+    np.testing.assert_array_equal(found.prototypes_, clone(model).fit(codes[kept], y[kept]).prototypes_)
+
+
+@laws
+@given(problem=problems, update=updates)
+def test_class_weights_are_weights_of_samples(problem, update):
+    codes, y = problem
+    model = HDClassifier(update, margin=0.1, alpha=0.5, random_state=0)
+    by_class = clone(model).set_params(class_weight="balanced").fit(codes, y)
+    by_sample = clone(model).fit(codes, y, len(y) / (y.max() + 1) / np.bincount(y)[y])
+    np.testing.assert_allclose(by_class.prototypes_, by_sample.prototypes_, rtol=0, atol=1e-11)
+    named = clone(model).set_params(class_weight={0: 2.0}).fit(codes, y)
+    by_sample = clone(model).fit(codes, y, np.where(y == 0, 2.0, 1.0))
+    np.testing.assert_array_equal(named.prototypes_, by_sample.prototypes_)
+
+
+@laws
+@given(problem=problems, copies=st.integers(2, 3))
+def test_ridge_reads_whole_weights_as_copies(problem, copies):
+    codes, y = problem
+    weights = np.where(np.arange(len(y)) % 2, copies, 1)
+    model = HDClassifier("ridge", alpha=0.5)
+    weighted = clone(model).fit(codes, y, weights)
+    copied = clone(model).fit(*(np.repeat(a, weights, axis=0) for a in (codes, y)))
+    np.testing.assert_allclose(weighted.prototypes_, copied.prototypes_, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(weighted.intercept_, copied.intercept_, rtol=0, atol=1e-11)
+
+
+@laws
+@given(problem=problems, update=updates, init=inits, bits=st.sampled_from([8, 4, 1]))
+def test_rounded_prototypes_make_the_predictions(problem, update, init, bits):
+    codes, y = problem
+    model = HDClassifier(update, init=init, margin=0.1, alpha=0.5, max_iter=3, random_state=0)
+    exact = clone(model).fit(codes, y)
+    model = model.set_params(prototype_bits=bits).fit(codes, y)
+    np.testing.assert_array_equal(model.prototypes_, exact.prototypes_)
+    integers = model.prototype_codes_
+    integers = signs_of(integers) if bits == 1 else integers.astype(float)
+    assert bits == 1 or (np.abs(integers).max(axis=1) == (2 ** (bits - 1) - 1) * exact.prototypes_.any(axis=1)).all()
+    x = signs_of(codes) / np.sqrt(8 * codes.shape[1])
+    lengths = 1.0 if update == "ridge" else np.linalg.norm(exact.prototypes_, axis=1)
+    scores = np.zeros((len(y), y.max() + 1))
+    for j, (integer, prototype) in enumerate(zip(integers, exact.prototypes_, strict=True)):
+        if prototype.any():  # the multiple of the integers that is nearest to the prototype
+            scores[:, j] = x @ integer * (integer @ prototype) / (integer @ integer)
+    scores /= lengths if update == "ridge" else np.where(lengths > 0, lengths, 1.0)
+    scores += (exact._scores(codes) - scores).mean(axis=0)  # no mean score changes
+    two = scores[:, 1] - scores[:, 0]
+    np.testing.assert_allclose(model.decision_function(codes), scores if y.max() > 1 else two, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(model.decision_function(signs_of(codes)), model.decision_function(codes), atol=1e-11)
+
+
+@laws
+@given(problem=problems, cut=st.floats(0.1, 0.9), update=st.sampled_from(["perceptron", "averaged"]))
+def test_rounded_prototypes_of_batches(problem, cut, update):
+    codes, y = problem
+    model, whole = (HDClassifier(update, prototype_bits=4) for _ in range(2))
+    middle, known = 1 + int(cut * (len(y) - 1)), np.arange(y.max() + 1)
+    model.partial_fit(codes[:middle], y[:middle], known)
+    if middle < len(y):
+        model.partial_fit(codes[middle:], y[middle:])
+    whole.partial_fit(codes, y, known)
+    np.testing.assert_array_equal(model.intercept_, whole.intercept_)
+    one_epoch = HDClassifier(update, prototype_bits=4, max_iter=1, shuffle=False).fit(codes, y)
+    np.testing.assert_array_equal(one_epoch.intercept_, whole.intercept_)
+
+
+@laws
+@given(problem=problems)
+def test_probabilities_order_as_the_scores_do(problem):
+    codes, y = problem
+    model = HDClassifier("ridge", random_state=0).fit(codes, y)
+    p = model.predict_proba(codes)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    scores = model._scores(codes)
+    shares = np.exp(model.sharpness_ * (scores - scores.max(axis=1, keepdims=True)))
+    np.testing.assert_allclose(p, shares / shares.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(codes), p.argmax(axis=1))
+
+
+def test_probabilities_are_calibrated():
+    codes, y = random_problem(4, n=2400, n_bytes=8, n_classes=2, noise=0.44)
+    p = HDClassifier("ridge", random_state=0).fit(codes[:400], y[:400]).predict_proba(codes[400:])[:, 1]
+    for low, high in ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.0)):
+        part = (p >= low) & (p < high)
+        assert abs(p[part].mean() - y[400:][part].mean()) < 3 * 0.5 / np.sqrt(part.sum())
+
+
+def test_margins_are_chosen_by_folds():
+    codes, y = random_problem(6, n=300, n_bytes=64, n_classes=3, noise=0.47)
+    model = HDClassifier("margin", random_state=0).fit(codes, y)
+    assert model.margin_ in (0.0, 0.02, 0.05, 0.1, 0.2)
+    again = HDClassifier("margin", margin=model.margin_, random_state=0)
+    assert again.fit(codes, y).n_updates_ != HDClassifier("averaged", random_state=0).fit(codes, y).n_updates_
+
+
+def test_only_ridge_has_probabilities_and_it_learns_all_at_once():
+    assert not hasattr(HDClassifier(), "predict_proba")
+    assert not hasattr(HDClassifier("ridge"), "partial_fit")
+    assert not hasattr(HDClassifier("margin"), "partial_fit")
+    with pytest.raises(AttributeError, match="predict_proba") as error:
+        _ = HDClassifier("averaged").predict_proba
+    assert "needs update='ridge'" in str(error.value.__cause__)
 
 
 @laws
@@ -177,8 +365,8 @@ def test_learning_rate_matters_from_the_bundle():
 @given(problem=problems, init=inits)
 def test_packed_bits_equal_their_signs(problem, init):
     codes, y = problem
-    packed = HDClassifier(init, max_iter=5, random_state=1).fit(codes, y)
-    dense = HDClassifier(init, max_iter=5, random_state=1).fit(signs_of(codes), y)
+    packed = HDClassifier(init=init, max_iter=5, random_state=1).fit(codes, y)
+    dense = HDClassifier(init=init, max_iter=5, random_state=1).fit(signs_of(codes), y)
     assert packed.n_updates_ == dense.n_updates_
     np.testing.assert_allclose(packed.prototypes_, dense.prototypes_, rtol=0, atol=1e-11)
     np.testing.assert_array_equal(packed.predict(codes), dense.predict(codes))
@@ -191,8 +379,8 @@ def test_renaming_classes_renames_predictions(problem, permutation_seed):
     # from the bundle, and away from ties, the numbers of the classes carry no meaning
     codes, y = problem
     new_name = np.random.default_rng(permutation_seed).permutation(y.max() + 1)
-    a = HDClassifier("bundle", max_iter=0).fit(codes, y)
-    b = HDClassifier("bundle", max_iter=0).fit(codes, new_name[y])
+    a = HDClassifier(init="bundle", max_iter=0).fit(codes, y)
+    b = HDClassifier(init="bundle", max_iter=0).fit(codes, new_name[y])
     np.testing.assert_array_equal(b.prototypes_[new_name], a.prototypes_)
     signs = signs_of(codes)
     cosines = signs @ a.prototypes_.T / np.maximum(np.linalg.norm(a.prototypes_, axis=1), 1e-300)
@@ -207,8 +395,8 @@ def test_renaming_classes_renames_a_trained_classifier(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((50, 33)), np.r_[0, 1, 2, 3, rng.integers(0, 4, 46)]
     new_name = rng.permutation(4)
-    a = HDClassifier("bundle", random_state=0).fit(X, y)
-    b = HDClassifier("bundle", random_state=0).fit(X, new_name[y])
+    a = HDClassifier(init="bundle", random_state=0).fit(X, y)
+    b = HDClassifier(init="bundle", random_state=0).fit(X, new_name[y])
     assert a.n_updates_ == b.n_updates_
     assert sum(a.n_updates_) > 0
     np.testing.assert_array_equal(b.prototypes_[new_name], a.prototypes_)
@@ -219,7 +407,7 @@ def test_renaming_classes_renames_a_trained_classifier(seed):
 @given(problem=problems, init=inits, binary=st.booleans())
 def test_partial_fit_over_epochs_equals_fit_in_given_order(problem, init, binary):
     codes, y = problem
-    whole = HDClassifier(init, max_iter=4, shuffle=False, binary_prototypes=binary).fit(codes, y)
+    whole = HDClassifier(init=init, max_iter=4, shuffle=False, prototype_bits=1 if binary else None).fit(codes, y)
     steps = clone(whole)
     for _ in range(whole.n_iter_):
         steps.partial_fit(codes, y, classes=np.unique(y))
@@ -234,37 +422,27 @@ def test_partial_fit_over_epochs_equals_fit_in_given_order(problem, init, binary
 def test_single_pass_over_batches_equals_one_fit(problem, cut):
     codes, y = problem
     k = max(1, int(cut * len(y)))
-    model = HDClassifier("bundle", max_iter=0)
+    model = HDClassifier(init="bundle", max_iter=0)
     model.partial_fit(codes[:k], y[:k], classes=np.unique(y)).partial_fit(codes[k:], y[k:])
     np.testing.assert_array_equal(model.prototypes_, clone(model).fit(codes, y).prototypes_)
 
 
-@laws
-@given(problem=problems, init=inits)
-def test_binary_prototypes_are_the_signs(problem, init):
-    codes, y = problem
-    model = HDClassifier(init, max_iter=3, binary_prototypes=True, random_state=2).fit(codes, y)
-    signs = np.where(model.prototypes_ >= 0, 1, -1)
-    agreement = signs_of(codes).astype(int) @ signs.T  # integers: ties are exact
-    np.testing.assert_array_equal(model.predict(codes), agreement.argmax(axis=1))
-    np.testing.assert_array_equal(model.predict(signs_of(codes)), agreement.argmax(axis=1))
-    if agreement.shape[1] > 2:
-        np.testing.assert_allclose(model.decision_function(codes), agreement / signs.shape[1], atol=1e-12)
-
-
 def test_binary_prototypes_of_a_dimension_that_fills_no_byte():
     X = np.array([[1.0, 2.0, -3.0], [-1.0, -2.0, 3.0], [-1.0, -2.5, 3.0]])
-    model = HDClassifier("bundle", binary_prototypes=True).fit(X, [0, 1, 1])
+    model = HDClassifier(init="bundle", prototype_bits=1).fit(X, [0, 1, 1])
     assert model.prototype_codes_.tolist() == [[0b11000000], [0b00100000]]
-    # signs (1, 1, -1) and its opposite; cosine of (1, 2, -3) with it: 6 / sqrt(14 * 3)
-    np.testing.assert_allclose(model.decision_function(X[:1]), [-2 * 6 / np.sqrt(42)])
+    # prototypes (1, 2, -3) and (-2, -4.5, 6) become multiples of s = (1, 1, -1) and -s; the mean sample is that of X[2]
+    a, b, s = np.array([1, 2, -3]) / np.sqrt(14), np.array([-2, -4.5, 6]) / np.sqrt(60.25), np.array([1, 1, -1]) / 3
+    first, second, mean = (a @ s) * 3 * s, (b @ s) * 3 * s, np.array([-1, -2.5, 3]) / np.sqrt(16.25) / 3
+    expected = (second - first) @ a + (b - second - a + first) @ mean
+    np.testing.assert_allclose(model.decision_function(X[:1]), [expected], rtol=0, atol=1e-14)
 
 
 @laws
 @given(problem=problems, init=inits)
 def test_stopping_early_changes_nothing(problem, init):
     codes, y = problem
-    model = HDClassifier(init, max_iter=30, shuffle=False).fit(codes, y)
+    model = HDClassifier(init=init, max_iter=30, shuffle=False).fit(codes, y)
     if model.converged_:
         again = clone(model).fit(codes, y).partial_fit(codes, y)
         np.testing.assert_array_equal(again.prototypes_, model.prototypes_)
@@ -317,7 +495,18 @@ FITTED = HDClassifier().fit(CODES, LABELS)
 NAN = np.ones((6, 4))
 NAN[4, 2] = np.nan
 BAD = [
-    ("unknown init", lambda: HDClassifier("ones").fit(CODES, LABELS), "init must be 'zeros' or 'bundle', got 'ones'"),
+    ("unknown init", lambda: HDClassifier(init="ones").fit(CODES, LABELS), "init must be 'zeros' or 'bundle', got 'ones'"),
+    ("update", lambda: HDClassifier("adam").fit(CODES, LABELS), "update must be one of 'perceptron'"),
+    ("bits", lambda: HDClassifier(prototype_bits=2).fit(CODES, LABELS), "prototype_bits must be None, 8, 4 or 1"),
+    ("margin", lambda: HDClassifier("margin", margin=-1).fit(CODES, LABELS), r"margin must be 'auto' or a number in"),
+    ("alpha", lambda: HDClassifier("ridge", alpha=0).fit(CODES, LABELS), "alpha must be a positive number"),
+    ("weight < 0", lambda: HDClassifier().fit(CODES, LABELS, [1, 1, -1, 1, 1, 1]), r"sample_weight\[2\] is -1.0"),
+    ("weights", lambda: HDClassifier().fit(CODES, LABELS, [1, 1]), r"sample_weight has shape \(2,\) for 6 objects"),
+    ("no weight", lambda: HDClassifier().fit(CODES, LABELS, np.zeros(6)), "sample_weight is zero for all objects"),
+    ("class of weight 0", lambda: HDClassifier().fit(CODES, LABELS, LABELS != 0), "only samples of weight 0"),
+    ("batch balance", lambda: HDClassifier(class_weight="balanced").partial_fit(CODES, LABELS, [0]), "dictionary"),
+    ("other update", lambda: clone_of_fitted().set_params(update="averaged").partial_fit(CODES, LABELS), "start a new"),
+    ("memory", lambda: of_too_many(), "update='ridge' for 6 samples of dimension 32 takes 0 MiB"),
     ("negative max_iter", lambda: HDClassifier(max_iter=-1).fit(CODES, LABELS), "max_iter must be an integer >= 0"),
     ("nothing to learn", lambda: HDClassifier(max_iter=0).fit(CODES, LABELS), "use init='bundle'"),
     ("rate 0", lambda: HDClassifier(learning_rate=0).fit(CODES, LABELS), "learning_rate must be a number in"),
@@ -350,6 +539,11 @@ BAD = [
 ]  # fmt: skip
 
 
+def of_too_many():
+    with sm.config(max_memory=100):
+        HDClassifier("ridge").fit(CODES, LABELS)
+
+
 def clone_of_fitted():
     return clone(FITTED).fit(CODES, LABELS)
 
@@ -377,10 +571,10 @@ def test_failed_partial_fit_leaves_the_model_as_it_was():
 
 
 @pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.parametrize("name", ["prototypes_", "prototype_codes_", "classes_"])
+@pytest.mark.parametrize("name", ["prototypes_", "classes_"])
 def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):
     """A file may hold anything; the compiled loops must not read or write beyond an array."""
-    model = clone_of_fitted().set_params(binary_prototypes=binary)
+    model = clone_of_fitted().set_params(prototype_bits=1 if binary else None)
     setattr(model, name, getattr(model, name)[:1] if name == "classes_" else getattr(model, name)[:, :-1])
     used = binary if name == "prototype_codes_" else True
     if used:
@@ -426,3 +620,23 @@ def test_names_of_columns_are_remembered_and_forgotten_by_the_next_fit(method):
     with pytest.raises(ValueError, match="feature names"):
         model.predict(narrow.rename(columns={"b": "c"}))
     assert model.fit(narrow.assign(c=1.0), [0, 1, 0]).feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_alpha_suits_as_many_samples_as_dimensions():
+    """Noise of n near d dimensions can be fitted exactly, so that a small alpha fails, as it does not for n << d."""
+    codes, y = random_problem(3, n=1100, n_bytes=100, n_classes=3, noise=0.46)
+    model = HDClassifier("ridge", random_state=0).fit(codes[:800], y[:800])
+    witness = RidgeCV(ridge._ALPHAS).fit(signs_of(codes[:800]) / np.sqrt(800), np.eye(3)[y[:800]])
+    assert 0.3 < model.alpha_ / witness.alpha_ < 3.3
+    small = HDClassifier("ridge", alpha=1e-3).fit(codes[:800], y[:800])
+    assert model.score(codes[800:], y[800:]) > small.score(codes[800:], y[800:]) + 0.1
+
+
+@pytest.mark.parametrize(("n_bytes", "update"), [(40, "ridge"), (4, "margin")])
+def test_auto_counts_samples_and_dimensions(n_bytes, update):
+    codes, y = random_problem(7, n=100, n_bytes=n_bytes)
+    chosen = HDClassifier("auto", random_state=0).fit(codes, y)
+    assert chosen.update_ == update
+    assert hasattr(chosen, "predict_proba") == (update == "ridge")
+    named = HDClassifier(update, random_state=0).fit(codes, y)
+    np.testing.assert_array_equal(chosen.decision_function(codes), named.decision_function(codes))

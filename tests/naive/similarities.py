@@ -254,23 +254,34 @@ def weighted_degree(x, y, degree):
 
 
 # ---- room: learn, hd_classifier
-def hd_perceptron(X, y, prototypes, orders, rate):
-    """Algorithm 1 of the NysHD supplement, corrected; return prototypes and the mistakes of each epoch."""
+def hd_perceptron(X, y, prototypes, orders, rate, margin=0.0, weights=None, mean=False):
+    """Algorithm 1 of the NysHD supplement, corrected; return prototypes and the number of corrections in each epoch.
+
+    With `margin`, a right class that leads by less is corrected, too; with `mean`, the mean of the prototypes after
+    each visited sample is returned.
+    """
     H = np.array(prototypes, dtype=float)
-    mistakes = [0] * len(orders)
+    mistakes, states = [0] * len(orders), []
     for epoch, order in enumerate(orders):
         for i in order:
-            x = X[i].astype(float)
+            x, w = X[i].astype(float), 1.0 if weights is None else weights[i]
             q = np.zeros(len(H))
             for j, h in enumerate(H):
                 norms = np.linalg.norm(h) * np.linalg.norm(x)
                 q[j] = h @ x / norms if norms > 0 else 0.0
             p = int(np.argmax(q))
-            if p != y[i]:
+            if p == y[i]:
+                others = np.where(np.arange(len(H)) == y[i], -np.inf, q)
+                p = int(np.argmax(others))
+                wrong = q[y[i]] - q[p] < margin
+            else:
+                wrong = True
+            if wrong:
                 mistakes[epoch] += 1
-                H[y[i]] += rate * (1 - q[y[i]]) * x
-                H[p] -= rate * (1 - q[p]) * x
-    return H, mistakes
+                H[y[i]] += rate * w * (1 - q[y[i]]) * x
+                H[p] -= rate * w * (1 - q[p]) * x
+            states.append(H.copy())
+    return np.mean(states, axis=0) if mean else H, mistakes
 
 
 # ---- room: codes, sign projection and bits

@@ -155,7 +155,7 @@ def test_robustness_against_the_steps_done_one_by_one(data: tuple[list[str], np.
     expected = [np.mean(learner.predict(flip_bits(codes, share, 5)) == y[test]) for share in (0.0, 0.3)]
     np.testing.assert_array_equal(display.flipped, expected)
     short = np.ascontiguousarray(fitted[:-1].transform([X[i] for i in train])[:, :8])
-    learner = sm.HDClassifier(random_state=learner.random_state).fit(short, y[train])
+    learner = sm.HDClassifier("auto", random_state=learner.random_state).fit(short, y[train])
     assert display.shortened[0] == np.mean(learner.predict(np.ascontiguousarray(codes[:, :8])) == y[test])
     assert display.shortened[1] == expected[0]
     assert display.n == len(test)

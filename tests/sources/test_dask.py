@@ -148,9 +148,10 @@ def test_pca_of_sparse_rows():
 
 
 @pytest.mark.same_bits
-def test_float_hypervectors():
-    local = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(VECTORS, LABELS)
-    remote = sm.HDClassifier(init="bundle", max_iter=2, random_state=0).fit(array(VECTORS, [7, 70]), LABELS)
+@pytest.mark.parametrize("update", ["perceptron", "averaged", "margin", "ridge"])
+def test_float_hypervectors(update):
+    local = sm.HDClassifier(update, init="bundle", max_iter=2, random_state=0).fit(VECTORS, LABELS)
+    remote = sm.HDClassifier(update, init="bundle", max_iter=2, random_state=0).fit(array(VECTORS, [7, 70]), LABELS)
     assert_same(local, remote)
 
 

@@ -349,7 +349,7 @@ def test_structured_signs_shorter_than_the_vectors_do_not_reach_the_loop():
     [
         SVC(kernel="linear", probability="deprecated"), NuSVC(), SGDClassifier(random_state=0),
         make_pipeline("passthrough", StandardScaler()), make_pipeline(FunctionTransformer(np.log), StandardScaler()),
-        sm.HDClassifier(binary_prototypes=True, random_state=0), sm.learn.HeatSVC(contrast=2.0),
+        sm.HDClassifier(prototype_bits=1, random_state=0), sm.HDClassifier("ridge"), sm.learn.HeatSVC(contrast=2.0),
         sm.GeneralizedNystroemPCA(3, sample_fraction=20, feature_fraction=5, random_state=0),
         sm.SignRandomProjection(64, method="structured", random_state=0), sm.codes.SignCodes(center=False),
         sm.FractionalPowerEncoder(2.0, 64, output="floats", random_state=0),

@@ -226,7 +226,17 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
             rows = slice(first, min(stop, first + _ROWS))
             _hamming(as_words(A[rows]), words, distances[rows])
 
-    run_in_ranges(fill, len(A), _TILE)
+    def fill_half(start: int, stop: int) -> None:
+        for first in [i for k in range(start, stop) for i in {k, last - k}]:  # short rows with long ones
+            rows, rest = slice(first * _ROWS, (first + 1) * _ROWS), slice(first * _ROWS, None)
+            _hamming(words[rows], words[rest], distances[rows, rest])
+            distances[rest, rows] = distances[rows, rest].T
+
+    last = -(-len(A) // _ROWS) - 1
+    if A is B:
+        run_in_ranges(fill_half, last // 2 + 1, 1)
+    else:
+        run_in_ranges(fill, len(A), _TILE)
     return distances
 
 

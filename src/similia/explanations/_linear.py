@@ -215,7 +215,7 @@ def one_vs_one(classes: Any) -> str:
 def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     r"""Return a linear approximation of a decision of `HDClassifier` on signs of random projections.
 
-    Cosines to the prototypes are linear in the signs. With z the input of the projection, each sign(p . z) is replaced
+    Scores are linear in the signs. With z the input of the projection, each sign(p . z) is replaced
     by its best linear prediction for Gaussian directions p (Bussgang): sqrt(2 / pi) p . z / (s ||z||), where s^2 is the
     mean square of the entries of p.
     """
@@ -227,13 +227,10 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
             f"makes them, found {found} before it"
         )
     z = np.asarray(rows[-2], dtype=np.float64).ravel()
-    prototypes = learner.prototypes_
-    if learner.binary_prototypes:
-        prototypes = np.unpackbits(learner.prototype_codes_, axis=1, count=prototypes.shape[1]) * 2.0 - 1.0
-    scores = learner._similarities(rows[-1])[0]
+    directions = learner._directions()
+    scores = learner._scores(rows[-1])[0]
     winner, other = best_two(scores)
-    norms = np.linalg.norm(prototypes, axis=1) * np.sqrt(prototypes.shape[1])
-    units = prototypes / np.where(norms > 0, norms, 1.0)[:, None]
+    units = directions / np.sqrt(directions.shape[1])
     P = np.asarray(projection.projection_, dtype=np.float32)
     scale = float(np.sqrt(np.mean(np.square(P, dtype=np.float64)))) * float(np.linalg.norm(z))
     pulled = ((units[winner] - units[other]).astype(np.float32) @ P).astype(np.float64)
@@ -243,7 +240,8 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
         "and the residual is what it misses"
     )
     title = against(learner.classes_, winner, other)
-    return Decision(float(scores[winner] - scores[other]), "decision", title, weights, 0.0, note=note)
+    intercept = float(learner.intercept_[winner] - learner.intercept_[other])
+    return Decision(float(scores[winner] - scores[other]), "decision", title, weights, intercept, note=note)
 
 
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:

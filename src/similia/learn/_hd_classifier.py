@@ -1,4 +1,4 @@
-"""Loops of `HDClassifier`: one perceptron epoch, class bundles, cosines.
+"""Loops of `HDClassifier`: one perceptron epoch, class bundles, products with prototypes.
 
 Samples are rows of floats, or packed bits (uint8). Packed bits are expanded one row at a time, to int8 signs; 10,000
 signs stay in the first-level cache. Slower alternatives: expanding to floats (longer rows), expanding all samples at
@@ -9,6 +9,9 @@ packed bits have their dimensions in the same order; see `by_bit` and `by_byte`.
 For each sample, an epoch first computes in float32 how much closer the sample is to its own class than to the others.
 If rounding could hide a mistake, the epoch computes the cosines in float64, so no result depends on float32. For two
 classes the float32 step is one sum over numbers in the first-level cache.
+
+The mean of the prototypes after each of T steps is H - U / T, if each correction c made after t steps is added to U as
+t c: so a step without a correction costs nothing.
 """
 
 from __future__ import annotations
@@ -73,14 +76,24 @@ def _dot(row: Array, h: Array) -> Any:
     return total
 
 
-@njit(reassociate=True)
-def _add(a: float, row: Array, h: Array) -> float:
-    """Add a * row to h in place; return the squared norm of the new h, summed over all entries to avoid drift."""
-    total = 0.0
+@njit()
+def _add(a: float, row: Array, h: Array) -> None:
+    """Add a * row to h in place."""
     for k in range(h.shape[0]):
         h[k] += a * row[k]
-        total += h[k] * h[k]
-    return total
+
+
+@njit()
+def _squared_norm(h: Array) -> float:
+    """Return the sum of squares, in one fixed order: it is the same whether a sequence of samples is cut or not."""
+    sums = np.zeros(8)
+    whole = h.shape[0] // 8 * 8
+    for k in range(0, whole, 8):
+        for j in range(8):
+            sums[j] += h[k + j] * h[k + j]
+    for k in range(whole, h.shape[0]):
+        sums[k - whole] += h[k] * h[k]
+    return sums.sum()
 
 
 @njit()
@@ -110,12 +123,12 @@ def _first_best(cosines: Array) -> int:
 
 
 @njit()
-def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
-    """Return whether float32 products with `apart` (see `_set_apart`) prove that `right` is predicted for `row`."""
+def _surely_right(row: Array, norm: float, right: int, margin: float, apart: Array) -> bool:
+    """Return whether float32 products with `apart` (see `_set_apart`) prove that `right` leads by over `margin`."""
     if not _SAFE_NORMS[0] < norm < _SAFE_NORMS[1]:
         return False
     # a float32 sum of d products, in any order, is off by less than d 2^-23 times both norms: here norm and 2
-    slack = (2.0**-21 * (row.shape[0] + 8) + 10 * TIE) * norm
+    slack = (2.0**-21 * (row.shape[0] + 8) + 10 * TIE + margin) * norm
     mine = _dot(row, apart[right]) if right > 0 else np.float32(0.0)
     certain = True
     for j in range(apart.shape[0]):
@@ -126,45 +139,83 @@ def _surely_right(row: Array, norm: float, right: int, apart: Array) -> bool:
 
 
 @njit()
-def epoch(X: Array, squared_norms_of_X: Array, y: Array, order: Array, rate: float, prototypes: Array) -> int:
-    """Visit the samples in `order`, correct the prototypes in place, and return the number of mistakes."""
+def _rival(cosines: Array, right: int, margin: float) -> int:
+    """Return the class whose prototype is to be corrected with that of `right`; -1 if `right` leads by `margin`."""
+    predicted = _first_best(cosines)
+    if predicted != right or margin == 0.0:
+        return predicted if predicted != right else -1
+    best = -1
+    for j in range(cosines.shape[0]):
+        if j != right and (best < 0 or cosines[j] > cosines[best] + TIE):
+            best = j
+    return best if cosines[right] - cosines[best] < margin - TIE else -1
+
+
+@njit()
+def epoch(
+    X: Array, squared_norms_of_X: Array, y: Array, weights: Array, order: Array, rate: float, margin: float,
+    prototypes: Array, later: Array, n_steps: int,
+) -> int:  # fmt: skip
+    """Visit the samples in `order`, correct the prototypes in place, and return the number of corrected samples.
+
+    If `later` is as large as the prototypes, each correction is also added to it, times the number of steps before it:
+    `n_steps` and the samples visited here.
+    """
     scratch = np.empty(prototypes.shape[1], np.int8)
     n_classes = prototypes.shape[0]
     q = np.empty(n_classes)
-    squared_norms = np.array([_dot(h, h) for h in prototypes])
+    squared_norms = np.array([_squared_norm(h) for h in prototypes])
     apart = np.empty(prototypes.shape, np.float32)
     for j in range(1, n_classes):
         _set_apart(prototypes, squared_norms, j, apart)
     mistakes = 0
-    for i in order:
+    for step in range(order.shape[0]):
+        i = order[step]
         row = _row(X, i, scratch)
         right = y[i]
-        if _surely_right(row, np.sqrt(squared_norms_of_X[i]), right, apart):
+        if _surely_right(row, np.sqrt(squared_norms_of_X[i]), right, margin, apart):
             continue
         _cosines(row, squared_norms_of_X[i], prototypes, squared_norms, q)
-        predicted = _first_best(q)
-        if predicted == right:
+        rival = _rival(q, right, margin)
+        if rival < 0:
             continue
         mistakes += 1
-        squared_norms[right] = _add(rate * (1.0 - q[right]), row, prototypes[right])
-        squared_norms[predicted] = _add(-rate * (1.0 - q[predicted]), row, prototypes[predicted])
+        for j in (right, rival):
+            a = rate * weights[i] * (1.0 - q[j]) * (1.0 if j == right else -1.0)
+            _add(a, row, prototypes[j])
+            squared_norms[j] = _squared_norm(prototypes[j])
+            if later.shape[0] > 0:
+                _add(a * (n_steps + step), row, later[j])
         for j in range(1, n_classes):
-            if j in (right, predicted) or 0 in (right, predicted):
+            if j in (right, rival) or 0 in (right, rival):
                 _set_apart(prototypes, squared_norms, j, apart)
     return mistakes
 
 
 @njit()
-def bundle(X: Array, y: Array, prototypes: Array) -> None:
-    """Add each sample to the prototype of its class, in place."""
+def bundle(X: Array, y: Array, weights: Array, prototypes: Array) -> None:
+    """Add each sample, times its weight, to the prototype of its class, in place."""
     scratch = np.empty(prototypes.shape[1], np.int8)
     for i in range(X.shape[0]):
-        _add(1.0, _row(X, i, scratch), prototypes[y[i]])
+        _add(weights[i], _row(X, i, scratch), prototypes[y[i]])
 
 
 @njit()
-def cosines(X: Array, squared_norms_of_X: Array, prototypes: Array, squared_norms: Array, out: Array) -> None:
-    """Fill `out` (n_samples, n_classes) with the cosines between samples and prototypes."""
-    scratch = np.empty(prototypes.shape[1], np.int8)
+def combine(X: Array, coefficients: Array, sums: Array) -> None:
+    """Add each sample, times its coefficients (n_samples, k), to the k rows of `sums`, in place."""
+    scratch = np.empty(sums.shape[1], np.int8)
     for i in range(X.shape[0]):
-        _cosines(_row(X, i, scratch), squared_norms_of_X[i], prototypes, squared_norms, out[i])
+        row = _row(X, i, scratch)
+        for j in range(sums.shape[0]):
+            _add(coefficients[i, j], row, sums[j])
+
+
+@njit()
+def products(X: Array, squared_norms_of_X: Array, directions: Array, out: Array) -> None:
+    """Fill `out` (n_samples, n_classes) with products of samples, scaled to unit length, and directions."""
+    scratch = np.empty(directions.shape[1], np.int8)
+    for i in range(X.shape[0]):
+        row = _row(X, i, scratch)
+        scale = 1.0 / np.sqrt(squared_norms_of_X[i]) if squared_norms_of_X[i] > 0.0 else 0.0
+        for j in range(out.shape[1]):
+            out[i, j] = _dot(row, directions[j]) * scale

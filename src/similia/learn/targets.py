@@ -80,6 +80,24 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
     return y
 
 
+def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
+    """Return the weights of n objects, ones for None; raise if one is negative or not finite, or all are 0."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape} for {n} objects, expected ({n},)")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise BadValue(i, f"is {weights[i]}", "a number of at least 0", collection="sample_weight")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all objects, expected a larger weight for some")
+    return weights
+
+
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
     """Raise if there are fewer than two `classes`; the message calls the labels `name`."""
     if len(classes) < 2:

@@ -1,0 +1,214 @@
+r"""Ridge regression of classes on samples of unit length, in closed form.
+
+For samples u_i of unit length with weights w_i, and y_ij = 1 if sample i is of class j, else 0, minimise over the
+prototypes H_j and the intercepts b_j::
+
+    sum_ij w_i (y_ij - b_j - H_j . u_i)^2 + alpha sum_j ||H_j||^2
+
+With S = diag(sqrt(w)), and K the Gram matrix of the samples, centred at their weighted mean, the solution is
+``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. This takes n^2 numbers and about n^3 / 3
+multiplications. If there are more samples than dimensions, the same equations are solved in the d dimensions.
+For packed bits, K and the sums of products are integers, exact on every processor.
+
+Without sample i, the error for it would be that of the fit divided by alpha times a diagonal entry of the inverse [1]_.
+The squared errors of leaving out each of some samples choose alpha.
+
+.. [1] Rifkin & Lippert, "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import blas, lapack
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from similia.codes import inner_products
+from similia.core.progress import track
+from similia.learn.gram_svm import check_memory
+
+Floats = npt.NDArray[np.float64]
+
+_ALPHAS = 10.0 ** np.arange(-4.0, 3.5, 0.5)
+_START = 7  # index of the alpha that is tried first, 0.3
+_TRIED, _LEAST = 600, 256  # samples that choose alpha, and the least number of their dimensions
+_ROWS, _COLUMNS = 1024, 2048  # samples expanded to numbers, and columns of their products, at a time
+_LOG_SHARPNESS = (-3.0, 7.0)
+
+
+class Machine(NamedTuple):
+    """The score of class j for a sample x is ``prototypes[j] @ x / ||x|| + intercept[j]``.
+
+    `sharpness` times the scores are, up to a constant, the logarithms of the probabilities of the classes.
+    """
+
+    prototypes: Floats  # (n_classes, d)
+    intercept: Floats  # (n_classes,)
+    alpha: float
+    sharpness: float
+    mean: Floats  # (d,): weighted mean of the samples of unit length
+    shares: Floats  # (n_classes,): of the weight
+
+
+def fit(
+    X: npt.NDArray, targets: npt.NDArray, n_classes: int, weights: Floats, alpha: float | None, rng: np.random.Generator
+) -> Machine:
+    """Return the machine for packed bits or other vectors `X`, of classes 0 to ``n_classes - 1``, and their weights.
+
+    With ``alpha=None``, leave-one-out errors choose it.
+    """
+    n, d = len(X), _dimension(X)
+    few = n < 0.8 * d
+    needed = 12 * n**2 if few else 8 * d**2
+    check_memory(f"update='ridge' for {n} samples of dimension {d} takes", needed, "take update='margin'")
+    Y = (targets[:, None] == np.arange(n_classes)).astype(np.float64)
+    some = np.sort(rng.permutation(n)[:_TRIED])
+    K, chosen = _gram(X[some]), (Y[some], weights[some])
+    if alpha is None:
+        columns = np.sort(rng.permutation(X.shape[1])[: max(_LEAST * X.shape[1] // d, X.shape[1] * len(some) // n)])
+        alpha = _chosen(K if len(columns) == X.shape[1] else _gram(X[some][:, columns]), *chosen)
+    sharpness = _sharpness(_left_out(K, *chosen, alpha), *chosen)
+    prototypes, mean = (_by_samples if few else _by_dimensions)(X, Y, weights, alpha)
+    shares = weights @ Y / weights.sum()
+    return Machine(prototypes, shares - prototypes @ mean, alpha, sharpness, mean, shares)
+
+
+def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
+    """Return the alpha with the least squared error of leaving out each sample."""
+    alphas, errors = _ALPHAS * weights.mean(), dict[int, float]()
+
+    def error(i: int) -> float:
+        if i not in errors:
+            errors[i] = float(weights @ np.square(_left_out(K, Y, weights, alphas[i]) - Y).sum(axis=1))
+        return errors[i]
+
+    best = _START
+    for step in (1, -1):
+        while 0 <= best + step < len(alphas) and error(best + step) < error(best):
+            best += step
+    return float(alphas[best])
+
+
+def _left_out(K: Floats, Y: Floats, weights: Floats, alpha: float) -> Floats:
+    """Return the scores of each sample by the machine that is fitted to the others."""
+    M, right, roots = _system(K.copy(), Y, weights, alpha)
+    factor, _ = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1)
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse += np.tril(inverse, -1).T
+    coefficients = inverse @ right
+    diagonal = inverse.diagonal() - weights / weights.sum() / alpha  # the intercept is not penalised
+    return Y - coefficients / (diagonal * roots)[:, None]
+
+
+def _sharpness(scores: Floats, Y: Floats, weights: Floats) -> float:
+    """Return the factor that makes the scores log-probabilities of the greatest likelihood (Guo et al., 2017)."""
+
+    def loss(log: float) -> float:
+        return -float(weights @ (log_softmax(np.exp(log) * scores, axis=1) * Y).sum(axis=1))
+
+    return float(np.exp(minimize_scalar(loss, bounds=_LOG_SHARPNESS, method="bounded").x))
+
+
+def _system(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
+    """Return (S K S + alpha I, S (Y - mean(Y)), diagonal of S), with `K` centred; overwrites `K`."""
+    shares, roots = weights / weights.sum(), np.sqrt(weights)
+    means = K @ shares
+    K -= means
+    K -= (means - means @ shares)[:, None]
+    K *= roots
+    K *= roots[:, None]
+    K.flat[:: len(K) + 1] += alpha
+    return K, roots[:, None] * (Y - shares @ Y), roots
+
+
+def _by_samples(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return (prototypes, mean) by the equations over the samples."""
+    M, right, roots = _system(_gram(X), Y, weights, alpha)
+    sums = add_samples(X, np.column_stack([roots[:, None] * _solved(M, right), weights / weights.sum()]))
+    return sums[:-1], sums[-1]
+
+
+def _by_dimensions(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return (prototypes, mean) by the equations over the dimensions."""
+    total, sums = weights.sum(), add_samples(X, np.column_stack([Y * weights[:, None], weights]))
+    mean = sums[-1] / total
+    M = blas.dsyr(-total, mean, a=_products(X, weights), lower=1, overwrite_a=1)
+    M.flat[:: len(M) + 1] += alpha
+    return _solved(M, (sums[:-1] - np.outer(weights @ Y, mean)).T).T, mean
+
+
+def _products(X: npt.NDArray, weights: Floats) -> Floats:
+    """Return the lower half of the weighted sum of the outer products of all samples of unit length with themselves.
+
+    For packed bits of equal weights, these are whole numbers below 2**24 times a factor, so float32 is exact.
+    """
+    d = _dimension(X)
+    packed = X.dtype == np.uint8
+    exact = packed and bool((weights == 1.0).all()) and len(X) < 2**24
+    dtype: type[np.floating] = np.float32 if exact else np.float64
+    factors = weights / np.square(_lengths(X))
+    found = np.zeros((d, d), order="F")
+    for start in track(range(0, d, _COLUMNS), "HDClassifier", total=-(-d // _COLUMNS)):
+        part = np.zeros((d - start, min(_COLUMNS, d - start)), dtype)
+        for first in range(0, len(X), _ROWS):
+            rows = slice(first, first + _ROWS)
+            right: npt.NDArray[np.floating] = _signs(X[rows], dtype) if packed else X[rows].astype(dtype)
+            left = right if exact else right * factors[rows, None]
+            part += left[:, start:].T @ right[:, start : start + _COLUMNS]
+        found[start:, start : start + _COLUMNS] = part
+    return found / d if exact else found
+
+
+def _solved(M: Floats, right: Floats) -> Floats:
+    """Return M^-1 times `right`, for M positive definite and overwritten; of M by columns, the lower half is read."""
+    factor, failed = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise it")
+    return np.ascontiguousarray(lapack.dpotrs(factor, right, lower=1)[0])
+
+
+def _by_columns(M: Floats) -> Floats:
+    """Return a symmetric matrix in the layout of LAPACK, without a copy."""
+    return M if M.flags.f_contiguous else M.T
+
+
+def _gram(X: npt.NDArray) -> Floats:
+    """Return the cosines between all samples."""
+    if X.dtype == np.uint8:
+        return inner_products(X) / (8.0 * X.shape[1])
+    units = X / _lengths(X)[:, None]
+    return units @ units.T
+
+
+def add_samples(X: npt.NDArray, coefficients: Floats, before: Floats | None = None) -> Floats:
+    """Return the sums of the samples of unit length times each column of `coefficients`, added to those `before`."""
+    from similia.learn import _hd_classifier as loops
+
+    packed = X.dtype == np.uint8
+    sums = np.zeros((coefficients.shape[1], _dimension(X))) if before is None else before
+    sums = loops.by_bit(sums) if packed else sums.copy()
+    loops.combine(X, coefficients / _lengths(X)[:, None], sums)
+    return loops.by_byte(sums) if packed else sums
+
+
+def _signs(X: npt.NDArray, dtype: npt.DTypeLike) -> npt.NDArray:
+    """Return packed bits as +1 and -1."""
+    signs = np.unpackbits(X, axis=1).astype(dtype)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def _lengths(X: npt.NDArray) -> Floats:
+    """Return the length of each sample, 1 for zeros."""
+    if X.dtype == np.uint8:
+        return np.full(len(X), np.sqrt(_dimension(X)))
+    lengths = np.linalg.norm(X.astype(np.float64, copy=False), axis=1)
+    return np.where(lengths > 0, lengths, 1.0)
+
+
+def _dimension(X: npt.NDArray) -> int:
+    return X.shape[1] * 8 if X.dtype == np.uint8 else X.shape[1]
