@@ -1,5 +1,7 @@
 """HDClassifier against torchhd's `Centroid.add_online`: the same codes, one sample at a time, 20 epochs.
 
+Then the other updates of HDClassifier against the perceptron, in turns, also for eleven classes.
+
 SIMILIA_TORCHHD_PYTHON names an interpreter that has torch and torchhd (``pip install torch-hd``); the
 rival runs there, in a process of its own, and the rows are skipped without it::
 
@@ -13,7 +15,7 @@ import time
 
 import numpy as np
 import numpy.typing as npt
-from measure import Rival, Row
+from measure import Rival, Row, in_turns
 
 from similia import HDClassifier
 
@@ -69,10 +71,27 @@ def overlapping_classes(seed: int = 0) -> tuple[npt.NDArray[np.uint8], npt.NDArr
 def run() -> list[Row]:
     """Return how much faster and smaller than torchhd."""
     rival = Rival("SIMILIA_TORCHHD_PYTHON")
-    if not rival:
-        return []
     codes, y = overlapping_classes()
     HDClassifier(max_iter=1).fit(codes, y)  # compile
+    return [*(_against_torchhd(rival, codes, y) if rival else []), *_updates(codes, y)]
+
+
+def _updates(codes: npt.NDArray[np.uint8], y: npt.NDArray[np.int64]) -> list[Row]:
+    """Return the time of each update in units of the perceptron's."""
+    rows = []
+    groups = np.argsort(np.random.default_rng(0).permutation(N_SAMPLES)) % 11
+    for what, labels in (("2 classes", y), ("11 classes, of chance", groups)):
+        for update, most in (("averaged", 3), ("ridge", 3), ("margin", None)):
+            model, perceptron = (HDClassifier(name, random_state=0) for name in (update, "perceptron"))
+            ours, theirs = in_turns(
+                lambda model=model, labels=labels: model.fit(codes, labels),
+                lambda model=perceptron, labels=labels: model.fit(codes, labels),
+            )
+            rows.append(Row(f"update={update!r}, {what}: time", "update='perceptron'", ours / theirs, at_most=most))
+    return rows
+
+
+def _against_torchhd(rival: Rival, codes: npt.NDArray[np.uint8], y: npt.NDArray[np.int64]) -> list[Row]:
     model, times = _fits(codes, y)
     theirs, _ = rival.run(RIVAL, {"codes": codes, "y": y}, EPOCHS, LONGEST)
     seconds = statistics.median(times + _fits(codes, y)[1])  # before and after the rival
