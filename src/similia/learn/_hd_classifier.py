@@ -24,6 +24,7 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import overload
 
+from similia.core import lanes as lane
 from similia.core.jit import njit
 
 Array = npt.NDArray[Any]
@@ -86,14 +87,19 @@ def _add(a: float, row: Array, h: Array) -> None:
 @njit()
 def _squared_norm(h: Array) -> float:
     """Return the sum of squares, in one fixed order: it is the same whether a sequence of samples is cut or not."""
-    sums = np.zeros(8)
-    whole = h.shape[0] // 8 * 8
-    for k in range(0, whole, 8):
-        for j in range(8):
-            sums[j] += h[k + j] * h[k + j]
+    whole = h.shape[0] // lane.LANES * lane.LANES
+    squares = lane.splat(0.0)
+    for k in range(0, whole, lane.LANES):
+        row = lane.load(h, k)
+        squares = lane.multiply_add(row, row, squares)
+    sums = np.empty(lane.LANES)
+    lane.store(sums, 0, squares)
+    total = 0.0
+    for j in range(lane.LANES):
+        total += sums[j]
     for k in range(whole, h.shape[0]):
-        sums[k - whole] += h[k] * h[k]
-    return sums.sum()
+        total += h[k] * h[k]
+    return total
 
 
 @njit()
