@@ -506,6 +506,7 @@ BAD = [
     ("class of weight 0", lambda: HDClassifier().fit(CODES, LABELS, LABELS != 0), "only samples of weight 0"),
     ("batch balance", lambda: HDClassifier(class_weight="balanced").partial_fit(CODES, LABELS, [0]), "dictionary"),
     ("other update", lambda: clone_of_fitted().set_params(update="averaged").partial_fit(CODES, LABELS), "start a new"),
+    ("bits later", lambda: clone_of_fitted().set_params(prototype_bits=4).partial_fit(CODES, LABELS), "was None in"),
     ("memory", lambda: of_too_many(), "update='ridge' for 6 samples of dimension 32 takes 0 MiB"),
     ("negative max_iter", lambda: HDClassifier(max_iter=-1).fit(CODES, LABELS), "max_iter must be an integer >= 0"),
     ("nothing to learn", lambda: HDClassifier(max_iter=0).fit(CODES, LABELS), "use init='bundle'"),
@@ -574,7 +575,7 @@ def test_failed_partial_fit_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("name", ["prototypes_", "classes_"])
 def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):
     """A file may hold anything; the compiled loops must not read or write beyond an array."""
-    model = clone_of_fitted().set_params(prototype_bits=1 if binary else None)
+    model = clone(FITTED).set_params(prototype_bits=1 if binary else None).fit(CODES, LABELS)
     setattr(model, name, getattr(model, name)[:1] if name == "classes_" else getattr(model, name)[:, :-1])
     used = binary if name == "prototype_codes_" else True
     if used:

@@ -85,7 +85,7 @@ def _add(a: float, row: Array, h: Array) -> None:
 
 
 @njit()
-def _squared_norm(h: Array) -> float:
+def _squared_norm(h):  # type: ignore[no-untyped-def]
     """Return the sum of squares, in one fixed order: it is the same whether a sequence of samples is cut or not."""
     whole = h.shape[0] // lane.LANES * lane.LANES
     squares = lane.splat(0.0)

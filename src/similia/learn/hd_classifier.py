@@ -285,10 +285,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             with X.spooled() as rows:
                 return self.fit(rows, y, sample_weight)
         classes, targets = _classes(y, len(X))
-        self.n_features_in_ = X.example().shape[1]
-        prototypes, *sums = (sum(parts) for parts in zip(*X.map(_bundles, len(classes), along=[targets]), strict=True))
-        self._store(classes, prototypes, [])
-        return self._centre(sums[0] if self.prototype_bits else None)
+        self.n_features_in_, self.update_ = X.example().shape[1], self.update
+        bundles, sums = zip(*X.map(_bundles, len(classes), along=[targets]), strict=True)
+        self._store(classes, sum(bundles), [])
+        return self._centre(None if self.prototype_bits is None else sum(sums))
 
     @available_if(_learns_in_parts)
     @all_at_once
@@ -323,9 +323,11 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
                 "partial_fit cannot balance classes, as it sees a batch; give class_weight as a dictionary"
             )
         first = not hasattr(self, "prototypes_")
-        self.update_ = self.update
         given = X
-        if not first:
+        if first:
+            self.update_ = self.update
+        else:
+            self._check_unchanged()
             check_columns(self, given, reset=False)  # names before numbers
         X = _as_hypervectors(X)
         if first:
@@ -339,7 +341,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         else:
             _check_dimension(X, self._learnt_dimension(), self)
             start, n_updates = self._current(), list(self.n_updates_)
-        sums = self._sums(X, weights, None if first else getattr(self, "sums_", None))
+        sums = self._sums(X, weights, None if first or self.prototype_bits is None else self.sums_)
         trainer = _Trainer(X, targets, weights, start, 0 if first else self.n_steps_)
         if self.init == "bundle" and (first or self.max_iter == 0):
             trainer.bundle()
@@ -349,7 +351,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self._learnt(known, trainer, n_updates, margin, sums)
 
     def _sums(self, X: npt.NDArray, weights: Floats, before: Floats | None = None) -> Floats | None:
-        """Return `sums_` with `X` added, which moves the intercepts of rounded prototypes; None if they are not."""
+        """Return `sums_`, with `X` added to those `before`; None if prototypes are not rounded."""
         return None if self.prototype_bits is None else _sums(X, weights, before)
 
     def _start(self, n_classes: int, X: npt.NDArray) -> Floats:
@@ -358,13 +360,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     def _current(self) -> Floats:
         """Return what `_start` returns, after the samples seen before."""
-        if self.update_ == "perceptron":
-            return self.prototypes_[None]
-        if not hasattr(self, "running_"):
-            raise ValueError(
-                f"the model was learnt with another update than {self.update_!r}; start a new HDClassifier"
-            )
-        return self.running_
+        return self.prototypes_[None] if self.update_ == "perceptron" else self.running_
+
+    def _check_unchanged(self) -> None:
+        """Raise if a parameter has changed since the samples seen before, so that these would count differently."""
+        if self.update_ != self.update:
+            raise ValueError(f"the model was learnt with update={self.update_!r}; start a new HDClassifier")
+        if self.prototype_bits is not None and not hasattr(self, "sums_"):
+            raise ValueError("prototype_bits was None in earlier calls; start a new HDClassifier")
 
     def _weights(self, sample_weight: npt.ArrayLike | None, y: npt.ArrayLike, n: int) -> Floats:
         """Return the weight of each sample, with those of its class."""
@@ -375,12 +378,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     def _chosen_margin(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, rng: np.random.Generator) -> float:
         """Return the margin: 0 but for ``update="margin"``, and for "auto" the best in cross-validation."""
-        if self.update_ != "margin" or not isinstance(self.margin, str):
-            return 0.0 if self.update_ != "margin" else float(self.margin)
+        if self.update_ != "margin":
+            return 0.0
+        if not isinstance(self.margin, str):
+            return float(self.margin)
         order, n_classes, n = rng.permutation(len(X)), int(targets.max()) + 1, len(X)
-        size = -(-n // _FOLDS) if n <= _FOLDS * _HELD_OUT else _HELD_OUT
+        folds, size = (_FOLDS, -(-n // _FOLDS)) if n <= _FOLDS * _HELD_OUT else (1, _HELD_OUT)
         right = np.zeros(len(_MARGINS))
-        for fold in range(_FOLDS if n <= _FOLDS * _HELD_OUT else 1):
+        for fold in range(folds):
             held_out = (np.arange(n) // size) == fold
             train, test = np.sort(order[~held_out]), order[held_out]
             for i, margin in enumerate(_MARGINS):
@@ -485,7 +490,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """Set the intercepts such that rounding the prototypes does not change the scores of the mean sample."""
         if sums is not None:
             self.sums_ = sums
-            self.intercept_ = (self._directions(rounded=False) - self._directions()) @ (sums[:-1] / sums[-1])
+            self.intercept_ = (self._directions(rounded=False) - self._directions()) @ (sums[:-1] / (sums[-1] or 1.0))
         return self
 
     def _learnt_dimension(self) -> int:
