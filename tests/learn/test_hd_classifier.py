@@ -623,8 +623,10 @@ def test_names_of_columns_are_remembered_and_forgotten_by_the_next_fit(method):
     assert model.fit(narrow.assign(c=1.0), [0, 1, 0]).feature_names_in_.tolist() == ["a", "b", "c"]
 
 
-def test_alpha_suits_as_many_samples_as_dimensions():
+def test_alpha_suits_as_many_samples_as_dimensions(monkeypatch):
     """Noise of n near d dimensions can be fitted exactly, so that a small alpha fails, as it does not for n << d."""
+    monkeypatch.setattr(ridge, "_TRIED", 150)
+    monkeypatch.setattr(ridge, "_LEAST", 8)
     codes, y = random_problem(3, n=1100, n_bytes=100, n_classes=3, noise=0.46)
     model = HDClassifier("ridge", random_state=0).fit(codes[:800], y[:800])
     witness = RidgeCV(ridge._ALPHAS).fit(signs_of(codes[:800]) / np.sqrt(800), np.eye(3)[y[:800]])
