@@ -66,7 +66,8 @@ def nyshd(
     -------
     similia.Pipeline
         With steps ``nystroem``, ``projection`` and ``classifier``. In a grid search, the kernel's parameters are
-        ``nystroem__kernel__...``.
+        ``nystroem__kernel__...``. Other parameters of a step are set by
+        ``model.set_params(classifier__prototype_bits=4, classifier__class_weight="balanced")``.
 
     References
     ----------

@@ -341,7 +341,20 @@ def test_only_ridge_has_probabilities_and_it_learns_all_at_once():
     assert not hasattr(HDClassifier("margin"), "partial_fit")
     with pytest.raises(AttributeError, match="predict_proba") as error:
         _ = HDClassifier("averaged").predict_proba
-    assert "needs update='ridge'" in str(error.value.__cause__)
+    assert "needs update='ridge'" in str(error.value)
+    with pytest.raises(AttributeError, match="set prototype_bits"):
+        _ = FITTED.prototype_codes_
+
+
+def test_bits_in_bytes_are_warned_of():
+    with pytest.warns(UserWarning, match="packbits"):
+        HDClassifier(max_iter=1).fit(np.unpackbits(CODES, axis=1), LABELS)
+
+
+def test_rounding_is_that_of_the_fit():
+    model = HDClassifier(prototype_bits=4, random_state=0).fit(CODES, LABELS)
+    before = model.decision_function(CODES)
+    np.testing.assert_array_equal(model.set_params(prototype_bits=1).decision_function(CODES), before)
 
 
 @laws
@@ -503,10 +516,17 @@ BAD = [
     ("weight < 0", lambda: HDClassifier().fit(CODES, LABELS, [1, 1, -1, 1, 1, 1]), r"sample_weight\[2\] is -1.0"),
     ("weights", lambda: HDClassifier().fit(CODES, LABELS, [1, 1]), r"sample_weight has shape \(2,\) for 6 objects"),
     ("no weight", lambda: HDClassifier().fit(CODES, LABELS, np.zeros(6)), "sample_weight is zero for all objects"),
-    ("class of weight 0", lambda: HDClassifier().fit(CODES, LABELS, LABELS != 0), "only samples of weight 0"),
-    ("batch balance", lambda: HDClassifier(class_weight="balanced").partial_fit(CODES, LABELS, [0]), "dictionary"),
+    ("class of weight 0", lambda: HDClassifier().fit(CODES, LABELS, LABELS != 0), "all samples of"),
+    ("batch balance", lambda: HDClassifier(class_weight="balanced").partial_fit(CODES, LABELS, [0, 1]), "dictionary"),
     ("other update", lambda: clone_of_fitted().set_params(update="averaged").partial_fit(CODES, LABELS), "start a new"),
-    ("bits later", lambda: clone_of_fitted().set_params(prototype_bits=4).partial_fit(CODES, LABELS), "was None in"),
+    ("bits later", lambda: clone_of_fitted().set_params(prototype_bits=4).partial_fit(CODES, LABELS), "learnt"),
+    ("class weight < 0", lambda: HDClassifier(class_weight={0: -2}).fit(CODES, LABELS), r"class_weight\[0\] is -2"),
+    ("class weight NaN", lambda: HDClassifier(class_weight={0: np.nan}).fit(CODES, LABELS), r"class_weight\[0\] is n"),
+    ("class weight text", lambda: HDClassifier(class_weight={0: "2"}).fit(CODES, LABELS), r"class_weight\[0\] is '2'"),
+    ("unknown class", lambda: HDClassifier(class_weight={"x": 2}).fit(CODES, LABELS), "class_weight holds 'x'"),
+    ("class weight typo", lambda: HDClassifier(class_weight="balance").fit(CODES, LABELS), "must be a dictionary of"),
+    ("weights of text", lambda: HDClassifier().fit(CODES, LABELS, ["a"] * 6), "sample_weight must hold numbers"),
+    ("classes of floats", lambda: HDClassifier().partial_fit(CODES, LABELS, [0, 0.5]), "continuous|0.5"),
     ("memory", lambda: of_too_many(), "update='ridge' for 6 samples of dimension 32 takes 0 MiB"),
     ("negative max_iter", lambda: HDClassifier(max_iter=-1).fit(CODES, LABELS), "max_iter must be an integer >= 0"),
     ("nothing to learn", lambda: HDClassifier(max_iter=0).fit(CODES, LABELS), "use init='bundle'"),
@@ -577,13 +597,10 @@ def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):
     """A file may hold anything; the compiled loops must not read or write beyond an array."""
     model = clone(FITTED).set_params(prototype_bits=1 if binary else None).fit(CODES, LABELS)
     setattr(model, name, getattr(model, name)[:1] if name == "classes_" else getattr(model, name)[:, :-1])
-    used = binary if name == "prototype_codes_" else True
-    if used:
-        with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|bits, expected"):
-            model.predict(CODES)
-    if name != "prototype_codes_":
-        with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|not one of the classes"):
-            model.partial_fit(CODES, LABELS)
+    with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|bits, expected"):
+        model.predict(CODES)
+    with pytest.raises(ValueError, match=r"expecting .* features as input|fit again|not one of the classes"):
+        model.partial_fit(CODES, LABELS)
 
 
 def test_predict_before_fit():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import wraps
+from types import MethodType
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -46,6 +47,27 @@ def all_at_once(method: Method) -> Method:
 
     on_twin.learns = True  # type: ignore[attr-defined]
     return on_twin  # type: ignore[return-value]
+
+
+class offered_if:
+    """Decorate a method that only some estimators of a class have.
+
+    ``check(estimator)`` raises AttributeError for the others. Unlike that of scikit-learn's `available_if`, the error
+    that a user sees is the one of `check`.
+    """
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
+        self._check = check
+
+    def __call__(self, method: Method) -> Method:
+        self._method = method
+        return self  # type: ignore[return-value]
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Any:
+        if estimator is None:
+            return self._method
+        self._check(estimator)
+        return MethodType(self._method, estimator)
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -21,13 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadValue
-from similia.core.estimators import all_at_once, check_columns
+from similia.core.errors import BadValue, warn_user
+from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.validation import (
@@ -39,7 +37,7 @@ from similia.core.validation import (
     unmasked,
     wrong_width,
 )
-from similia.learn.targets import check_two_classes, checked_labels, checked_weights
+from similia.learn.targets import check_two_classes, checked_labels, checked_weights, weights_of_classes
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
@@ -52,38 +50,38 @@ _MARGINS = (0.2, 0.1, 0.05, 0.02, 0.0)  # cosines tried by margin="auto"
 _FOLDS, _HELD_OUT, _EPOCHS = 3, 1000, 5  # parts of few samples, samples held out of many, epochs that try a margin
 
 
-def _learns_in_parts(model: Any) -> bool:
-    """Return True, or raise AttributeError if learning needs all samples at once."""
+def _check_parts(model: Any) -> None:
+    """Raise AttributeError if learning needs all samples at once."""
     if model.update in ("ridge", "auto"):
         raise AttributeError(
-            "partial_fit needs update='perceptron', 'averaged' or 'margin'; 'ridge' learns all at once"
+            f"update={model.update!r} learns from all samples at once; for partial_fit, take 'averaged' or 'perceptron'"
         )
     if model.update == "margin" and isinstance(model.margin, str):
-        raise AttributeError("partial_fit needs a number for margin, such as 0.05; all samples together choose 'auto'")
-    return True
+        raise AttributeError("margin='auto' needs all samples at once; for partial_fit, give a number, such as 0.05")
 
 
-def _has_probabilities(model: Any) -> bool:
-    """Return True for ridge regression; raise AttributeError for other updates."""
-    if getattr(model, "update_", model.update) not in ("ridge", "auto"):
+def _check_probabilities(model: Any) -> None:
+    """Raise AttributeError for other updates than ridge regression."""
+    update = getattr(model, "update_", model.update)
+    if update not in ("ridge", "auto"):
+        found = f"{update!r}, which 'auto' took" if model.update == "auto" else repr(update)
         raise AttributeError(
-            "predict_proba needs update='ridge'; calibrate others with sklearn.calibration.CalibratedClassifierCV"
+            f"predict_proba needs update='ridge', found {found}; or use scikit-learn's CalibratedClassifierCV"
         )
-    return True
 
 
 @state(
     may_lack=["running_", "sums_"], update_=one_of(*_UPDATES[:-1]), classes_=labels("c"), n_features_in_=count(least=1),
     prototypes_=array("f8", "c", "d"), intercept_=array("f8", "c"), sharpness_=optional("number"),
-    running_=array("f8", 2, "c", "d"), sums_=array("f8", None),
+    running_=array("f8", 2, "c", "d"), sums_=array("f8", None), bits_=optional(count(least=1)),
 )  # fmt: skip
 class HDClassifier(ClassifierMixin, BaseEstimator):
     r"""Classifier with one prototype hypervector per class.
 
     A hypervector is a long vector, such as d signs ±1. A new one gets the class of the most similar prototype. The
-    perceptrons visit the training hypervectors (samples) in several epochs and correct two prototypes at each mistake:
-    if the prototype with the largest cosine q to a sample x is of a wrong class, learning_rate (1 - q) x is subtracted
-    from it, and learning_rate (1 - r) x is added to the prototype of the right class, whose cosine to x is r.
+    perceptrons visit the training hypervectors (samples) in several epochs. They correct two prototypes at each
+    mistake: a sample x is subtracted from the prototype that was most similar, and added to that of the right class.
+    Each time x is multiplied by learning_rate (1 - q), where q is the cosine of x and that prototype.
 
     Parameters
     ----------
@@ -94,10 +92,12 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         - "averaged": the same, and the result is the mean of the prototypes after each visited sample. It is more
           accurate than the last prototypes, for little more time.
         - "margin": the same mean, but samples are also corrected if the right class leads by less than `margin`.
-        - "ridge": least squares on samples of unit length, with an intercept; no epochs. The most accurate if there are
-          fewer samples than dimensions, and the only one with `predict_proba`. For n samples it takes time in n^3 and
-          memory in n^2, or in n d^2 and d^2 if n > d.
+        - "ridge": least squares on samples of unit length, with an intercept; no epochs. It is as accurate as a tuned
+          linear support vector machine on the same bits, and the only one with `predict_proba`. For n samples the time
+          grows with n^3 and the memory with n^2; if n > d, with n d^2 and d^2.
         - "auto": "ridge" for fewer samples than dimensions, otherwise "margin".
+
+        Take "auto", unless samples come in batches ("averaged") or you compare with the paper ("perceptron").
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first epoch: zero, as in Algorithm 1 in the supplement of Zhao et al., or the sum of the
         samples of each class, as in the main text of Zhao et al. Not used by "ridge".
@@ -108,13 +108,12 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         Size of a correction, in [1e-50, 1e50]. With ``init="zeros"`` there is no need to tune the rate: it only scales
         all prototypes, and cosines do not depend on the scale, so the rate changes no prediction.
     margin : float or "auto", default="auto"
-        Lead in cosine, in [0, 2], below which ``update="margin"`` corrects a sample. "auto" takes the one of 0, 0.02,
-        0.05, 0.1 and 0.2 with the best accuracy in 3-fold cross-validation or, for more than 3000 samples, on 1000 that
-        are held out; each is trained for 5 epochs.
+        A sample is corrected if the cosine of its own class does not exceed all others by this number, in [0, 2]. Only
+        used with ``update="margin"``. "auto" takes the one of 0, 0.02, 0.05, 0.1 and 0.2 with the best accuracy in
+        3-fold cross-validation or, for more than 3000 samples, on 1000 that are held out; each is trained for 5 epochs.
     alpha : float or "auto", default="auto"
-        Regularisation of ``update="ridge"``, above 0; the Gram matrix of samples of unit length has ones on its
-        diagonal. "auto" minimises the squared error of leaving out each of at most 600 samples, with d
-        reduced in the same proportion.
+        Regularisation of ``update="ridge"``, above 0; 0.1 to 1 is usual, whatever d is. "auto" minimises the squared
+        error for samples that are left out in turn.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     class_weight : dict of label to float, "balanced" or None, default=None
@@ -122,8 +121,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     prototype_bits : {None, 8, 4, 1}, default=None
         Bits of each number of the prototypes that predictions use. None: float64. With 8 and 4, each prototype is
         scaled and rounded to the integers up to 127 or 7 in absolute value; with 1, to its signs, and packed samples
-        are compared by Hamming distance. Intercepts keep the mean score of each class. Training does not change, but
-        set this before `fit`. The guide states what it costs in accuracy.
+        are compared by Hamming distance. The intercepts are set such that the mean score of each class stays the same.
+        Training itself does not change. The guide states what it costs in accuracy.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the sample order, one permutation per epoch, and of the samples that choose `margin` or `alpha`.
 
@@ -141,13 +140,18 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         The margin and the regularisation used, if any.
     sharpness_ : float or None
         Factor of the scores in `predict_proba`.
+    prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
+        The rounded prototypes, only with `prototype_bits`: packed signs, or integers. A device needs these and
+        `intercept_`; a saved model also holds `prototypes_`, so it is not smaller.
     running_ : ndarray of float64 (2, n_classes, d)
-        Only of means of prototypes: the last prototypes, and the sum of all corrections times their positions in the
-        sequence of samples. `partial_fit` continues from them.
+        Only with "averaged" and "margin", for `partial_fit`: the last prototypes, and the sum of all corrections, each
+        times the number of samples before it.
     sums_ : ndarray of float64 (d + 1,)
-        Only with `prototype_bits`: the weighted sum of the samples of unit length, and that of the weights.
+        Only with `prototype_bits`, for `partial_fit`: sums of the samples, scaled to unit length, and of their weights.
+    bits_ : int or None
+        The `prototype_bits` used.
     n_updates_ : list of int
-        Number of corrected samples in each epoch; [0] for ridge. Each call of `partial_fit` is one epoch.
+        Number of corrected samples in each epoch; [0] for ridge. Each call of `partial_fit` appends one number.
     n_iter_, n_steps_ : int
         Number of epochs, and of visits to samples.
     converged_ : bool
@@ -234,12 +238,21 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             return self._fit_parts(X, y, sample_weight)
         given, X = X, _as_hypervectors(X)
         check_columns(self, given, reset=True)
+        if X.dtype == np.uint8 and X.shape[1] >= 16 and X[:100].max() <= 1:
+            warn_user(
+                "X is uint8 and holds 0 and 1 only, and is read as packed bits; for bits, give np.packbits(X, axis=1)"
+            )
         classes, targets = _classes(y, len(X))
-        weights = self._weights(sample_weight, y, len(X))
+        weights = checked_weights(sample_weight, len(X)) * weights_of_classes(
+            self.class_weight, classes[targets], classes
+        )
         if (weights == 0).any():
             X, targets, weights = X[weights > 0], targets[weights > 0], weights[weights > 0]
             if len(np.unique(targets)) < len(classes):
-                raise ValueError("a class has only samples of weight 0, expected a larger weight; drop these samples")
+                lost = classes[np.setdiff1d(np.arange(len(classes)), targets)[0]]
+                raise ValueError(
+                    f"all samples of class {lost!r} have weight 0; drop them, or give them a larger weight"
+                )
         rng = generator(self.random_state)
         self.update_ = self.update
         if self.update == "auto":
@@ -290,7 +303,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self._store(classes, sum(bundles), [])
         return self._centre(None if self.prototype_bits is None else sum(sums))
 
-    @available_if(_learns_in_parts)
+    @offered_if(_check_parts)
     @all_at_once
     def partial_fit(
         self,
@@ -305,7 +318,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         pass. With ``init="bundle", max_iter=0``, each call adds its samples and makes no correction, so successive
         batches give the same result as one `fit` on all samples. Other values of `max_iter` have no effect here.
 
-        Not with ``update="ridge"``. ``update="margin"`` needs a number for `margin`.
+        Batches should hold all classes in random order: of samples sorted by class, little is learnt. Several passes
+        over the data, with several calls, come near to `fit`. Not with ``update="ridge"`` and ``"auto"``; "margin"
+        needs a number for `margin`.
 
         Parameters
         ----------
@@ -318,10 +333,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             Factors of the corrections.
         """
         self._check_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "partial_fit cannot balance classes, as it sees a batch; give class_weight as a dictionary"
-            )
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all samples at once; for partial_fit, give a dictionary")
         first = not hasattr(self, "prototypes_")
         given = X
         if first:
@@ -335,7 +348,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         y = checked_labels(y, len(X))
         check_classification_targets(y)
         known = self._known_classes(classes)
-        targets, weights = _positions(y, known), self._weights(sample_weight, y, len(X))
+        targets = _positions(y, known)
+        weights = checked_weights(sample_weight, len(X)) * weights_of_classes(self.class_weight, y, known)
         if first:
             start, n_updates = self._start(len(known), X), []
         else:
@@ -366,15 +380,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """Raise if a parameter has changed since the samples seen before, so that these would count differently."""
         if self.update_ != self.update:
             raise ValueError(f"the model was learnt with update={self.update_!r}; start a new HDClassifier")
-        if self.prototype_bits is not None and not hasattr(self, "sums_"):
-            raise ValueError("prototype_bits was None in earlier calls; start a new HDClassifier")
-
-    def _weights(self, sample_weight: npt.ArrayLike | None, y: npt.ArrayLike, n: int) -> Floats:
-        """Return the weight of each sample, with those of its class."""
-        weights = checked_weights(sample_weight, n)
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
-        return weights
+        if self.bits_ != self.prototype_bits:
+            raise ValueError(f"the model was learnt with prototype_bits={self.bits_}; start a new HDClassifier")
 
     def _chosen_margin(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, rng: np.random.Generator) -> float:
         """Return the margin: 0 but for ``update="margin"``, and for "auto" the best in cross-validation."""
@@ -397,7 +404,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: npt.ArrayLike) -> Floats:
-        """Return the scores of the classes, shape (n, n_classes): cosines to the prototypes or, of "ridge", shares.
+        """Return the scores of the classes, shape (n, n_classes): cosines to the prototypes, or predictions of ridge.
 
         For two classes, the shape is (n,): the score of ``classes_[1]`` minus that of ``classes_[0]``, 0 for a tie.
         """
@@ -410,7 +417,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         margin[np.abs(margin) <= TIE] = 0.0
         return margin
 
-    @available_if(_has_probabilities)
+    @offered_if(_check_probabilities)
     @lazily
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """Return the probabilities of the classes, shape (n, n_classes); only with ``update="ridge"``.
@@ -430,11 +437,12 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def prototype_codes_(self) -> npt.NDArray:
-        """Prototypes as integers: packed signs, uint8 (n_classes, ceil(d / 8)), or with 8 or 4 bits int8."""
+        """Rounded prototypes, of `prototype_bits`: packed signs, uint8 (n_classes, ceil(d / 8)), or else int8."""
         check_is_fitted(self, "prototypes_")
-        if self.prototype_bits in (None, 1):
-            return np.packbits(self.prototypes_ >= 0, axis=1)
-        return _rounded(self.prototypes_, self.prototype_bits).astype(np.int8)
+        if self.bits_ is None:
+            raise AttributeError("the prototypes are not rounded; set prototype_bits to 8, 4 or 1 before fit")
+        rounded = _rounded(self.prototypes_, self.bits_)
+        return np.packbits(rounded > 0, axis=1) if self.bits_ == 1 else rounded.astype(np.int8)
 
     def _scores(self, X: npt.ArrayLike) -> Floats:
         check_is_fitted(self, "prototypes_")
@@ -442,7 +450,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         X = _as_hypervectors(X)
         d = self._learnt_dimension()
         _check_dimension(X, d, self)
-        if self.prototype_bits == 1 and X.dtype == np.uint8:
+        if self.bits_ == 1 and X.dtype == np.uint8:
             from similia.codes import hamming_distances
 
             sizes = np.linalg.norm(self._directions(), axis=1)
@@ -457,9 +465,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """
         exact = _small_rows_up(self.prototypes_)
         exact = exact if self.update_ == "ridge" else _of_unit_length(exact)
-        if self.prototype_bits is None or not rounded:
+        if self.bits_ is None or not rounded:
             return exact
-        units = _of_unit_length(_rounded(exact, self.prototype_bits))
+        units = _of_unit_length(_rounded(exact, self.bits_))
         return units * np.einsum("ij,ij->i", exact, units)[:, None]
 
     def _learnt(
@@ -482,6 +490,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
                 delattr(self, name)
         self.classes_, self.prototypes_, self.intercept_ = classes, prototypes, np.zeros(len(classes))
         self.n_updates_, self.n_iter_, self.n_steps_ = n_updates, len(n_updates), 0
+        self.bits_ = self.prototype_bits
         self.converged_ = bool(n_updates) and n_updates[-1] == 0
         self.margin_ = self.alpha_ = self.sharpness_ = None
         return self
@@ -503,8 +512,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def _known_classes(self, classes: npt.ArrayLike | None) -> npt.NDArray:
         if not hasattr(self, "prototypes_"):
             if classes is None:
-                raise ValueError("classes is missing; the first call of partial_fit needs all labels to come")
-            known = np.unique(np.asarray(classes))
+                raise ValueError(
+                    "classes is missing; the first call of partial_fit needs all labels that any batch may hold"
+                )
+            known = np.unique(checked_labels(classes, len(np.asarray(classes))))
             check_two_classes(known, "classes")
             return known
         if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.class_weight import compute_sample_weight
 
 from similia.core.errors import BadValue
+from similia.core.text import short
 from similia.core.validation import check_labels, refuse_fractions, unmasked
 
 Task = Literal["classification", "regression"]
@@ -84,7 +87,10 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
     """Return the weights of n objects, ones for None; raise if one is negative or not finite, or all are 0."""
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
+    try:
+        weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must hold numbers, found {short(sample_weight)}") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -96,6 +102,26 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
     if not weights.any():
         raise ValueError("sample_weight is zero for all objects, expected a larger weight for some")
     return weights
+
+
+def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Return the factor for each of the labels `y`: that of its class, 1 for classes that a dictionary lacks."""
+    if class_weight is None:
+        return np.ones(len(y))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return compute_sample_weight("balanced", y)
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight must be a dictionary of labels, 'balanced' or None, got {short(class_weight)}")
+    known = set(classes.tolist())
+    factors = np.ones(len(y))
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(f"class_weight holds {label!r}, expected labels of y, such as {classes.tolist()[0]!r}")
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not number or not np.isfinite(weight) or weight <= 0:
+            raise ValueError(f"class_weight[{label!r}] is {weight!r}, expected a positive number")
+        factors[y == label] = weight
+    return factors
 
 
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
@@ -177,8 +203,6 @@ def _number(value: Any) -> float:
 
 def _first_other(y: Any) -> str:
     """Return a description of the first target that is not a finite number, for an error message."""
-    from similia.core.text import short
-
     for i, value in enumerate(np.asarray(y).tolist()):
         if as_numbers([value]) is None:
             return f"y[{i}] = {short(value)}"
