@@ -153,7 +153,7 @@ def with_nodes(n):
 
 
 def test_a_class_that_comes_later_is_named():
-    model = nyshd(STRING).fit(STRINGS, LABELS)
+    model = nyshd(STRING, update="averaged").fit(STRINGS, LABELS)
     codes, prototypes = model[:-1].transform(STRINGS), model[-1].prototypes_.copy()
     with pytest.raises(ValueError, match=r"y\[1\] is 7, not one of the classes \[0, 1\]") as raised:
         model[-1].partial_fit(codes, [0, 7] * 4)

@@ -123,7 +123,7 @@ def ladder(
     """Return groups of candidates for a kind of objects, for ``task="classification"`` or ``"regression"``.
 
     Groups with the user's `own` kernels and distances come first; the kind "objects" has no other groups. If
-    `balanced`, linear models and support vector machines give all classes the same weight in total.
+    `balanced`, linear models, support vector machines and `HDClassifier` give all classes the same weight in total.
     """
     groups = {"strings": _strings, "graphs": _graphs, "series": _series, "sets": _sets, "vectors": _vectors}
     parts = _Parts(task == "classification", seed, "balanced" if balanced else None)
@@ -260,7 +260,7 @@ class _Parts:
 
     def hypervectors(self) -> Learners:
         """Return the hyperdimensional classifier on 10,000 bits."""
-        learner = HDClassifier(init="bundle", random_state=self.seed)
+        learner = HDClassifier(init="bundle", class_weight=self.weights, random_state=self.seed)
         steps = (("projection", SignRandomProjection(random_state=self.seed)), ("learner", learner))
         return (("HDClassifier", steps),)
 
