@@ -138,9 +138,10 @@ def test_a_machine_on_objects_is_explained_by_features_or_support_vectors(promot
         assert any(name in part.name for part in explain(model, X[0], top=ALL).parts)
 
 
-def test_bits_are_explained_by_their_best_linear_prediction(promoters):
+@pytest.mark.parametrize("update", ["perceptron", "ridge"])
+def test_bits_are_explained_by_their_best_linear_prediction(promoters, update):
     X, y = promoters
-    model = sm.recipes.nyshd(kernels.GappyKmers(k=4, gaps=1), n_landmarks=60, random_state=0).fit(X, y)
+    model = sm.recipes.nyshd(kernels.GappyKmers(k=4, gaps=1), n_landmarks=60, update=update, random_state=0).fit(X, y)
     values, surrogates = [], []
     for x in X[::4]:
         found = explain(model, x, top=5)
@@ -329,6 +330,7 @@ def test_top_lists_the_largest_parts_and_adds_up_the_others():
     ("what", "objects", "said"),
     [
         (kernels.Spectrum(), (nx.path_graph(3), "ACGT"), "x is not an object that Spectrum compares"),
+        (kernels.Spectrum(), (["ACGT", "AC"], "ACGT"), r"for several objects, explain one: x\[0\]"),
         (kernels.Spectrum(), ("ACGT", 3.0), "y is not an object that Spectrum compares"),
         (kernels.WeisfeilerLehman(), (nx.path_graph(3), "ACGT"), "y is not an object that WeisfeilerLehman compares"),
         (distances.DTW(), ([1.0, 2.0], "ACGT"), "y is not an object that DTW compares"),

@@ -53,10 +53,10 @@ def test_a_mean_is_that_of_the_targets():
 def test_vectors_and_series_are_named_by_number():
     X = np.random.default_rng(0).normal(size=(10, 3))
     found = sm.explain(sm.KNeighborsClassifier(euclidean_distances, 1).fit(X, LABELS), X[4])
-    assert [part.name for part in found.parts] == ["c: training object 4, at 0"]
+    assert [part.name for part in found.parts] == ["c: training object 4, at distance 0"]
     series = [np.sin(np.arange(5 + i)) for i in range(10)]
     found = sm.explain(sm.KNeighborsClassifier(sm.distances.DTW(), 1).fit(series, LABELS), series[2])
-    assert [part.name for part in found.parts] == ["c: training object 2 (7 time points), at 0"]
+    assert [part.name for part in found.parts] == ["c: training object 2 (7 time points), at distance 0"]
     assert "training object 2" in found.to_html()
 
 

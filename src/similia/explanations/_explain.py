@@ -368,12 +368,13 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         if ours:
             thing = described(take(machine.objects_, [number]), number)
             more = thing.removeprefix(f"no. {number}") if thing.startswith("no. ") else f", {thing}"
-        return f"{answers[k]!s}: training object {number}{more}, at {distances[k]:.3g}", NOWHERE, NOWHERE
+        return f"{answers[k]!s}: training object {number}{more}, at distance {distances[k]:.3g}", NOWHERE, NOWHERE
 
     by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
     note, nearest = f"the nearest by {by}; explain x with one of them to see what they share", None
     if ours:
-        note, number = f"the nearest by {by}", int(numbers[0])
+        space = "" if isinstance(machine.distance_, Distance) else " distance in the feature space of"
+        note, number = f"the nearest by{space} {by}", int(numbers[0])
         Y = take(machine.objects_, [number])
         try:
             nearest = _of_a_pair(machine.distance_, X, Y, naming, top, f"y, training object {number},")

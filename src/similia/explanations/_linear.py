@@ -237,7 +237,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     weights = np.sqrt(2 / np.pi) / scale * pulled if scale > 0 else np.zeros(len(z))
     note = (
         "bits are no linear function of the object: the parts are those of the best linear prediction of the signs, "
-        "and the residual is what it misses"
+        "and what it misses is not explained by parts"
     )
     title = against(learner.classes_, winner, other)
     intercept = float(learner.intercept_[winner] - learner.intercept_[other])

@@ -82,6 +82,8 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
     except (TypeError, ValueError) as error:
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
+        if isinstance(x, list | tuple) and len(x) > 1:
+            message += f"; for several objects, explain one: {which}[0]"
         raise kind(
             f"{which} is not an object that {name_of(called(kernel))} compares ({short(x)}): {message}"
         ) from None

@@ -18,6 +18,7 @@ _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
+_UNEXPLAINED = "not explained by parts"
 MOST_GROUPS = 8  # maximum number of substructures that are listed
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
 
@@ -75,7 +76,7 @@ def tables(e: Explanation) -> list[Table]:
         few = [part.contribution for part in groups[MOST_GROUPS:]]
         left = e.value - sum(part.contribution for part in (*groups, *e._intercept))
         rows = [_row(part, "-") for part in (*groups[:MOST_GROUPS], *e._intercept)]
-        rows += _left(e, len(few), "smaller piece", sum(few), sum(map(abs, few)), left, f"in no {head}")
+        rows += _left(e, len(few), "smaller piece", sum(few), sum(map(abs, few)), left, _UNEXPLAINED)
         if groups:
             found.append((f"{head}{of}", head, rows))
     found.append(("part", "part", [*(_row(part, _mark(k)) for k, part in enumerate(e.parts)), *rest(e)]))
@@ -95,7 +96,7 @@ def _row(part: Part, mark: str) -> Row:
 def rest(e: Explanation) -> list[Row]:
     """Return the last rows of the table of parts: parts not listed, and what no part explains."""
     size = max(abs(e.omitted), (1 - e.listed_share) * e.absolute_sum)
-    return _left(e, e.n_omitted, "smaller part", e.omitted, size, e.unexplained, "not explained by parts")
+    return _left(e, e.n_omitted, "smaller part", e.omitted, size, e.unexplained, _UNEXPLAINED)
 
 
 def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: float, name: str) -> list[Row]:
