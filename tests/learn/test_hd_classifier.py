@@ -18,6 +18,7 @@ from sklearn.linear_model import Ridge, RidgeCV
 import similia as sm
 from naive import similarities as naive
 from similia import HDClassifier
+from similia.core.threads import limited_to
 from similia.learn import ridge
 
 TRACE = Path(__file__).parents[1] / "reference" / "onlinehd_trace.csv"
@@ -660,3 +661,14 @@ def test_auto_counts_samples_and_dimensions(n_bytes, update):
     assert hasattr(chosen, "predict_proba") == (update == "ridge")
     named = HDClassifier(update, random_state=0).fit(codes, y)
     np.testing.assert_array_equal(chosen.decision_function(codes), named.decision_function(codes))
+
+
+@pytest.mark.parametrize(("n_bytes", "weighted"), [(130, False), (130, True), (20, False), (20, True)])
+def test_threads_change_no_bit_of_ridge(n_bytes, weighted):
+    codes, y = random_problem(9, n=900, n_bytes=n_bytes, noise=0.45)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 900) if weighted else None
+    found = HDClassifier("ridge", random_state=0).fit(codes, y, weights)
+    with limited_to(1):
+        alone = HDClassifier("ridge", random_state=0).fit(codes, y, weights)
+    np.testing.assert_array_equal(found.prototypes_, alone.prototypes_)
+    assert (found.alpha_, found.sharpness_) == (alone.alpha_, alone.sharpness_)

@@ -18,6 +18,7 @@ The squared errors of leaving out each of some samples choose alpha.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from scipy.special import log_softmax
 
 from similia.codes import inner_products
 from similia.core.progress import track
+from similia.core.threads import one_blas_thread
 from similia.learn.gram_svm import check_memory
 
 Floats = npt.NDArray[np.float64]
@@ -66,14 +68,20 @@ def fit(
     check_memory(f"update='ridge' for {n} samples of dimension {d} takes", needed, "take update='margin'")
     Y = (targets[:, None] == np.arange(n_classes)).astype(np.float64)
     some = np.sort(rng.permutation(n)[:_TRIED])
-    K, chosen = _gram(X[some]), (Y[some], weights[some])
-    if alpha is None:
-        columns = np.sort(rng.permutation(X.shape[1])[: max(_LEAST * X.shape[1] // d, X.shape[1] * len(some) // n)])
-        alpha = _chosen(K if len(columns) == X.shape[1] else _gram(X[some][:, columns]), *chosen)
-    sharpness = _sharpness(_left_out(K, *chosen, alpha), *chosen)
-    prototypes, mean = (_by_samples if few else _by_dimensions)(X, Y, weights, alpha)
-    shares = weights @ Y / weights.sum()
-    return Machine(prototypes, shares - prototypes @ mean, alpha, sharpness, mean, shares)
+    products = None if few else _products(X, weights)
+    with one_blas_thread():  # so that prototypes do not depend on the number of threads
+        K, chosen = _gram(X[some]), (Y[some], weights[some])
+        if alpha is None:
+            n_columns = max(_LEAST * X.shape[1] // d, X.shape[1] * len(some) // n)
+            columns = np.sort(rng.permutation(X.shape[1])[:n_columns])
+            alpha = _chosen(K if len(columns) == X.shape[1] else _gram(X[some][:, columns]), *chosen)
+        sharpness = _sharpness(_left_out(K, *chosen, alpha), *chosen)
+        if products is None:
+            prototypes, mean = _by_samples(X, Y, weights, alpha)
+        else:
+            prototypes, mean = _by_dimensions(products, X, Y, weights, alpha)
+        shares = weights @ Y / weights.sum()
+        return Machine(prototypes, shares - prototypes @ mean, alpha, sharpness, mean, shares)
 
 
 def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
@@ -131,11 +139,11 @@ def _by_samples(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tup
     return sums[:-1], sums[-1]
 
 
-def _by_dimensions(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Return (prototypes, mean) by the equations over the dimensions."""
+def _by_dimensions(products: Floats, X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return (prototypes, mean) by the equations over the dimensions; overwrites `products`, those of `_products`."""
     total, sums = weights.sum(), add_samples(X, np.column_stack([Y * weights[:, None], weights]))
     mean = sums[-1] / total
-    M = blas.dsyr(-total, mean, a=_products(X, weights), lower=1, overwrite_a=1)
+    M = blas.dsyr(-total, mean, a=products, lower=1, overwrite_a=1)
     M.flat[:: len(M) + 1] += alpha
     return _solved(M, (sums[:-1] - np.outer(weights @ Y, mean)).T).T, mean
 
@@ -143,7 +151,8 @@ def _by_dimensions(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> 
 def _products(X: npt.NDArray, weights: Floats) -> Floats:
     """Return the lower half of the weighted sum of the outer products of all samples of unit length with themselves.
 
-    For packed bits of equal weights, these are whole numbers below 2**24 times a factor, so float32 is exact.
+    For packed bits of equal weights, these are whole numbers below 2**24 times a factor, exact in float32, whatever the
+    number of threads.
     """
     d = _dimension(X)
     packed = X.dtype == np.uint8
@@ -151,14 +160,15 @@ def _products(X: npt.NDArray, weights: Floats) -> Floats:
     dtype: type[np.floating] = np.float32 if exact else np.float64
     factors = weights / np.square(_lengths(X))
     found = np.zeros((d, d), order="F")
-    for start in track(range(0, d, _COLUMNS), "HDClassifier", total=-(-d // _COLUMNS)):
-        part = np.zeros((d - start, min(_COLUMNS, d - start)), dtype)
-        for first in range(0, len(X), _ROWS):
-            rows = slice(first, first + _ROWS)
-            right: npt.NDArray[np.floating] = _signs(X[rows], dtype) if packed else X[rows].astype(dtype)
-            left = right if exact else right * factors[rows, None]
-            part += left[:, start:].T @ right[:, start : start + _COLUMNS]
-        found[start:, start : start + _COLUMNS] = part
+    with nullcontext() if exact else one_blas_thread():
+        for start in track(range(0, d, _COLUMNS), "HDClassifier", total=-(-d // _COLUMNS)):
+            part = np.zeros((d - start, min(_COLUMNS, d - start)), dtype)
+            for first in range(0, len(X), _ROWS):
+                rows = slice(first, first + _ROWS)
+                right: npt.NDArray[np.floating] = _signs(X[rows], dtype) if packed else X[rows].astype(dtype)
+                left = right if exact else right * factors[rows, None]
+                part += left[:, start:].T @ right[:, start : start + _COLUMNS]
+            found[start:, start : start + _COLUMNS] = part
     return found / d if exact else found
 
 
