@@ -349,7 +349,7 @@ def test_probabilities_are_those_of_scikit_learns_calibration(classes, class_wei
     assert not hasattr(without, "predict_proba")
     with pytest.raises(AttributeError) as told:
         without.predict_proba(X)
-    assert "probability=True" in str(told.value.__cause__)
+    assert "probability=True" in str(told.value)
     with pytest.raises(NotFittedError, match="fitted with probability=False"):
         without.set_params(probability=True).predict_proba(X)
 

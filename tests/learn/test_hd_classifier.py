@@ -347,6 +347,14 @@ def test_only_ridge_has_probabilities_and_it_learns_all_at_once():
         _ = FITTED.prototype_codes_
 
 
+def test_small_samples_count_in_rounded_prototypes():
+    """Samples are scaled to unit length, so a factor of 2**-600 changes no intercept."""
+    codes, y = random_problem(2, n_classes=2)
+    model = HDClassifier(prototype_bits=4, random_state=0)
+    small = clone(model).fit(np.ldexp(signs_of(codes), -600), y)
+    np.testing.assert_array_equal(small.intercept_, clone(model).fit(signs_of(codes), y).intercept_)
+
+
 def test_bits_in_bytes_are_warned_of():
     with pytest.warns(UserWarning, match="packbits"):
         HDClassifier(max_iter=1).fit(np.unpackbits(CODES, axis=1), LABELS)

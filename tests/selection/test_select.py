@@ -694,6 +694,6 @@ def test_what_the_chosen_pipeline_lacks_is_named(monkeypatch):
     found = choose(X, y, budget=None, cv=3, random_state=0, nested=False)
     with pytest.raises(AttributeError) as caught:
         found.predict_proba(X)
-    assert "linear has no predict_proba; sklearn.calibration.CalibratedClassifierCV" in str(caught.value.__cause__)
+    assert "linear has no predict_proba; sklearn.calibration.CalibratedClassifierCV" in str(caught.value)
     assert not hasattr(found, "predict_proba")
     assert CalibratedClassifierCV(found.best_estimator_, cv=3).fit(X, y).predict_proba(X).shape == (30, 2)

@@ -155,6 +155,15 @@ def test_float_hypervectors(update):
     assert_same(local, remote)
 
 
+@pytest.mark.parametrize("bits", [8, 1])
+def test_rounded_bundles_of_parts(bits):
+    model = sm.HDClassifier(init="bundle", max_iter=0, prototype_bits=bits)
+    local, remote = clone(model).fit(CODES, LABELS), clone(model).fit(array(CODES, [7, 70]), LABELS)
+    np.testing.assert_array_equal(remote.prototype_codes_, local.prototype_codes_)
+    np.testing.assert_allclose(remote.intercept_, local.intercept_, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(remote.predict(CODES), local.predict(CODES))
+
+
 @pytest.mark.same_bits
 def test_map_of_the_sphere_is_decided_by_all_rows():
     X = np.abs(VECTORS)

@@ -226,11 +226,11 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
             rows = slice(first, min(stop, first + _ROWS))
             _hamming(as_words(A[rows]), words, distances[rows])
 
-    def fill_half(start: int, stop: int) -> None:
-        for first in [i for k in range(start, stop) for i in {k, last - k}]:  # short rows with long ones
-            rows, rest = slice(first * _ROWS, (first + 1) * _ROWS), slice(first * _ROWS, None)
-            _hamming(words[rows], words[rest], distances[rows, rest])
-            distances[rest, rows] = distances[rows, rest].T
+    def fill_half(low: int, high: int) -> None:
+        for first in [i for k in range(low, high) for i in {k, last - k}]:  # short rows with long ones
+            start, after = first * _ROWS, (first + 1) * _ROWS
+            _hamming(words[start:after], words[start:], distances[start:after, start:])
+            distances[after:, start:after] = distances[start:after, after:].T
 
     last = -(-len(A) // _ROWS) - 1
     if A is B:

@@ -288,7 +288,7 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
     warnings.warn(message, category, stacklevel=2 + sum(1 for _ in _our_frames(sys._getframe(1))))
 
 
-def called(inside: Any) -> Any:
+def called_by_user(inside: Any) -> Any:
     """Return the estimator, kernel or distance that the user called, or `inside` if none is found.
 
     It is the first argument of the outermost call of similia, scikit-learn, joblib or Dask whose first argument is one.

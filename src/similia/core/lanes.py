@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 16  # float32: one register of 512 bits; two additions in flight where registers have 256
-HALF = LANES // 2  # to count comparisons: 512 bits compare into mask registers, which took 40 % longer on Zen 4
+HALF = LANES // 2  # to count comparisons: 512 bits compare into mask registers, which takes longer
 
 
 class Lanes(types.Type):

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from similia.core.errors import BadItem, called
+from similia.core.errors import BadItem, called_by_user
 from similia.core.text import short
 from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
@@ -85,7 +85,7 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
         if isinstance(x, list | tuple) and len(x) > 1:
             message += f"; for several objects, explain one: {which}[0]"
         raise kind(
-            f"{which} is not an object that {name_of(called(kernel))} compares ({short(x)}): {message}"
+            f"{which} is not an object that {name_of(called_by_user(kernel))} compares ({short(x)}): {message}"
         ) from None
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import as_second, called
+from similia.core.errors import as_second, called_by_user
 from similia.core.validation import check_positive_int
 from similia.kernels.counts import Counts, few_products, inner_products, paired_products
 from similia.objects.sequences import named
@@ -161,7 +161,7 @@ def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str
     """
     for part in left.keys() & right.keys():
         if left[part] != right[part]:
-            what = called(kernel)
+            what = called_by_user(kernel)
             Y = "the training objects" if hasattr(what, "fit") and Y == "Y" else Y
             raise ValueError(
                 f"{type(what).__name__} would compare {left[part]} of {X} with {right[part]} of {Y}; "

@@ -14,7 +14,7 @@ for the mean. Packed bits are expanded one sample at a time.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,23 +29,29 @@ from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.validation import (
-    check_codes,
     check_positive,
     check_positive_int,
-    check_vectors,
     generator,
-    unmasked,
-    wrong_width,
+)
+from similia.learn.samples import (
+    Trainer,
+    add_samples,
+    as_hypervectors,
+    check_dimension,
+    cosines,
+    dimension,
+    of_unit_length,
+    products,
+    small_rows_up,
+    squared_norms,
 )
 from similia.learn.targets import check_two_classes, checked_labels, checked_weights, weights_of_classes
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 
-_SMALL = 2.0**-150  # smaller numbers are scaled up, so that products of squares do not underflow
-_SMALLEST_SQUARED_NORM = 1e-200
-_LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
-_UPDATES = ("perceptron", "averaged", "margin", "ridge", "auto")
+_LEARNT = ("perceptron", "averaged", "margin", "ridge")
+_UPDATES = (*_LEARNT, "auto")
 _MARGINS = (0.2, 0.1, 0.05, 0.02, 0.0)  # cosines tried by margin="auto"
 _FOLDS, _HELD_OUT, _EPOCHS = 3, 1000, 5  # parts of few samples, samples held out of many, epochs that try a margin
 
@@ -71,7 +77,7 @@ def _check_probabilities(model: Any) -> None:
 
 
 @state(
-    may_lack=["running_", "sums_"], update_=one_of(*_UPDATES[:-1]), classes_=labels("c"), n_features_in_=count(least=1),
+    may_lack=["running_", "sums_"], update_=one_of(*_LEARNT), classes_=labels("c"), n_features_in_=count(least=1),
     prototypes_=array("f8", "c", "d"), intercept_=array("f8", "c"), sharpness_=optional("number"),
     running_=array("f8", 2, "c", "d"), sums_=array("f8", None), bits_=optional(count(least=1)),
 )  # fmt: skip
@@ -236,7 +242,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if isinstance(X, Distributed):
             return self._fit_parts(X, y, sample_weight)
-        given, X = X, _as_hypervectors(X)
+        given, X = X, as_hypervectors(X)
         check_columns(self, given, reset=True)
         if X.dtype == np.uint8 and X.shape[1] >= 16 and X[:100].max() <= 1:
             warn_user(
@@ -256,15 +262,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         rng = generator(self.random_state)
         self.update_ = self.update
         if self.update == "auto":
-            self.update_ = "ridge" if len(X) < _dimension(X) else "margin"
+            self.update_ = "ridge" if len(X) < dimension(X) else "margin"
         if self.update_ == "ridge":
             return self._fit_ridge(X, classes, targets, weights, rng)
         margin = self._chosen_margin(X, targets, weights, rng)
-        trainer = _Trainer(X, targets, weights, self._start(len(classes), X))
+        trainer = Trainer(X, targets, weights, self._start(len(classes), X))
         n_updates = self._train(trainer, margin, rng)
         return self._learnt(classes, trainer, n_updates, margin, self._sums(X, weights))
 
-    def _train(self, trainer: _Trainer, margin: float, rng: np.random.Generator, most: int | None = None) -> list[int]:
+    def _train(self, trainer: Trainer, margin: float, rng: np.random.Generator, most: int | None = None) -> list[int]:
         """Train for at most `max_iter` epochs, or `most`; return the number of corrected samples in each."""
         if self.init == "bundle":
             trainer.bundle()
@@ -282,8 +288,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         from similia.learn import ridge
 
-        X = _small_rows_up(X)
-        _squared_norms(X)  # raises for samples that are too long
+        X = small_rows_up(X)
+        squared_norms(X)  # raises for samples that are too long
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         found = ridge.fit(X, targets, len(classes), weights, alpha, rng)
         self._store(classes, found.prototypes, [0])
@@ -342,7 +348,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         else:
             self._check_unchanged()
             check_columns(self, given, reset=False)  # names before numbers
-        X = _as_hypervectors(X)
+        X = as_hypervectors(X)
         if first:
             check_columns(self, given, reset=True)
         y = checked_labels(y, len(X))
@@ -353,10 +359,10 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         if first:
             start, n_updates = self._start(len(known), X), []
         else:
-            _check_dimension(X, self._learnt_dimension(), self)
+            check_dimension(X, self._learnt_dimension(), self)
             start, n_updates = self._current(), list(self.n_updates_)
         sums = self._sums(X, weights, None if first or self.prototype_bits is None else self.sums_)
-        trainer = _Trainer(X, targets, weights, start, 0 if first else self.n_steps_)
+        trainer = Trainer(X, targets, weights, start, 0 if first else self.n_steps_)
         if self.init == "bundle" and (first or self.max_iter == 0):
             trainer.bundle()
         margin = float(self.margin) if self.update == "margin" else 0.0
@@ -370,7 +376,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     def _start(self, n_classes: int, X: npt.NDArray) -> Floats:
         """Return the first prototypes, (1, n_classes, d), or (2, n_classes, d) with sums for their mean."""
-        return np.zeros((1 if self.update_ == "perceptron" else 2, n_classes, _dimension(X)))
+        return np.zeros((1 if self.update_ == "perceptron" else 2, n_classes, dimension(X)))
 
     def _current(self) -> Floats:
         """Return what `_start` returns, after the samples seen before."""
@@ -396,9 +402,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             held_out = (np.arange(n) // size) == fold
             train, test = np.sort(order[~held_out]), order[held_out]
             for i, margin in enumerate(_MARGINS):
-                trainer = _Trainer(X[train], targets[train], weights[train], self._start(n_classes, X))
+                trainer = Trainer(X[train], targets[train], weights[train], self._start(n_classes, X))
                 self._train(trainer, margin, np.random.default_rng(fold), _EPOCHS)
-                scores = _cosines(X[test], trainer.result()[0])
+                scores = cosines(X[test], trainer.result()[0])
                 right[i] += weights[test] @ (_best(scores) == targets[test])
         return _MARGINS[int(np.argmax(right))]
 
@@ -447,15 +453,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     def _scores(self, X: npt.ArrayLike) -> Floats:
         check_is_fitted(self, "prototypes_")
         check_columns(self, X, reset=False)
-        X = _as_hypervectors(X)
+        X = as_hypervectors(X)
         d = self._learnt_dimension()
-        _check_dimension(X, d, self)
+        check_dimension(X, d, self)
         if self.bits_ == 1 and X.dtype == np.uint8:
             from similia.codes import hamming_distances
 
             sizes = np.linalg.norm(self._directions(), axis=1)
             return (1.0 - (2.0 / d) * hamming_distances(X, self.prototype_codes_)) * sizes + self.intercept_
-        return _products(X, self._directions()) + self.intercept_
+        return products(X, self._directions()) + self.intercept_
 
     def _directions(self, rounded: bool = True) -> Floats:
         """Return the vectors, (n_classes, d), whose products with a sample of unit length are its scores.
@@ -463,15 +469,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         They are the prototypes, scaled to length 1 but for "ridge". If `rounded`, each is projected on its rounded
         prototype.
         """
-        exact = _small_rows_up(self.prototypes_)
-        exact = exact if self.update_ == "ridge" else _of_unit_length(exact)
+        exact = small_rows_up(self.prototypes_)
+        exact = exact if self.update_ == "ridge" else of_unit_length(exact)
         if self.bits_ is None or not rounded:
             return exact
-        units = _of_unit_length(_rounded(exact, self.bits_))
+        units = of_unit_length(_rounded(exact, self.bits_))
         return units * np.einsum("ij,ij->i", exact, units)[:, None]
 
     def _learnt(
-        self, classes: npt.NDArray, trainer: _Trainer, n_updates: list[int], margin: float, sums: Floats | None
+        self, classes: npt.NDArray, trainer: Trainer, n_updates: list[int], margin: float, sums: Floats | None
     ) -> Self:
         prototypes, running, n_steps = trainer.result()
         self._store(classes, prototypes, n_updates)
@@ -544,63 +550,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> tuple[Floats, Floats]:
     """Return the sum of the samples of each class, with bits as ±1, and `_sums`, for one part of a Dask collection."""
-    codes, weights = _as_hypervectors(codes), np.ones(len(codes))
-    trainer = _Trainer(codes, targets, weights, np.zeros((1, n_classes, _dimension(codes))))
+    codes, weights = as_hypervectors(codes), np.ones(len(codes))
+    trainer = Trainer(codes, targets, weights, np.zeros((1, n_classes, dimension(codes))))
     trainer.bundle()
     return trainer.result()[0], _sums(codes, weights)
 
 
-class _Trainer:
-    """Runs the compiled loops on one batch, with numbers scaled and dimensions reordered as the loops need.
-
-    `start` holds the prototypes, (1, n_classes, d), or also the sums for their mean, (2, n_classes, d), after `n_steps`
-    samples.
-    """
-
-    def __init__(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, start: Floats, n_steps: int = 0) -> None:
-        from similia.learn import _hd_classifier as loops
-
-        self._loops = loops
-        self._packed = X.dtype == np.uint8
-        self._exponent = 0 if self._packed else _exponent(X, start[0])
-        X, start = _divided(X, self._exponent), _divided(start, self._exponent)
-        self.n, self._X = len(X), X
-        self._squared_norms = _squared_norms(X)
-        self._targets = np.ascontiguousarray(targets, dtype=np.int64)
-        self._weights = weights
-        self._running = [loops.by_bit(part) if self._packed else part.copy() for part in start]
-        self._later = self._running[1] if len(start) > 1 else np.empty((0, start.shape[2]))
-        self._n_steps = n_steps
-
-    def bundle(self) -> None:
-        self._loops.bundle(self._X, self._targets, self._weights, self._running[0])
-
-    def epoch(self, order: npt.NDArray[np.int64], rate: float, margin: float) -> int:
-        """Correct the prototypes, sample by sample, without reacting to Ctrl-C; return the number of corrections."""
-        mistakes = self._loops.epoch(
-            self._X, self._squared_norms, self._targets, self._weights, order, float(rate), float(margin),
-            self._running[0], self._later, self._n_steps,
-        )  # fmt: skip
-        self._n_steps += len(order)
-        return int(mistakes)
-
-    def result(self) -> tuple[Floats, Floats, int]:
-        """Return (prototypes, what the next trainer starts from, number of steps)."""
-        by_byte = self._loops.by_byte
-        running = np.array(
-            [by_byte(part) if self._packed else _divided(part, -self._exponent) for part in self._running]
-        )
-        prototypes = running[0]
-        if len(running) > 1 and self._n_steps > 0:
-            prototypes = running[0] - running[1] / self._n_steps
-        return prototypes, running, self._n_steps
-
-
 def _sums(X: npt.NDArray, weights: Floats, before: Floats | None = None) -> Floats:
     """Return the weighted sum of the samples of unit length, then the sum of the weights, added to those `before`."""
-    from similia.learn.ridge import add_samples
-
-    sums = np.zeros(_dimension(X) + 1) if before is None else before.copy()
+    sums = np.zeros(dimension(X) + 1) if before is None else before.copy()
     sums[:-1] = add_samples(X, weights[:, None], sums[None, :-1])[0]
     sums[-1] += weights.sum()
     return sums
@@ -621,96 +579,12 @@ def _best(scores: Floats) -> npt.NDArray[np.intp]:
     return np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)
 
 
-def _cosines(X: npt.NDArray, prototypes: Floats) -> Floats:
-    """Return the cosines between samples and prototypes."""
-    return _products(X, _of_unit_length(_small_rows_up(prototypes)))
-
-
-def _products(X: npt.NDArray, directions: Floats) -> Floats:
-    """Return the products of the samples, scaled to unit length, and `directions`."""
-    from similia.learn import _hd_classifier as loops
-
-    out = np.empty((len(X), len(directions)))
-    X = _small_rows_up(X)
-    arranged = loops.by_bit(directions) if X.dtype == np.uint8 else np.ascontiguousarray(directions)
-    loops.products(X, _squared_norms(X), arranged, out)
-    return out
-
-
-def _squared_norms(X: npt.NDArray) -> npt.NDArray[np.float64]:
-    if X.dtype == np.uint8:
-        return np.full(len(X), float(_dimension(X)))
-    squared = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    if not (squared < _LARGEST_SQUARED_NORM).all():
-        row = int(np.argmax(squared >= _LARGEST_SQUARED_NORM))
-        raise BadValue(row, f"has norm {np.sqrt(squared[row]):.3g}", "less than 1e75", "scale X down")
-    tiny = squared < _SMALLEST_SQUARED_NORM
-    if tiny.any() and (tiny := tiny & X.any(axis=1)).any():
-        found = "is smaller than other hypervectors or the prototypes learnt before by a factor of 1e100 or more"
-        raise BadValue(np.argmax(tiny), found, remedy="scale it up or drop it")
-    return squared
-
-
-def _of_unit_length(rows: Floats) -> Floats:
-    """Return rows divided by their lengths; zeros stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
-
-
-def _exponent(X: npt.NDArray, prototypes: Floats) -> int:
-    """Return e such that division by 2**e brings the largest absolute value to about 1; 0 if it is not very small."""
-    most = max(_largest(X).max(), _largest(prototypes).max())
-    return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
-
-
-def _small_rows_up(X: npt.NDArray) -> npt.NDArray:
-    """Return `X` with very small rows multiplied by powers of two, which does not change their cosines."""
-    if X.dtype.kind != "f" or (most := _largest(X)).min() >= _SMALL:
-        return X
-    return np.ldexp(X, -np.where((most > 0) & (most < _SMALL), np.frexp(most)[1], 0)[:, None])
-
-
-def _largest(X: npt.NDArray) -> npt.NDArray:
-    """Return the largest absolute value in each row."""
-    return np.maximum(X.max(axis=1), -X.min(axis=1))
-
-
-def _divided(X: npt.NDArray, exponent: int) -> npt.NDArray:
-    return X if exponent == 0 else np.ldexp(X, -exponent)
-
-
-def _dimension(X: npt.NDArray) -> int:
-    return X.shape[1] * 8 if X.dtype == np.uint8 else X.shape[1]
-
-
-def _as_hypervectors(X: Any) -> npt.NDArray:
-    """Return packed bits (uint8) unchanged, other integers and floats as a float array; raise for anything else."""
-    if hasattr(X, "toarray"):
-        raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
-    X = np.asarray(unmasked(X))
-    if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
-        X = X.astype(np.float64)  # floats cannot be packed bits
-    if X.dtype.kind not in "iufc":
-        remedy = "numpy.packbits makes packed bits"
-        raise BadValue(None, f"has dtype {X.dtype}", "packed bits (uint8), integers or floats", remedy)
-    if X.dtype == np.uint8 and X.ndim == 2 and X.size > 0:
-        return check_codes(X, "X")
-    return check_vectors(X.astype(np.float32) if X.dtype.itemsize <= 2 else X)  # raises if X is empty or not 2-D
-
-
 def _classes(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
     """Return the sorted classes and each label's position in them; raise if `y` is invalid or holds one class."""
     labels = checked_labels(y, n, two=True)
     check_classification_targets(labels)
     classes, targets = np.unique(labels, return_inverse=True)
     return classes, targets
-
-
-def _check_dimension(X: npt.NDArray, d: int, by: Any) -> None:
-    """Raise if the dimension of the samples is not d, the dimension of the estimator `by`."""
-    if _dimension(X) != d:
-        packed = f"X is packed in {X.shape[1]} bytes" if X.dtype == np.uint8 else ""
-        raise wrong_width(_dimension(X), d, by, remedy=packed)
 
 
 def _positions(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:

@@ -27,10 +27,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
@@ -90,11 +89,10 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return np.concatenate(parts)
 
 
-def _has_probability(machine: KernelSVC) -> bool:
-    """Return True if `probability` is set; otherwise raise AttributeError with a remedy."""
+def _check_probability(machine: KernelSVC) -> None:
+    """Raise AttributeError with a remedy if `probability` is not set."""
     if not machine.probability:
         raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
-    return True
 
 
 def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -204,7 +202,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
         check_is_fitted(self)
         return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
-    @available_if(_has_probability)
+    @offered_if(_check_probability)
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class, shape (m, n_classes); only with ``probability=True``."""

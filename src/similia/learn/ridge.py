@@ -31,6 +31,7 @@ from similia.codes import inner_products
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
 from similia.learn.gram_svm import check_memory
+from similia.learn.samples import add_samples, dimension, lengths, signs
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,7 +63,7 @@ def fit(
 
     With ``alpha=None``, leave-one-out errors choose it.
     """
-    n, d = len(X), _dimension(X)
+    n, d = len(X), dimension(X)
     few = n < 0.8 * d
     needed = 12 * n**2 if few else 8 * d**2
     check_memory(f"update='ridge' for {n} samples of dimension {d} takes", needed, "take update='margin'")
@@ -154,22 +155,24 @@ def _products(X: npt.NDArray, weights: Floats) -> Floats:
     For packed bits of equal weights, these are whole numbers below 2**24 times a factor, exact in float32, whatever the
     number of threads.
     """
-    d = _dimension(X)
+    d = dimension(X)
     packed = X.dtype == np.uint8
     exact = packed and bool((weights == 1.0).all()) and len(X) < 2**24
     dtype: type[np.floating] = np.float32 if exact else np.float64
-    factors = weights / np.square(_lengths(X))
+    scale = 1.0 / d if exact else 1.0
+    factors = weights / np.square(lengths(X))
     found = np.zeros((d, d), order="F")
     with nullcontext() if exact else one_blas_thread():
         for start in track(range(0, d, _COLUMNS), "HDClassifier", total=-(-d // _COLUMNS)):
             part = np.zeros((d - start, min(_COLUMNS, d - start)), dtype)
             for first in range(0, len(X), _ROWS):
                 rows = slice(first, first + _ROWS)
-                right: npt.NDArray[np.floating] = _signs(X[rows], dtype) if packed else X[rows].astype(dtype)
+                right: npt.NDArray[np.floating] = signs(X[rows], dtype) if packed else X[rows].astype(dtype)
                 left = right if exact else right * factors[rows, None]
                 part += left[:, start:].T @ right[:, start : start + _COLUMNS]
             found[start:, start : start + _COLUMNS] = part
-    return found / d if exact else found
+    found *= scale
+    return found
 
 
 def _solved(M: Floats, right: Floats) -> Floats:
@@ -189,36 +192,5 @@ def _gram(X: npt.NDArray) -> Floats:
     """Return the cosines between all samples."""
     if X.dtype == np.uint8:
         return inner_products(X) / (8.0 * X.shape[1])
-    units = X / _lengths(X)[:, None]
+    units = X / lengths(X)[:, None]
     return units @ units.T
-
-
-def add_samples(X: npt.NDArray, coefficients: Floats, before: Floats | None = None) -> Floats:
-    """Return the sums of the samples of unit length times each column of `coefficients`, added to those `before`."""
-    from similia.learn import _hd_classifier as loops
-
-    packed = X.dtype == np.uint8
-    sums = np.zeros((coefficients.shape[1], _dimension(X))) if before is None else before
-    sums = loops.by_bit(sums) if packed else sums.copy()
-    loops.combine(X, coefficients / _lengths(X)[:, None], sums)
-    return loops.by_byte(sums) if packed else sums
-
-
-def _signs(X: npt.NDArray, dtype: npt.DTypeLike) -> npt.NDArray:
-    """Return packed bits as +1 and -1."""
-    signs = np.unpackbits(X, axis=1).astype(dtype)
-    signs *= 2
-    signs -= 1
-    return signs
-
-
-def _lengths(X: npt.NDArray) -> Floats:
-    """Return the length of each sample, 1 for zeros."""
-    if X.dtype == np.uint8:
-        return np.full(len(X), np.sqrt(_dimension(X)))
-    lengths = np.linalg.norm(X.astype(np.float64, copy=False), axis=1)
-    return np.where(lengths > 0, lengths, 1.0)
-
-
-def _dimension(X: npt.NDArray) -> int:
-    return X.shape[1] * 8 if X.dtype == np.uint8 else X.shape[1]

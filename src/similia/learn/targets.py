@@ -91,8 +91,6 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
         weights = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"sample_weight must hold numbers, found {short(sample_weight)}") from None
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape} for {n} objects, expected ({n},)")
     wrong = ~(np.isfinite(weights) & (weights >= 0))

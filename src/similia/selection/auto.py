@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import config, settings
 from similia.core.errors import warn_user
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, offered_if
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int
@@ -48,12 +48,12 @@ _SMILES = (
 )
 
 
-def _winner_has(method: str) -> Callable[[Any], bool]:
-    """Return a function that is True if an estimator's chosen pipeline has `method`, and raises if not."""
+def _winner_has(method: str) -> Callable[[Any], None]:
+    """Return a function that raises AttributeError if an estimator's chosen pipeline lacks `method`."""
 
-    def check(auto: Any) -> bool:
+    def check(auto: Any) -> None:
         if hasattr(auto._winner, method):
-            return True
+            return
         wrap = "; sklearn.calibration.CalibratedClassifierCV(auto.best_estimator_) adds probabilities"
         raise AttributeError(f"{auto.best_name_} has no {method}{wrap if method == 'predict_proba' else ''}")
 
@@ -182,7 +182,7 @@ class _Auto(BaseEstimator):
         """
         return self._winner.predict(X)
 
-    @available_if(_winner_has("predict_proba"))
+    @offered_if(_winner_has("predict_proba"))
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline has `predict_proba`.
 
@@ -192,7 +192,7 @@ class _Auto(BaseEstimator):
         """
         return self._winner.predict_proba(X)
 
-    @available_if(_winner_has("decision_function"))
+    @offered_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> npt.NDArray:
         """Return the decision values of the chosen pipeline; only if the pipeline has `decision_function`.
 
