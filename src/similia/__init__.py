@@ -7,7 +7,7 @@ The house, in the direction data flow::
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
 ``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning``
-estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
+estimates the cost. ``devices`` writes a model in C. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
 ``explanations`` and ``report`` show the result. ``adapters`` brings in kernels and distances of other libraries;
 ``datasets`` loads data.
 """
@@ -19,7 +19,7 @@ _NAMES = {
     # rooms
     "objects": "", "kernels": "", "distances": "", "embeddings": "", "codes": "", "learn": "",
     "search": "", "scale": "", "selection": "", "explanations": "", "report": "", "adapters": "",
-    "recipes": "", "datasets": "", "planning": "", "checks": "", "sources": "",
+    "recipes": "", "datasets": "", "planning": "", "checks": "", "sources": "", "devices": "",
     # the names used most
     "pairwise": "similarity",
     "Nystroem": "embeddings",
@@ -40,6 +40,7 @@ _NAMES = {
     "KernelSVC": "learn", "KernelRidge": "learn", "KernelSVR": "learn",
     "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
+    "quantise": "devices", "export_c": "devices", "export_verilog": "devices",
     "HammingIndex": "search", "SimilaritySearch": "search",
     "AutoClassifier": "selection", "AutoRegressor": "selection", "explain": "explanations",
     "Pipeline": "pipelines",

@@ -42,7 +42,7 @@ from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.validation import check_n_bits, check_vectors, generator
 from similia.sources.dask import from_parts, lazily
 
-_METHODS = ("gaussian", "structured")
+_METHODS = ("gaussian", "structured", "hadamard")
 _MIN_HADAMARD = 256  # below this padded size, three Hadamard products have a bias above 0.02
 _MAX_FEATURES = 2**18  # for more features, 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to this one
@@ -103,8 +103,8 @@ class SignRandomProjection(SignEncoder):
     ============ ================================== =======================================================
     gaussian     arcsin rho (within 0.002 for rows  ((pi/2)^2 - arcsin^2 rho) / d =: V
                  of two non-zeros among 2048)
-    structured   arcsin rho; over 128 features, off 0.4 V to 0.9 V for abs(rho) <= 0.7, approaching V as
-                 by up to 0.012 (two non-zeros) or  abs(rho) -> 1
+    structured,  arcsin rho; over 128 features, off 0.4 V to 0.9 V for abs(rho) <= 0.7, approaching V as
+    hadamard     by up to 0.012 (two non-zeros) or  abs(rho) -> 1
                  0.001 (dense rows)
     ============ ================================== =======================================================
 
@@ -115,12 +115,14 @@ class SignRandomProjection(SignEncoder):
     ----------
     n_bits : int, default=10_000
         Length of the codes, a multiple of 8.
-    method : {"gaussian", "structured"}, default="gaussian"
+    method : {"gaussian", "structured", "hadamard"}, default="gaussian"
         ``"gaussian"``: independent Gaussian directions, n * n_features * n_bits multiplications by BLAS.
         ``"structured"``: directions that are orthogonal within blocks. Up to 128 features, the blocks are random
         orthogonal (Haar) matrices of n_features rows. For more features, vectors are padded to length p = 2^ceil(log2
         n_features) and multiplied three times by random signs and a Hadamard matrix. This takes 3 n n_bits log2 p
         additions and stores no projection matrix.
+        ``"hadamard"``: the same Hadamard products for any number of features, with p = 256 for up to 256: no projection
+        matrix is ever kept, so a model for a small device needs 3 bits a bit (see `similia.quantise`).
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -133,7 +135,7 @@ class SignRandomProjection(SignEncoder):
     row_length_ : float or None
         Euclidean length to which rows are scaled before rounding, for exact sums in float32; None if `signs_` is used.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
-        Random signs that precede the Hadamard products; None unless directions are structured, with over 128 features.
+        Random signs that precede the Hadamard products; None if there is a `projection_`.
 
     Notes
     -----
@@ -191,7 +193,7 @@ class SignRandomProjection(SignEncoder):
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
         n_features = check_vectors(example_of(X)).shape[1]
-        hadamard = self.method == "structured" and n_features > _MIN_HADAMARD // 2
+        hadamard = self.method == "hadamard" or (self.method == "structured" and n_features > _MIN_HADAMARD // 2)
         if not hadamard and n_features > _MAX_FEATURES:
             raise BadValue(
                 None,
@@ -204,7 +206,7 @@ class SignRandomProjection(SignEncoder):
         self.projection_ = self.row_length_ = self.signs_ = None
         random = generator(self.random_state)
         if hadamard:
-            p = padded(n_features)
+            p = padded(max(n_features, _MIN_HADAMARD))
             self.signs_ = random.integers(0, 2, size=(-(-n_bits // p), 3, p), dtype=np.int8) * np.int8(2) - np.int8(1)
         else:
             draw = gaussian_projection if self.method == "gaussian" else orthogonal_projection
@@ -350,7 +352,7 @@ def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
 
 def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes) -> None:
     """Fill `codes`, shape (n, n_bits // 8), with the packed signs of the structured projections of `rows`."""
-    p = padded(rows.shape[1])
+    p = padded(max(rows.shape[1], _MIN_HADAMARD))
     expected = (-(-8 * codes.shape[1] // p), 3, p)
     if signs.shape != expected:  # the loop does not check bounds
         raise ValueError(f"signs_ has shape {signs.shape}, expected {expected} for these features and bits; fit again")

@@ -450,6 +450,21 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         rounded = _rounded(self.prototypes_, self.bits_)
         return np.packbits(rounded > 0, axis=1) if self.bits_ == 1 else rounded.astype(np.int8)
 
+    def in_integers(self) -> tuple[npt.NDArray[np.int8], Floats, Floats, int]:
+        """Return prototypes as whole numbers: (R, f, b, bits), of 8 bits if `prototype_bits` is None.
+
+        The scores of a sample x of unit length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f
+        and b have shape (n_classes,).
+        """
+        check_is_fitted(self, "prototypes_")
+        bits = self.bits_ or 8
+        exact = small_rows_up(self.prototypes_)
+        exact = exact if self.update_ == "ridge" else of_unit_length(exact)
+        whole = _rounded(exact, bits)
+        squares = np.einsum("ij,ij->i", whole, whole)
+        factors = np.einsum("ij,ij->i", exact, whole) / np.where(squares > 0, squares, 1.0)
+        return whole.astype(np.int8), factors, self.intercept_.copy(), bits
+
     def _scores(self, X: npt.ArrayLike) -> Floats:
         check_is_fitted(self, "prototypes_")
         check_columns(self, X, reset=False)

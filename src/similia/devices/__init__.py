@@ -1,0 +1,11 @@
+"""Models for small devices: a fitted pipeline in whole numbers (`quantise`), as C (`export_c`) or Verilog."""
+
+from similia.core.lazy import attach
+
+_NAMES = {
+    "quantise": "quantise", "Quantised": "quantise", "Loss": "quantise",
+    "export_c": "c",
+    "export_verilog": "verilog",
+}  # fmt: skip
+__all__ = [*_NAMES]
+__getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,325 @@
+"""Write a quantised model as C99: one header, one source without libraries or floating point, and a test program.
+
+The loops are in ``templates/model.c.jinja``; this module makes the tables. Each has the smallest type that holds its numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.hashing import GOLDEN
+from similia.core.text import short
+from similia.devices.inputs import Curve, Edits, Gaussian, Letters, Substrings, Warped
+from similia.devices.quantise import Quantised, quantise
+from similia.devices.stages import DenseSigns, Prototypes
+from similia.kernels import GappyKmers, Spectrum, WeightedDegree
+from similia.kernels.strings import check_lengths
+from similia.objects import n_objects, take
+
+_PER_LINE = 100  # characters of a line of numbers
+_N_TESTS = 20
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant array in C: its name, what it holds, its type and its numbers."""
+
+    name: str
+    meaning: str
+    type: str
+    values: npt.NDArray
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.values.size) * int(re.findall(r"\d+", self.type)[0]) // 8
+
+    def lines(self) -> str:
+        """Return the numbers, a line for about every 100 characters."""
+        numbers = [literal(int(value), self.type) for value in self.values.ravel().tolist()]
+        lines, line = [], ""
+        for number in numbers:
+            if len(line) + len(number) > _PER_LINE:
+                lines.append(line.rstrip())
+                line = ""
+            line += number + ", "
+        return "\n".join([*lines, line.rstrip(", ")])
+
+
+def literal(value: int, kind: str) -> str:
+    """Return a number as C of type `kind`, with a suffix for 64 bits and for the smallest number."""
+    if kind == "int64_t":
+        return f"INT64_C({value})" if value > -(2**63) else "INT64_MIN"
+    if kind == "uint32_t":
+        return f"{value}U" if value < 2**16 else f"UINT32_C({value})"
+    return str(value)
+
+
+def export_c(
+    model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
+    letters: str = "", overwrite: bool = False,
+) -> Quantised:  # fmt: skip
+    """Write a fitted pipeline as C99 that computes the same codes and labels as its quantised twin in Python.
+
+    Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
+    checks 20 objects on any machine; and ``README.txt`` with bytes, memory and operations. The C has no floating point,
+    no calls of a library, no recursion, and allocates nothing: its scratch memory is static, so two threads or
+    interrupts must not call it at a time.
+
+    Parameters
+    ----------
+    model : Pipeline or Quantised
+        See `similia.quantise`.
+    folder : path
+        Is made if it does not exist.
+    X : collection of objects, optional
+        As for `similia.quantise`. The first 20 become the tests; without them, the landmarks do.
+    name : str, default="model"
+        Beginning of all names in C: letters, digits and underscores.
+    max_length, letters
+        As for `similia.quantise`; not used if `model` is quantised already.
+    overwrite : bool, default=False
+        Whether to replace files that exist.
+
+    Returns
+    -------
+    Quantised
+        The model that was written.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `similia.quantise`, or if `name` is not a name in C.
+    FileExistsError
+        If a file exists and `overwrite` is False. Nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), 40, 2000, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     small = sm.export_c(model, folder, X, name="promoters")
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['README.txt', 'promoters.c', 'promoters.h', 'promoters_test.c']
+    """
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise ValueError(f"name must be letters, digits and underscores, such as 'model', got {name!r}")
+    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+    files = _rendered(small, name, _tests(small, X))
+    folder = Path(folder)
+    present = [file for file in files if (folder / file).exists()]
+    if present and not overwrite:
+        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite=True")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="ascii")
+    return small
+
+
+def sizes_of(small: Quantised) -> dict[str, int]:
+    """Return the bytes of each table."""
+    return {table.name: table.n_bytes for table in tables_of(small)}
+
+
+def tables_of(small: Quantised) -> Iterator[Table]:
+    """Yield the tables of a model in C."""
+    yield from _input_tables(small.input)
+    linear = small.linear
+    kind = "int16_t" if np.abs(linear.A).max() < 2**15 else "int32_t"
+    yield Table("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", kind, linear.A)
+    if linear.c.any():
+        yield Table("offsets_of_sums", "c", "int64_t", linear.c)
+    if linear.shifts.any():
+        yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
+    if isinstance(small.signs, DenseSigns):
+        yield Table("projection", "P, row by row", "int8_t", small.signs.P)
+    else:
+        yield Table("flips", "signs before each product", "uint8_t", np.packbits(small.signs.flips.reshape(-1)))
+    if small.prototypes is not None:
+        yield from _prototype_tables(small.prototypes)
+
+
+def _input_tables(read: Any) -> Iterator[Table]:
+    if isinstance(read, Substrings):
+        yield from _letter_tables(read.letters)
+        yield Table("ids", "features of the landmarks", "uint32_t", read.ids)
+        yield _smallest("first_of_id", "where the counts of a feature begin", read.offsets)
+        yield _smallest("landmark_of", "landmark of a count", read.landmarks)
+        yield _smallest("counts", "count times weight", read.counts)
+        letters, complements = read.tables
+        if (letters != np.arange(256)).any():
+            yield Table("read_as", "what a letter is read as", "uint8_t", letters)
+        if len(complements):
+            yield Table("complement", "of a letter as read", "uint8_t", complements)
+    elif isinstance(read, Edits):
+        yield from _letter_tables(read.letters)
+        yield Table("landmarks", "their letters", "uint8_t", read.landmarks.values)
+        yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
+        yield from _curve_table(read.curve)
+    elif isinstance(read, Warped):
+        yield Table("landmarks", "their values", "int16_t", read.landmarks.values.astype(np.int64))
+        yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
+        yield from _curve_table(read.curve)
+        if (widths := _half_widths(read)) is not None:
+            yield _smallest("half_widths", "of the band, by the longer length", widths)
+    elif isinstance(read, Gaussian):
+        yield Table("landmarks", "their numbers", "int16_t", read.landmarks)
+        yield from _curve_table(read.curve)
+
+
+def _letter_tables(letters: Letters) -> Iterator[Table]:
+    yield Table("known", "a bit for each letter", "uint8_t", letters.bitmap)
+
+
+def _curve_table(curve: Curve) -> Iterator[Table]:
+    yield Table("curve", "function of a distance", "uint32_t", curve.values)
+
+
+def _prototype_tables(prototypes: Prototypes) -> Iterator[Table]:
+    R = prototypes.R
+    if prototypes.bits == 8:
+        yield Table("prototypes", "R, row by row", "int8_t", R)
+    elif prototypes.bits == 4:
+        pairs = (R & 15).astype(np.uint8).reshape(len(R), -1, 2)
+        yield Table("prototypes", "R, two numbers a byte, the first in its upper half", "uint8_t",
+                    pairs[..., 0] << 4 | pairs[..., 1])  # fmt: skip
+    else:
+        yield Table("prototypes", "R, eight signs a byte", "uint8_t", np.packbits(R > 0, axis=1))
+    yield Table("weights", "m", "int32_t", prototypes.m)
+    yield Table("intercepts", "c", "int64_t", prototypes.c)
+
+
+def _half_widths(read: Warped) -> npt.NDArray[np.int64] | None:
+    """Return the half width of the band for each length of the longer series, or None if there is no band."""
+    window = read.distance.window
+    if window is None:
+        return None
+    most = max(read.longest, int(np.diff(read.landmarks.offsets).max()))
+    if isinstance(window, int | np.integer):
+        return np.full(most + 1, min(int(window), most))
+    return np.array([int(float(window) * length + 1e-9) for length in range(most + 1)])
+
+
+def _smallest(name: str, meaning: str, values: npt.NDArray) -> Table:
+    """Return a table of whole numbers >= 0 with the smallest type."""
+    kind = next(bits for bits in (8, 16, 32) if int(values.max(initial=0)) < 2**bits)
+    return Table(name, meaning, f"uint{kind}_t", values)
+
+
+def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
+    """Return (argument of the C function, index of the label, code in hexadecimal) of a few objects."""
+    if X is None:
+        X = getattr(small.input, "landmarks", None)
+        if X is None or isinstance(small.input, Substrings):
+            X = next(step.landmarks_ for _, step in small.model.steps if hasattr(step, "landmarks_"))
+        elif isinstance(small.input, Warped | Gaussian):
+            X = _in_units(small.input)
+    objects = small.input.read(take(X, np.arange(min(_N_TESTS, n_objects(X)))))
+    codes = small.signs(small.linear(small.input.numbers(objects)))
+    labels = np.zeros(len(codes), int) if small.prototypes is None else small.prototypes(codes).argmax(axis=1)
+    arguments = small.input.arguments(objects)
+    return [
+        (value, int(label), code.tobytes().hex()) for value, label, code in zip(arguments, labels, codes, strict=True)
+    ]
+
+
+def _in_units(read: Any) -> Any:
+    """Return the landmarks in the units of the user."""
+    if isinstance(read, Gaussian):
+        return read.landmarks * read.units.steps
+    return type(read.landmarks)(read.landmarks.values * read.units.steps, read.landmarks.offsets)
+
+
+def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
+    """Return the files by name."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("similia.devices", "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    tables = list(tables_of(small))
+    facts = {
+        "name": name, "NAME": name.upper(), "small": small, "kind": small.input.kind, "tables": tables,
+        "has": {table.name for table in tables}, "type_of": {table.name: table.type for table in tables},
+        "labels": [] if small.classes_ is None else [_quoted(str(label)) for label in small.classes_.tolist()],
+        "tests": tests, "n_bytes": sum(table.n_bytes for table in tables), "GOLDEN": int(GOLDEN),
+        "strings": small.input.kind in ("substrings", "edits"), "series": small.input.kind == "warped",
+        "ram": _scratch(small), "operations": operations(small), "kmers": _kmers(small.input),
+        "shift": small.input.curve.shift if hasattr(small.input, "curve") else 0,
+        "longest": getattr(small.input, "longest", None) or getattr(getattr(small.input, "letters", None), "longest", 0),
+        "units": getattr(small.input, "units", None), "short": short,
+    }  # fmt: skip
+    files = (".h", ".c", "_test.c")
+    found = {name + file: environment.get_template("model" + file + ".jinja").render(facts) for file in files}
+    found["README.txt"] = environment.get_template("README.txt.jinja").render(facts)
+    return found
+
+
+def _kmers(read: Any) -> dict[str, int]:
+    """Return the parameters of the loop over features; empty for other inputs."""
+    kernel = getattr(read, "kernel", None)
+    if isinstance(kernel, Spectrum):
+        least, most = check_lengths(kernel.k, "k")
+        return {"least": least, "most": most, "ranged": int(not isinstance(kernel.k, int | np.integer)), "half": 0,
+                "gaps": 0, "merge": 1, "degree": 0}  # fmt: skip
+    if isinstance(kernel, GappyKmers):
+        return {"least": kernel.k, "most": kernel.k, "ranged": 0, "half": kernel.k // 2, "gaps": kernel.gaps,
+                "merge": int(kernel.merge), "degree": 0}  # fmt: skip
+    if isinstance(kernel, WeightedDegree):
+        return {"degree": kernel.degree}
+    return {}
+
+
+def _scratch(small: Quantised) -> int:
+    """Return the bytes of static memory that the C writes to, without the code and the stack."""
+    r, read = len(small.linear.A), small.input
+    total = 10 * r + 4 * read.width + (0 if isinstance(small.signs, DenseSigns) else 4 * small.signs.flips.shape[2])
+    total += small.n_bits // 8
+    if isinstance(read, Edits):
+        total += 4 * (read.letters.longest + 1)
+    if isinstance(read, Warped):
+        total += 8 * (read.longest + 1)
+    return total
+
+
+def operations(small: Quantised) -> dict[str, int]:
+    """Return how many operations of a kind the label of the longest object takes, by stage."""
+    read, linear, r = small.input, small.linear, len(small.linear.A)
+    found: dict[str, int] = {}
+    if isinstance(read, Substrings):
+        found["look-ups of features"] = read.letters.longest * read.kernel._ids_per_letter()
+    elif isinstance(read, Edits):
+        found["cells of edit distances"] = read.letters.longest * len(read.landmarks.values)
+    elif isinstance(read, Warped):
+        found["cells of DTW, at most"] = read.longest * len(read.landmarks.values)
+    elif isinstance(read, Gaussian):
+        found["multiplications of distances (32 bits)"] = int(read.landmarks.size)
+    found["multiplications of coordinates (16 x 32 bits)"] = int(linear.A.size)
+    if isinstance(small.signs, DenseSigns):
+        found["multiplications of signs (8 x 16 bits)"] = int(small.signs.P.size)
+    else:
+        blocks, _, p = small.signs.flips.shape
+        found["additions of signs (32 bits)"] = 3 * blocks * p * (p.bit_length() - 1)
+    if small.prototypes is not None:
+        what = "bytes compared" if small.prototypes.bits == 1 else "additions of scores (8 bits to 32)"
+        found[what] = int(small.prototypes.R.size) // (8 if small.prototypes.bits == 1 else 1)
+    assert r
+    return found
+
+
+def _quoted(text: str) -> str:
+    """Return a string literal in C, with escapes for all but plain ASCII."""
+    plain = "".join(
+        c if " " <= c <= "~" and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode()) for c in text
+    )
+    return f'"{plain}"'

@@ -1,0 +1,337 @@
+"""What a quantised model reads, and how it turns one object into whole numbers: similarities to landmarks, or a vector.
+
+Each class has the fields that its loop in C needs (``templates/model.c.jinja``), and the same arithmetic for many objects here:
+
+==========  ============================================  ==============================================
+class       object                                        whole numbers k
+==========  ============================================  ==============================================
+Numbers     numbers of a vector, in steps, int16          the vector itself
+Gaussian    the same                                      curve of squared distances to landmarks
+Substrings  letters, one byte each                        products of k-mer counts with those of landmarks
+Edits       letters, one byte each                        curve of edit distances to landmarks
+Warped      series of numbers in steps, int16             curve of DTW distances to landmarks
+==========  ============================================  ==============================================
+
+A curve is a function of a distance, such as exp(-gamma d), as a table of numbers up to 2^24 (`Curve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from similia.core.errors import BadValue
+from similia.core.text import short
+from similia.core.validation import check_vectors
+from similia.distances import DTW, Levenshtein
+from similia.kernels.dna import complements_of, letters_read
+from similia.kernels.strings import StringKernel
+from similia.objects import StringBatch, as_series, as_strings
+from similia.objects.series import SeriesBatch
+
+Ints = npt.NDArray[np.int64]
+_ONE = 2**24 - 1  # what 1.0 is in a curve
+_SEGMENTS = 4096  # of a curve, at most
+_REACH = 2**15 - 1  # largest number of an int16
+
+
+@dataclass(frozen=True)
+class Units:
+    """How numbers become int16: divided by a step, one for each column, and rounded to the nearest (ties to even)."""
+
+    steps: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: npt.NDArray, *, common: bool = False) -> Units:
+        """Choose steps for columns of numbers: 1 for whole numbers, or a power of two that leaves room for twice X.
+
+        If `common`, all columns have the same step.
+        """
+        largest = np.abs(X).max(axis=0)
+        whole = (np.rint(X) == X).all(axis=0) & (largest <= _REACH)
+        if common:
+            largest, whole = np.full_like(largest, largest.max()), np.full_like(whole, whole.all())
+        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, 2 * largest, 1.0) / _REACH)))
+        return cls(np.where(whole, 1.0, steps).astype(np.float64))
+
+    def read(self, X: npt.NDArray) -> Ints:
+        """Return the vectors `X` in steps; raise if one does not fit into int16."""
+        whole = np.rint(X / self.steps)
+        wrong = np.abs(whole) > _REACH
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            reach = _REACH * self.steps[j]
+            raise BadValue(
+                i, f"holds {X[i, j]:g} in column {j}", f"at most {reach:g}", "quantise with X that holds such numbers"
+            )
+        return whole.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Vectors of whole numbers, as they are."""
+
+    kind: ClassVar[str] = "vector"
+    units: Units
+
+    limit: ClassVar[int] = _REACH
+
+    @property
+    def width(self) -> int:
+        return len(self.units.steps)
+
+    def read(self, X: Any) -> Ints:
+        """Return vectors as whole numbers, shape (n, n_features)."""
+        return self.units.read(check_vectors(X, n_features=len(self.units.steps)))
+
+    def numbers(self, objects: Ints) -> Ints:
+        return objects
+
+    def arguments(self, objects: Ints) -> list[Ints]:
+        """Return each object as the numbers that the C function is given."""
+        return list(objects)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A decreasing function of a whole number d, as a table with straight lines between its entries.
+
+    Entry i stands for d = i 2^shift; beyond the last, the function has the last value.
+    """
+
+    values: Ints
+    shift: int
+
+    @classmethod
+    def of(cls, function: Callable[[npt.NDArray], npt.NDArray], largest: int) -> Curve:
+        """Return the table of `function`, with values in [0, 1], for d from 0 to `largest`, or to where it is 0."""
+        ends = np.minimum(2.0 ** np.arange(63), largest)
+        reach = int(ends[np.argmax(function(ends) * _ONE < 0.5)]) if (function(ends) * _ONE < 0.5).any() else largest
+        shift = max(0, int(np.ceil(np.log2(max(reach, 1) / _SEGMENTS))))
+        points = np.arange((reach >> shift) + 2, dtype=np.float64) * 2**shift
+        return cls(np.rint(function(points) * _ONE).astype(np.int64), shift)
+
+    def __call__(self, d: Ints) -> Ints:
+        place = d >> self.shift
+        inside = place < len(self.values) - 1
+        place = np.where(inside, place, len(self.values) - 2)
+        part = np.where(inside, d & ((1 << self.shift) - 1), 1 << self.shift)
+        low, high = self.values[place], self.values[place + 1]
+        return low + (((high - low) * part) >> self.shift)
+
+
+@dataclass(frozen=True)
+class Gaussian(Numbers):
+    """Gaussian kernel of vectors of whole numbers."""
+
+    kind: ClassVar[str] = "gaussian"
+    landmarks: Ints
+    curve: Curve
+
+    limit: ClassVar[int] = _ONE
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    def numbers(self, objects: Ints) -> Ints:
+        cross = objects.astype(np.float64) @ self.landmarks.T.astype(np.float64)  # exact: below 2^53
+        squares = np.square(objects).sum(axis=1)[:, None] + np.square(self.landmarks).sum(axis=1)
+        return self.curve(squares - 2 * cross.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Strings of at most `longest` letters of one byte, each of them one of `known`."""
+
+    known: npt.NDArray[np.uint8]
+    longest: int
+
+    @classmethod
+    def of(cls, batches: list[StringBatch], letters: str, longest: int | None) -> Letters:
+        """Take the letters of all strings and of `letters`, and the length of the longest string or `longest`."""
+        values = np.unique(
+            np.concatenate([batch.values.astype(np.int64) for batch in batches] + [[*map(ord, letters)]])
+        )
+        if len(values) and values[-1] > 255:
+            raise ValueError(
+                f"the letter {short(chr(int(values[-1])))} takes more than a byte; encode the strings first"
+            )
+        found = max(int(np.diff(batch.offsets).max()) for batch in batches)
+        return cls(values.astype(np.uint8), found if longest is None else longest)
+
+    def read(self, X: Any) -> StringBatch:
+        batch = as_strings(X)
+        lengths = np.diff(batch.offsets)
+        if lengths.max() > self.longest:
+            i = int(np.argmax(lengths > self.longest))
+            raise BadValue(
+                i, f"has {lengths[i]} letters", f"at most {self.longest}", "quantise with a larger max_length"
+            )
+        strange = ~np.isin(batch.values, self.known)
+        if strange.any():
+            place = int(np.argmax(strange))
+            i = int(np.searchsorted(batch.offsets, place, side="right")) - 1
+            raise BadValue(
+                i,
+                f"holds {short(chr(batch.values[place]))} at position {place - batch.offsets[i]}",
+                f"letters among {short(''.join(map(chr, self.known)))}",
+                "quantise with letters that contain it",
+            )
+        return batch
+
+    @property
+    def bitmap(self) -> npt.NDArray[np.uint8]:
+        """Bit c % 8 of byte c // 8 says whether letter c is known."""
+        return np.packbits(np.isin(np.arange(256), self.known), bitorder="little")
+
+
+class _Strings:
+    letters: Letters
+
+    def read(self, X: Any) -> StringBatch:
+        """Return strings as a batch; raise if one is too long or holds a letter that the model does not know."""
+        return self.letters.read(X)
+
+    def arguments(self, objects: StringBatch) -> list[npt.NDArray]:
+        return [objects.values[a:b] for a, b in zip(objects.offsets[:-1], objects.offsets[1:], strict=True)]
+
+
+@dataclass(frozen=True)
+class Substrings(_Strings):
+    """Products of the feature counts of strings with those of landmarks, for kernels of `similia.kernels.strings`.
+
+    A feature is known by 32 bits of its id: the upper half XOR the lower half. Features that share them are one.
+
+    Attributes
+    ----------
+    ids : ndarray of uint32 (n_ids,)
+        Features of the landmarks, ascending.
+    offsets, landmarks, counts : ndarray of int64
+        Feature i occurs in ``landmarks[offsets[i]:offsets[i + 1]]``; its counts there times its weight.
+    """
+
+    kind: ClassVar[str] = "substrings"
+    kernel: StringKernel
+    letters: Letters
+    ids: npt.NDArray[np.uint32]
+    offsets: Ints
+    landmarks: Ints
+    counts: Ints
+    width: int
+    limit: int
+
+    @classmethod
+    def of(cls, kernel: StringKernel, landmarks: StringBatch, letters: Letters) -> Substrings:
+        counts = kernel.counted(landmarks)
+        rows = np.repeat(np.arange(len(counts)), np.diff(counts.offsets))
+        ids, columns = np.unique(_folded(counts.ids), return_inverse=True)
+        values = np.rint(counts.weighted_values()).astype(np.int64)
+        shape = len(ids), len(counts)
+        table = sp.csr_array((values, (columns, rows)), shape=shape)  # adds features that share their 32 bits
+        table.sum_duplicates()
+        limit = max(1, letters.longest * kernel._ids_per_letter() * int(table.data.max(initial=1)))
+        if limit > 2**31 - 1:
+            raise ValueError(f"products of counts may reach {limit}, above 32 bits; give a smaller max_length")
+        return cls(
+            kernel, letters, ids, table.indptr.astype(np.int64), table.indices.astype(np.int64),
+            table.data.astype(np.int64), shape[1], limit,
+        )  # fmt: skip
+
+    def numbers(self, objects: StringBatch) -> Ints:
+        counts = self.kernel.counted(objects)
+        ids = _folded(counts.ids)
+        place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        known = self.ids[place] == ids
+        rows = np.repeat(np.arange(len(counts)), np.diff(counts.offsets))[known]
+        found = sp.csr_array(
+            (counts.values[known].astype(np.int64), (rows, place[known])), shape=(len(counts), len(self.ids))
+        )
+        table = sp.csr_array((self.counts, self.landmarks, self.offsets), shape=(len(self.ids), self.width))
+        return np.asarray((found @ table).toarray())
+
+    @property
+    def tables(self) -> tuple[npt.NDArray, npt.NDArray]:
+        """What each byte is read as, and the complement of that; the second is empty for one strand."""
+        both = bool(getattr(self.kernel, "reverse_complement", False))
+        read = letters_read(np.arange(256, dtype=np.uint32), both, bool(getattr(self.kernel, "ignore_case", False)))
+        return read, complements_of(read) if both else np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True)
+class Edits(_Strings):
+    """A function of the Levenshtein distances to landmarks."""
+
+    kind: ClassVar[str] = "edits"
+    letters: Letters
+    landmarks: StringBatch
+    curve: Curve
+
+    limit: ClassVar[int] = _ONE
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    def numbers(self, objects: StringBatch) -> Ints:
+        return self.curve(Levenshtein()(objects, self.landmarks).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Warped:
+    """A function of the DTW distances of series of whole numbers to landmarks."""
+
+    kind: ClassVar[str] = "warped"
+    distance: DTW
+    units: Units
+    landmarks: SeriesBatch
+    longest: int
+    curve: Curve
+
+    limit: ClassVar[int] = _ONE
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    @property
+    def n_channels(self) -> int:
+        return self.landmarks.n_dims
+
+    def read(self, X: Any) -> SeriesBatch:
+        batch = as_series(X)
+        lengths = np.diff(batch.offsets)
+        if batch.n_dims != self.n_channels:
+            raise BadValue(None, f"has series of {batch.n_dims} channels", f"{self.n_channels}", "give the others, too")
+        if lengths.max() > self.longest:
+            i = int(np.argmax(lengths > self.longest))
+            raise BadValue(
+                i, f"has {lengths[i]} points", f"at most {self.longest}", "quantise with a larger max_length"
+            )
+        return in_steps(batch, self.units)
+
+    def numbers(self, objects: SeriesBatch) -> Ints:
+        # Costs are whole numbers below 2^53, so the distances in float64 are exact.
+        return self.curve(DTW(self.distance.window, self.distance.local)(objects, self.landmarks).astype(np.int64))
+
+    def arguments(self, objects: SeriesBatch) -> list[npt.NDArray]:
+        bounds = zip(objects.offsets[:-1], objects.offsets[1:], strict=True)
+        return [objects.values[a:b].astype(np.int64).ravel() for a, b in bounds]
+
+
+def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
+    """Return series whose values are whole numbers of steps, as float64; errors name the series."""
+    try:
+        return SeriesBatch(units.read(batch.values.astype(np.float64)).astype(np.float64), batch.offsets)
+    except BadValue as error:
+        row = int(np.searchsorted(batch.offsets, error.index, side="right")) - 1
+        raise error.changed(index=row) from None
+
+
+def _folded(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    return ((ids >> np.uint64(32)) ^ (ids & np.uint64(2**32 - 1))).astype(np.uint32)

@@ -1,0 +1,329 @@
+"""Make a model of whole numbers of a fitted pipeline, which a small device can run and Python runs with equal results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from similia.codes import SignRandomProjection
+from similia.core.text import counted
+from similia.core.validation import check_positive_int, check_vectors
+from similia.devices.inputs import (
+    Curve,
+    Edits,
+    Gaussian,
+    Letters,
+    Numbers,
+    Substrings,
+    Units,
+    Warped,
+    in_steps,
+)
+from similia.devices.stages import DenseSigns, HadamardSigns, Ints, Linear, Prototypes, signs_of
+from similia.distances import DTW, Levenshtein
+from similia.embeddings import D2KE, Nystroem
+from similia.embeddings.vectors import FeatureScaler
+from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree
+from similia.learn import HDClassifier
+from similia.objects import as_series, as_strings, n_objects
+from similia.pipelines import steps_of
+
+Floats = npt.NDArray[np.float64]
+_KERNELS = "Spectrum, GappyKmers, WeightedDegree, DistanceRBF of Levenshtein or DTW, or RBF"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What quantising a model changes, on some objects.
+
+    Attributes
+    ----------
+    n : int
+        Number of objects.
+    labels, bits : float
+        Shares of labels, and of bits of the codes, that are equal before and after.
+    before, after : float or None
+        Accuracies, if labels were given.
+    """
+
+    n: int
+    bits: float
+    labels: float | None
+    before: float | None = None
+    after: float | None = None
+
+    def __str__(self) -> str:
+        said = f"{self.bits:.2%} of the bits"
+        if self.labels is not None:
+            said += f" and {self.labels:.2%} of the labels"
+        said += f" of {counted(self.n, 'object')} are equal"
+        if self.before is not None and self.after is not None:
+            said += f"; accuracy {self.before:.2%} before, {self.after:.2%} after"
+        return said
+
+
+@dataclass(frozen=True, repr=False)
+class Quantised:
+    """A fitted pipeline in whole numbers: what `similia.devices.quantise` returns and `export_c` writes.
+
+    Attributes
+    ----------
+    model : Pipeline
+        The pipeline that was quantised.
+    input, linear, signs, prototypes
+        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `prototypes` is None if the pipeline
+        ends with the codes.
+    classes_ : ndarray or None
+        Labels, in the order of the scores.
+    """
+
+    model: Any
+    input: Any
+    linear: Linear
+    signs: DenseSigns | HadamardSigns
+    prototypes: Prototypes | None
+    classes_: npt.NDArray | None
+
+    @property
+    def n_bits(self) -> int:
+        """Length of the codes."""
+        return self.signs.n_bits
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the tables that a device keeps, such as landmarks, factors, projection and prototypes."""
+        from similia.devices.c import sizes_of
+
+        return sum(sizes_of(self).values())
+
+    def transform(self, X: Any) -> npt.NDArray[np.uint8]:
+        """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
+        return self._codes(self.input.read(X))
+
+    def scores(self, X: Any) -> Ints:
+        """Return the scores of the classes, int64 of shape (n, n_classes); the largest gives the label."""
+        if self.prototypes is None:
+            raise AttributeError("the model ends with codes and has no classes; quantise a pipeline with HDClassifier")
+        return self.prototypes(self.transform(X))
+
+    def predict(self, X: Any) -> npt.NDArray:
+        """Return the labels of n objects; of equal scores, the first class wins."""
+        scores = self.scores(X)
+        assert self.classes_ is not None
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
+        """Compare codes and labels with those of the model before, and the accuracies if the labels `y` are given."""
+        before, after = self._codes_before(X), self.transform(X)
+        bits = 1 - float(np.unpackbits(before ^ after, axis=1).mean())
+        if self.prototypes is None:
+            return Loss(n_objects(X), bits, None)
+        old, new = self.model.predict(X), self.predict(X)
+        accuracies = () if y is None else tuple(float(np.mean(found == np.asarray(y))) for found in (old, new))
+        return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
+
+    def _codes(self, objects: Any) -> npt.NDArray[np.uint8]:
+        return self.signs(self.linear(self.input.numbers(objects)))
+
+    def _codes_before(self, X: Any) -> npt.NDArray[np.uint8]:
+        for step in steps_of(self.model):
+            if isinstance(step, HDClassifier):
+                break
+            X = step.transform(X)
+        return X
+
+    def __repr__(self) -> str:
+        classes = "codes only" if self.classes_ is None else f"{len(self.classes_)} classes"
+        return f"Quantised({self.input.kind}, {self.n_bits} bits, {classes}, {self.n_bytes} bytes)"
+
+
+def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "") -> Quantised:
+    """Return a fitted pipeline as a model of whole numbers, for devices without floating point.
+
+    Parameters
+    ----------
+    model : Pipeline
+        A fitted pipeline that makes codes by `similia.SignRandomProjection`, and labels by `similia.HDClassifier` if
+        it has one. Before the projection, it has
+
+        - `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``, ``WeightedDegree``,
+          ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
+        - or `similia.D2KE` with ``Levenshtein`` or ``DTW``;
+        - or vectors. Scalers and ``PCA`` of scikit-learn may come before the projection, also after `D2KE`.
+    X : collection of objects, optional
+        Objects such as the training objects. Needed for vectors and series, whose numbers become int16: whole numbers
+        stay, others are divided by steps, powers of two that leave room for numbers twice as large. Strings may have
+        the letters and the length of those in `X` and of the landmarks.
+    max_length : int, optional
+        Most letters of a string, or points of a series.
+    letters : str, default=""
+        Further letters that strings may hold. Other letters raise an error, and a device returns an error code.
+
+    Returns
+    -------
+    Quantised
+        With `transform` and `predict` in whole numbers; `loss` compares them with those of `model`.
+
+    Raises
+    ------
+    TypeError
+        If `model` has a step, a kernel or a distance that cannot be quantised; the message names it.
+    ValueError
+        If `X` is needed, or sums could exceed 64 bits.
+
+    Notes
+    -----
+    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 4096 entries.
+    Factors of coordinates have 16 bits and a power of two for each coordinate, projections and prototypes 8 bits, or
+    as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it changes no sign. With
+    ``SignRandomProjection(method="hadamard")``, no projection matrix is kept: 3 bits for each bit of a code instead of
+    a byte for each coordinate.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), 40, 2000, random_state=0).fit(X[::2], y[::2])
+    >>> small = sm.quantise(model)
+    >>> loss = small.loss(X[1::2])
+    >>> loss.labels > 0.9, loss.bits > 0.98
+    (True, True)
+    """
+    steps = steps_of(model)
+    classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
+    if not steps or not isinstance(steps[-1], SignRandomProjection):
+        raise TypeError(
+            f"{_name(steps[-1] if steps else model)} cannot be quantised at this place; a pipeline must make its codes "
+            "by SignRandomProjection, and its labels, if any, by HDClassifier"
+        )
+    for step in (*steps, *([classifier] if classifier else [])):
+        check_is_fitted(step)
+    projection = steps.pop()
+    read, examples, A, c = _input(steps, X, max_length, letters)
+    for step in steps:
+        A, c = _affine(step, A, c)
+    linear = Linear.of(A, c, read.limit, read.numbers(examples) if examples is not None else None)
+    signs = signs_of(projection.projection_, projection.signs_, 8 * len(projection.get_feature_names_out()))
+    if classifier is None:
+        return Quantised(model, read, linear, signs, None, None)
+    integers, factors, intercepts, bits = classifier.in_integers()
+    prototypes = Prototypes.of(integers, factors / np.sqrt(signs.n_bits), intercepts, bits)
+    return Quantised(model, read, linear, signs, prototypes, classifier.classes_)
+
+
+def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tuple[Any, Any, Floats, Floats]:
+    """Take the first step off `steps` if it compares objects.
+
+    Return the input, its landmarks, if any, as the input reads them, and A and c of its coordinates.
+    """
+    first = steps[0] if steps else None
+    length = None if max_length is None else check_positive_int(max_length, "max_length")
+    if isinstance(first, Nystroem):
+        kernel, landmarks, A = first.kernel_, first.landmarks_, first.components_.T
+        del steps[0]
+        if isinstance(kernel, RBF):
+            vectors = _gaussian(kernel, landmarks, X)
+            return vectors, vectors.landmarks, A / vectors.limit, np.zeros(len(A))
+        if isinstance(kernel, Spectrum | GappyKmers | WeightedDegree) and not getattr(kernel, "boundaries", None):
+            known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
+            found = Substrings.of(kernel, landmarks, known)
+            if kernel.normalize and steps:
+                raise TypeError(
+                    f"{_name(steps[0])} after a kernel with normalize=True cannot be quantised, since the norm of an "
+                    "object is not computed; leave one of them out"
+                )
+            norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
+            return found, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+        if isinstance(kernel, DistanceRBF):
+            gamma = float(kernel.gamma)
+            found = _distances(kernel.distance, landmarks, X, letters, length, lambda d: np.exp(-gamma * d * d))
+            return found, found.landmarks, A / found.limit, np.zeros(len(A))
+        raise TypeError(f"the kernel {_name(kernel)} cannot be quantised; {_KERNELS} can")
+    if isinstance(first, D2KE):
+        del steps[0]
+        gamma = float(first.gamma_)
+        found = _distances(first.distance, first.random_objects_, X, letters, length, lambda d: np.exp(-gamma * d))
+        factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
+        return found, found.landmarks, factors, np.zeros(found.width)
+    if X is None:
+        raise ValueError("the units of vectors come from X; give vectors such as the training vectors")
+    units = Units.of(check_vectors(X).astype(np.float64))
+    return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
+
+
+def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any) -> Gaussian:
+    vectors = landmarks if X is None else np.concatenate([landmarks, check_vectors(X, n_features=landmarks.shape[1])])
+    units = Units.of(vectors.astype(np.float64), common=True)
+    step, gamma = float(units.steps[0]), float(kernel.gamma) * float(kernel.scale)
+    rows = units.read(landmarks.astype(np.float64))
+    curve = Curve.of(lambda d: np.exp(-gamma * step**2 * d), _most_squared(rows.shape[1]))
+    return Gaussian(units, rows, curve)
+
+
+def _distances(
+    distance: Any, landmarks: Any, X: Any, letters: str, length: int | None, decay: Callable[[Floats], Floats]
+) -> Edits | Warped:
+    """Return the input that applies the function `decay` to distances to `landmarks`."""
+    if type(distance) is Levenshtein:
+        known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
+        longest = max(known.longest, int(np.diff(landmarks.offsets).max()))
+        return Edits(known, landmarks, Curve.of(decay, longest))
+    if type(distance) is DTW and (landmarks.n_dims == 1 or distance.local == "sqeuclidean"):
+        batches = [landmarks, *([] if X is None else [as_series(X)])]
+        units = Units.of(np.concatenate([batch.values for batch in batches]).astype(np.float64), common=True)
+        found = max(int(np.diff(batch.offsets).max()) for batch in batches)
+        length = found if length is None else length
+        step = float(units.steps[0])
+
+        def curve(d: Floats) -> Floats:
+            if distance.local == "euclidean":
+                return decay(d * step)
+            return decay(np.sqrt(d) * step if distance.root else d * step**2)
+
+        both = length + int(np.diff(landmarks.offsets).max())
+        cost = 2 * 2**15 if distance.local == "euclidean" else _most_squared(landmarks.n_dims)
+        rows = in_steps(landmarks, units)
+        return Warped(distance, units, rows, length, Curve.of(curve, both * cost))
+    raise TypeError(f"the distance {_name(distance)} cannot be quantised; Levenshtein and DTW (one channel) can")
+
+
+def _affine(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
+    """Return factors and offsets of coordinates after `step`, which scales, shifts or rotates them."""
+    if isinstance(step, FeatureScaler):
+        step = step.scaler_
+    if isinstance(step, StandardScaler):
+        scale = np.ones(len(A)) if step.scale_ is None else step.scale_
+        mean = np.zeros(len(A)) if step.mean_ is None or not step.with_mean else step.mean_
+        return _times(1 / scale, A), (c - mean) / scale
+    if isinstance(step, MinMaxScaler) and not step.clip:
+        return _times(step.scale_, A), c * step.scale_ + step.min_
+    if isinstance(step, MaxAbsScaler):
+        return _times(1 / step.scale_, A), c / step.scale_
+    if isinstance(step, PCA):
+        axes = step.components_
+        if step.whiten:
+            axes = axes / np.sqrt(step.explained_variance_)[:, None]
+        return axes * A if A.ndim == 1 else axes @ A, axes @ (c - step.mean_)
+    raise TypeError(
+        f"the step {_name(step)} cannot be quantised; StandardScaler, MinMaxScaler without clip, MaxAbsScaler and PCA can"
+    )
+
+
+def _times(factors: Floats, A: Floats) -> Floats:
+    return factors * A if A.ndim == 1 else factors[:, None] * A
+
+
+def _most_squared(n: int) -> int:
+    """Return the largest squared distance of two vectors of n numbers of 16 bits."""
+    return n * 2**32
+
+
+def _name(step: Any) -> str:
+    return repr(step) if len(repr(step)) < 60 else type(step).__name__

@@ -1,0 +1,229 @@
+"""The stages of a quantised model after its input: whole numbers to bits, and bits to a label, in whole numbers only.
+
+    k = input(object)            similarities or distances to landmarks, or the numbers of a vector (`inputs`)
+    z = fit(A k + c, B)          `Linear`: coordinates, shifted such that the largest takes B bits
+    b = [P z >= 0]               `DenseSigns` or `HadamardSigns`: the code
+    score_j = m_j R_j x + c_j    `Prototypes`: x is the code as +-1; the label is the first with the largest score
+
+A positive factor does not change the sign of P z. So the norm of an object, and the common factor of coordinates, are
+dropped, and shifts make the numbers fit. Every sum is exact: `quantise` chooses the widths such that no sum exceeds 64
+bits in `Linear` and `Prototypes`, and 32 bits in the signs. So sums may be taken in any order, and the loops in C have
+the results of those here. A shift to the right rounds down, also for negative numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import rows_per_block
+from similia.core.hadamard import padded
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint8]
+_COORDINATE_BITS = 14  # most bits of a coordinate, without its sign
+_SUM_BITS = 62  # most bits of a sum of 64 bits, without its sign and one to spare
+_FACTOR_BITS = 15  # usual bits of a factor in `Linear.A`, without its sign
+_SMALL_CHANGE = 0.01  # of the coordinates, relative to their norm, by rounding factors
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Coordinates z = A k + c of the whole numbers k, each row of A with a scale 2^s of its own.
+
+    Attributes
+    ----------
+    A : ndarray of int64 (r, m) or (r,)
+        Factors of 16 or 32 bits; one number a row if z_i depends on k_i only.
+    c : ndarray of int64 (r,)
+        Offsets, in the units of the sums.
+    shifts : ndarray of int64 (r,)
+        Sum i is divided by 2^shifts[i], so that all have the same scale.
+    guard : int
+        Sums are multiplied by 2^guard first, so that the division loses little.
+    n_bits : int
+        Width of z, without the sign.
+    """
+
+    A: Ints
+    c: Ints
+    shifts: Ints
+    guard: int
+    n_bits: int
+
+    @classmethod
+    def of(cls, A: npt.NDArray, c: npt.NDArray, limit: int, examples: Ints | None = None) -> Linear:
+        """Round the matrix (r, m), or its diagonal (r,), and the offsets (r,) for numbers k of at most `limit`.
+
+        Factors have 16 bits, or up to 32 if 16 change the coordinates of `examples` by more than 1 %.
+        """
+        r = len(A)
+        rows = A.reshape(r, -1)
+        room = int(_SUM_BITS - 1 - np.ceil(np.log2(limit * rows.shape[1])))  # for |c| and a factor
+        for width in (_FACTOR_BITS, min(2 * _FACTOR_BITS + 1, room)):
+            scales = _scales(rows, c, width, room)
+            factors = np.rint(np.ldexp(rows, scales[:, None]))
+            if examples is None or A.ndim == 1:
+                break
+            exact, change = examples @ A.T + c, examples @ (np.ldexp(factors, -scales[:, None]) - A).T
+            if np.median(np.linalg.norm(change, axis=1)) <= _SMALL_CHANGE * np.median(np.linalg.norm(exact, axis=1)):
+                break
+        offsets = np.rint(np.ldexp(c, scales)).astype(np.int64)
+        most = float((np.abs(factors).sum(axis=1) * limit + np.abs(offsets)).max() + 1)
+        shifts = (scales - scales.min()).astype(np.int64)
+        guard = int(min(shifts.max(), _SUM_BITS - np.ceil(np.log2(most))))
+        return cls(factors.astype(np.int64).reshape(A.shape), offsets, shifts, guard, _coordinate_bits(r))
+
+    def __call__(self, k: Ints) -> Ints:
+        sums = (k * self.A if self.A.ndim == 1 else k @ self.A.T) + self.c
+        return fit_to((sums << self.guard) >> self.shifts, self.n_bits)
+
+
+@dataclass(frozen=True)
+class DenseSigns:
+    """Signs of the products with the rows of P, int8 (n_bits, r)."""
+
+    P: npt.NDArray[np.int8]
+
+    @classmethod
+    def of(cls, projection: npt.NDArray) -> DenseSigns:
+        """Round each row of `projection` to at most +-127; the scale of a row does not change its sign."""
+        largest = np.abs(projection).max(axis=1, keepdims=True).astype(np.float64)
+        return cls(np.rint(projection / largest * 127).astype(np.int8))
+
+    @property
+    def n_bits(self) -> int:
+        return len(self.P)
+
+    def __call__(self, z: Ints) -> Codes:
+        # Below 2^31 in float64, products and sums are exact.
+        return np.packbits(z.astype(np.float64) @ self.P.T.astype(np.float64) >= 0, axis=1)
+
+
+@dataclass(frozen=True)
+class HadamardSigns:
+    """Signs of blocks of p products: three times, flip signs and multiply by a Hadamard matrix.
+
+    Attributes
+    ----------
+    flips : ndarray of bool (n_blocks, 3, p)
+        Which coordinates change their sign before each product.
+    n_bits : int
+    """
+
+    flips: npt.NDArray[np.bool_]
+    n_bits: int
+
+    @property
+    def shift(self) -> int:
+        """By how many bits the first two products are shifted to the right, so that the third fits into 32 bits."""
+        return (self.flips.shape[2].bit_length() - 1) // 2
+
+    def __call__(self, z: Ints) -> Codes:
+        n_blocks, _, p = self.flips.shape
+        bits = np.empty((len(z), n_blocks * p), bool)
+        for block in range(n_blocks):
+            work = np.zeros((len(z), p), np.int64)
+            work[:, : z.shape[1]] = z
+            for product in range(3):
+                work = hadamard(np.where(self.flips[block, product], -work, work))
+                if product < 2:
+                    work >>= self.shift
+            bits[:, block * p : (block + 1) * p] = work >= 0
+        return np.packbits(bits[:, : self.n_bits], axis=1)
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """Scores m_j (R_j x) + c_j of the classes for a code x of +-1.
+
+    Attributes
+    ----------
+    R : ndarray of int8 (n_classes, d)
+        Prototypes of `bits` bits; +-1 for one bit.
+    m, c : ndarray of int64 (n_classes,)
+        Factors of at most 31 bits, and offsets.
+    bits : int
+        8, 4 or 1.
+    unit : float
+        What 1 means in the units of `HDClassifier.decision_function`.
+    """
+
+    R: npt.NDArray[np.int8]
+    m: Ints
+    c: Ints
+    bits: int
+    unit: float
+
+    @classmethod
+    def of(cls, R: npt.NDArray, factors: npt.NDArray, intercepts: npt.NDArray, bits: int) -> Prototypes:
+        """Round the factors of R_j x and the intercepts to whole numbers of one unit."""
+        largest = np.abs(factors).max()
+        reach = (np.abs(factors) * np.abs(R).sum(axis=1) + np.abs(intercepts)).max()
+        if not largest > 0:
+            raise ValueError("all prototypes are zero, so every object has the same label; fit on other data")
+        scale = int(min(np.floor(np.log2(2.0**30 / largest)), np.floor(np.log2(2.0**_SUM_BITS / reach)) - 1))
+        m, c = (np.rint(np.ldexp(values, scale)).astype(np.int64) for values in (factors, intercepts))
+        return cls(R.astype(np.int8), m, c, bits, 2.0**-scale)
+
+    def __call__(self, codes: Codes) -> Ints:
+        scores = np.empty((len(codes), len(self.R)), np.int64)
+        for start in range(0, len(codes), step := rows_per_block(16 * self.R.shape[1])):
+            x = 2.0 * np.unpackbits(codes[start : start + step], axis=1) - 1.0
+            scores[start : start + step] = (x @ self.R.T.astype(np.float64)).astype(np.int64) * self.m + self.c
+        return scores
+
+
+def fit_to(z: Ints, n_bits: int) -> Ints:
+    """Shift each row such that its largest number takes `n_bits` bits; a row of zeros stays zero."""
+    length = bit_length(np.abs(z).max(axis=1, initial=0))
+    shift = np.where(length > 0, length - n_bits, 0)[:, None]
+    return (z << np.maximum(-shift, 0)) >> np.maximum(shift, 0)
+
+
+def bit_length(values: Ints) -> Ints:
+    """Return the number of binary digits of numbers >= 0; 0 for 0."""
+    return (values[:, None] >= 1 << np.arange(63, dtype=np.int64)).sum(axis=1)
+
+
+def hadamard(rows: Ints) -> Ints:
+    """Multiply each row by the Hadamard matrix of its length, a power of two."""
+    n, p = rows.shape
+    half = 1
+    while half < p:
+        pairs = rows.reshape(n, -1, 2, half)
+        rows = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2).reshape(n, p)
+        half *= 2
+    return rows
+
+
+def signs_of(projection: npt.NDArray | None, flips: npt.NDArray | None, n_bits: int) -> DenseSigns | HadamardSigns:
+    """Return the stage of a fitted `SignRandomProjection` with this `projection_` or these `signs_`."""
+    if projection is not None:
+        return DenseSigns.of(projection)
+    assert flips is not None
+    return HadamardSigns(flips < 0, n_bits)
+
+
+def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDArray[np.int32]:
+    """Return s for each row, such that its factors times 2^s take at most `width` bits, and c 2^s half of a sum."""
+    largest = np.abs(rows).max(axis=1)
+    if not (largest > 0).any():
+        raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
+    with np.errstate(divide="ignore"):
+        scales = np.floor(np.log2((2.0**width - 1) / largest))
+        scales = np.minimum(scales, np.floor(_SUM_BITS - 1 - np.log2(np.abs(c))))
+    if width > room:
+        raise ValueError(
+            f"sums of coordinates need {_SUM_BITS + width - room} bits, and 64 hold {_SUM_BITS}; use fewer landmarks or "
+            "shorter objects"
+        )
+    # A coordinate that does not depend on k has the scale of the finest other.
+    return np.where(np.isfinite(scales), scales, scales[largest > 0].max()).astype(np.int32)
+
+
+def _coordinate_bits(r: int) -> int:
+    """Return the width of r coordinates for which sums of products with int8, and of Hadamard products, fit 32 bits."""
+    return min(_COORDINATE_BITS, 24 - r.bit_length(), 30 - padded(r).bit_length())
