@@ -1,6 +1,6 @@
 """Write a quantised model as C99: one header, one source without libraries or floating point, and a test program.
 
-The loops are in ``templates/model.c.jinja``; this module makes the tables. Each has the smallest type that holds its numbers.
+The loops are in ``templates/model.c.jinja``; this module makes the tables, each of the smallest type for its numbers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.core.text import short
-from similia.devices.inputs import Curve, Edits, Gaussian, Letters, Substrings, Warped
+from similia.devices.inputs import Curve, Edits, Gaussian, Letters, Levels, NGrams, Substrings, Warped
 from similia.devices.quantise import Quantised, quantise
-from similia.devices.stages import DenseSigns, Prototypes
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 from similia.objects import n_objects, take
@@ -133,16 +132,11 @@ def sizes_of(small: Quantised) -> dict[str, int]:
 def tables_of(small: Quantised) -> Iterator[Table]:
     """Yield the tables of a model in C."""
     yield from _input_tables(small.input)
-    linear = small.linear
-    kind = "int16_t" if np.abs(linear.A).max() < 2**15 else "int32_t"
-    yield Table("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", kind, linear.A)
-    if linear.c.any():
-        yield Table("offsets_of_sums", "c", "int64_t", linear.c)
-    if linear.shifts.any():
-        yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
+    if small.linear is not None:
+        yield from _coordinate_tables(small.linear)
     if isinstance(small.signs, DenseSigns):
         yield Table("projection", "P, row by row", "int8_t", small.signs.P)
-    else:
+    elif small.signs is not None:
         yield Table("flips", "signs before each product", "uint8_t", np.packbits(small.signs.flips.reshape(-1)))
     if small.prototypes is not None:
         yield from _prototype_tables(small.prototypes)
@@ -174,6 +168,27 @@ def _input_tables(read: Any) -> Iterator[Table]:
     elif isinstance(read, Gaussian):
         yield Table("landmarks", "their numbers", "int16_t", read.landmarks)
         yield from _curve_table(read.curve)
+    elif isinstance(read, Levels):
+        yield Table("levels", "codes of the levels", "uint8_t", read.encoder.levels_)
+        if read.n_channels > 1:
+            yield Table("roles", "codes of the features or channels", "uint8_t", read.encoder.roles_)
+        yield Table("ties", "code that decides ties", "uint8_t", read.encoder.ties_)
+        yield Table("per_step", "levels in a step, times 2^16", "int32_t", read.m)
+        yield Table("at_zero", "level of 0, times 2^16", "int64_t", read.c)
+    elif isinstance(read, NGrams):
+        yield from _letter_tables(read.letters)
+        yield Table("number_of", "of a known letter", "uint8_t", np.searchsorted(read.letters.known, np.arange(256)))
+        yield Table("items", "codes of the letters", "uint8_t", read.items)
+        yield Table("ties", "code that decides ties", "uint8_t", read.ties)
+
+
+def _coordinate_tables(linear: Linear) -> Iterator[Table]:
+    kind = "int16_t" if np.abs(linear.A).max() < 2**15 else "int32_t"
+    yield Table("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", kind, linear.A)
+    if linear.c.any():
+        yield Table("offsets_of_sums", "c", "int64_t", linear.c)
+    if linear.shifts.any():
+        yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
 
 
 def _letter_tables(letters: Letters) -> Iterator[Table]:
@@ -217,6 +232,8 @@ def _smallest(name: str, meaning: str, values: npt.NDArray) -> Table:
 
 def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
     """Return (argument of the C function, index of the label, code in hexadecimal) of a few objects."""
+    if X is None and small.linear is None:
+        return []
     if X is None:
         X = getattr(small.input, "landmarks", None)
         if X is None or isinstance(small.input, Substrings):
@@ -224,7 +241,7 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
         elif isinstance(small.input, Warped | Gaussian):
             X = _in_units(small.input)
     objects = small.input.read(take(X, np.arange(min(_N_TESTS, n_objects(X)))))
-    codes = small.signs(small.linear(small.input.numbers(objects)))
+    codes = small.codes(objects)
     labels = np.zeros(len(codes), int) if small.prototypes is None else small.prototypes(codes).argmax(axis=1)
     arguments = small.input.arguments(objects)
     return [
@@ -244,20 +261,21 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("similia.devices", "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=PackageLoader("similia.devices", "templates"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     tables = list(tables_of(small))
+    read = small.input
     facts = {
-        "name": name, "NAME": name.upper(), "small": small, "kind": small.input.kind, "tables": tables,
+        "name": name, "NAME": name.upper(), "small": small, "kind": read.kind, "tables": tables,
         "has": {table.name for table in tables}, "type_of": {table.name: table.type for table in tables},
         "labels": [] if small.classes_ is None else [_quoted(str(label)) for label in small.classes_.tolist()],
         "tests": tests, "n_bytes": sum(table.n_bytes for table in tables), "GOLDEN": int(GOLDEN),
-        "strings": small.input.kind in ("substrings", "edits"), "series": small.input.kind == "warped",
-        "ram": _scratch(small), "operations": operations(small), "kmers": _kmers(small.input),
-        "shift": small.input.curve.shift if hasattr(small.input, "curve") else 0,
-        "longest": getattr(small.input, "longest", None) or getattr(getattr(small.input, "letters", None), "longest", 0),
-        "units": getattr(small.input, "units", None), "short": short,
+        "strings": read.kind in ("substrings", "edits", "ngrams"), "series": read.kind in ("warped", "sequence"),
+        "ram": _scratch(small), "operations": operations(small), "kmers": _kmers(read),
+        "shift": read.curve.shift if hasattr(read, "curve") else 0,
+        "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
+        "units": getattr(read, "units", None), "counter": f"uint{_counter_bits(read)}_t",
     }  # fmt: skip
     files = (".h", ".c", "_test.c")
     found = {name + file: environment.get_template("model" + file + ".jinja").render(facts) for file in files}
@@ -280,11 +298,20 @@ def _kmers(read: Any) -> dict[str, int]:
     return {}
 
 
+def _counter_bits(read: Any) -> int:
+    """Return the bits of a counter of the vectors that an encoder adds."""
+    length = read.letters.longest if isinstance(read, NGrams) else max(1, getattr(read, "longest", 1))
+    return 16 if length * getattr(read, "n_channels", 1) < 2**16 else 32
+
+
 def _scratch(small: Quantised) -> int:
-    """Return the bytes of static memory that the C writes to, without the code and the stack."""
-    r, read = len(small.linear.A), small.input
-    total = 10 * r + 4 * read.width + (0 if isinstance(small.signs, DenseSigns) else 4 * small.signs.flips.shape[2])
-    total += small.n_bits // 8
+    """Return the bytes of static memory that the C writes to, without the stack."""
+    read, total = small.input, small.n_bits // 8
+    if small.linear is None:
+        return total + small.n_bits * _counter_bits(read) // 8
+    total += 10 * len(small.linear.A) + 4 * read.width
+    if isinstance(small.signs, HadamardSigns):
+        total += 4 * small.signs.flips.shape[2]
     if isinstance(read, Edits):
         total += 4 * (read.letters.longest + 1)
     if isinstance(read, Warped):
@@ -293,28 +320,36 @@ def _scratch(small: Quantised) -> int:
 
 
 def operations(small: Quantised) -> dict[str, int]:
-    """Return how many operations of a kind the label of the longest object takes, by stage."""
-    read, linear, r = small.input, small.linear, len(small.linear.A)
-    found: dict[str, int] = {}
-    if isinstance(read, Substrings):
-        found["look-ups of features"] = read.letters.longest * read.kernel._ids_per_letter()
-    elif isinstance(read, Edits):
-        found["cells of edit distances"] = read.letters.longest * len(read.landmarks.values)
-    elif isinstance(read, Warped):
-        found["cells of DTW, at most"] = read.longest * len(read.landmarks.values)
-    elif isinstance(read, Gaussian):
-        found["multiplications of distances (32 bits)"] = int(read.landmarks.size)
-    found["multiplications of coordinates (16 x 32 bits)"] = int(linear.A.size)
+    """Return how many operations of each kind the label of the longest object takes."""
+    found = _operations_of_input(small.input)
+    if small.linear is not None:
+        found["multiplications of coordinates (16 x 32 bits)"] = int(small.linear.A.size)
     if isinstance(small.signs, DenseSigns):
         found["multiplications of signs (8 x 16 bits)"] = int(small.signs.P.size)
-    else:
+    elif small.signs is not None:
         blocks, _, p = small.signs.flips.shape
         found["additions of signs (32 bits)"] = 3 * blocks * p * (p.bit_length() - 1)
     if small.prototypes is not None:
-        what = "bytes compared" if small.prototypes.bits == 1 else "additions of scores (8 bits to 32)"
-        found[what] = int(small.prototypes.R.size) // (8 if small.prototypes.bits == 1 else 1)
-    assert r
+        signs = small.prototypes.bits == 1
+        what = "bytes compared" if signs else "additions of scores (8 bits to 32)"
+        found[what] = int(small.prototypes.R.size) // (8 if signs else 1)
     return found
+
+
+def _operations_of_input(read: Any) -> dict[str, int]:
+    if isinstance(read, Substrings):
+        return {"look-ups of features": read.letters.longest * read.kernel._ids_per_letter()}
+    if isinstance(read, Edits):
+        return {"cells of edit distances": read.letters.longest * len(read.landmarks.values)}
+    if isinstance(read, Warped):
+        return {"cells of DTW, at most": read.longest * len(read.landmarks.values)}
+    if isinstance(read, Gaussian):
+        return {"multiplications of distances (32 bits)": int(read.landmarks.size)}
+    if isinstance(read, NGrams):
+        return {"additions of bits": read.letters.longest * read.n_bits}
+    if isinstance(read, Levels):
+        return {"additions of bits": max(1, read.longest) * read.n_channels * read.n_bits}
+    return {}
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,7 @@
-"""What a quantised model reads, and how it turns one object into whole numbers: similarities to landmarks, or a vector.
+"""What a quantised model reads, and how it turns an object into whole numbers: similarities to landmarks, or a vector.
 
-Each class has the fields that its loop in C needs (``templates/model.c.jinja``), and the same arithmetic for many objects here:
+Each class has the fields that its loop in C needs (``templates/model.c.jinja``), and the same arithmetic for many
+objects here:
 
 ==========  ============================================  ==============================================
 class       object                                        whole numbers k
@@ -10,6 +11,8 @@ Gaussian    the same                                      curve of squared dista
 Substrings  letters, one byte each                        products of k-mer counts with those of landmarks
 Edits       letters, one byte each                        curve of edit distances to landmarks
 Warped      series of numbers in steps, int16             curve of DTW distances to landmarks
+Levels      a vector or a series in steps                 none: it makes codes (`LevelEncoder` and others)
+NGrams      letters, one byte each                        none: it makes codes (`NGramEncoder`)
 ==========  ============================================  ==============================================
 
 A curve is a function of a distance, such as exp(-gamma d), as a table of numbers up to 2^24 (`Curve`).
@@ -25,8 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
+from similia.codes.hypervectors import basis, tie_code
 from similia.core.errors import BadValue
-from similia.core.text import short
+from similia.core.text import counted, short
 from similia.core.validation import check_vectors
 from similia.distances import DTW, Levenshtein
 from similia.kernels.dna import complements_of, letters_read
@@ -35,6 +40,7 @@ from similia.objects import StringBatch, as_series, as_strings
 from similia.objects.series import SeriesBatch
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint8]
 _ONE = 2**24 - 1  # what 1.0 is in a curve
 _SEGMENTS = 4096  # of a curve, at most
 _REACH = 2**15 - 1  # largest number of an int16
@@ -304,24 +310,123 @@ class Warped:
         return self.landmarks.n_dims
 
     def read(self, X: Any) -> SeriesBatch:
-        batch = as_series(X)
-        lengths = np.diff(batch.offsets)
-        if batch.n_dims != self.n_channels:
-            raise BadValue(None, f"has series of {batch.n_dims} channels", f"{self.n_channels}", "give the others, too")
-        if lengths.max() > self.longest:
-            i = int(np.argmax(lengths > self.longest))
-            raise BadValue(
-                i, f"has {lengths[i]} points", f"at most {self.longest}", "quantise with a larger max_length"
-            )
-        return in_steps(batch, self.units)
+        """Return series in steps; raise if one is too long or has another number of channels."""
+        return _series(X, self.n_channels, self.longest, self.units)
 
     def numbers(self, objects: SeriesBatch) -> Ints:
         # Costs are whole numbers below 2^53, so the distances in float64 are exact.
         return self.curve(DTW(self.distance.window, self.distance.local)(objects, self.landmarks).astype(np.int64))
 
     def arguments(self, objects: SeriesBatch) -> list[npt.NDArray]:
-        bounds = zip(objects.offsets[:-1], objects.offsets[1:], strict=True)
-        return [objects.values[a:b].astype(np.int64).ravel() for a, b in bounds]
+        return _points(objects)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Codes of `LevelEncoder`, for vectors, or of `SequenceEncoder`, for series of at most `longest` points.
+
+    The level of a number q of feature or channel j is (m_j q + c_j) / 2^16, rounded down, from 0 to the last level.
+
+    Attributes
+    ----------
+    encoder : LevelEncoder or SequenceEncoder
+    units : Units
+    m, c : ndarray of int64 (n_features,)
+    longest : int
+        0 for vectors.
+    """
+
+    encoder: LevelEncoder | SequenceEncoder
+    units: Units
+    m: Ints
+    c: Ints
+    longest: int
+
+    @classmethod
+    def of(cls, encoder: LevelEncoder | SequenceEncoder, units: Units, longest: int) -> Levels:
+        span = np.where(encoder.high_ > encoder.low_, encoder.high_ - encoder.low_, np.inf)
+        a_level = (len(encoder.levels_) - 1) / span  # levels in one unit of the feature; 0 for a constant feature
+        m = np.rint(a_level * units.steps * 2**16).astype(np.int64)
+        c = np.rint((0.5 - a_level * encoder.low_) * 2**16).astype(np.int64)
+        if np.abs(m).max() > 2**31 - 1 or np.abs(c).max() > 2**55:
+            raise ValueError("the range of a feature is too small for the units of X; quantise with X as in training")
+        return cls(encoder, units, m, c, longest)
+
+    @property
+    def kind(self) -> str:
+        return "sequence" if self.longest else "levels"
+
+    @property
+    def n_bits(self) -> int:
+        return 8 * self.encoder.levels_.shape[1]
+
+    @property
+    def n_channels(self) -> int:
+        return len(self.m)
+
+    def read(self, X: Any) -> Any:
+        """Return vectors as whole numbers, (n, n_features), or series as a `SeriesBatch` of whole numbers."""
+        if not self.longest:
+            return self.units.read(check_vectors(X, n_features=self.n_channels))
+        return _series(X, self.n_channels, self.longest, self.units)
+
+    def codes(self, objects: Any) -> Codes:
+        """Return the codes of what `read` returned; the encoder is given the number that each level stands for."""
+        values = objects.values.astype(np.int64) if self.longest else objects
+        last = len(self.encoder.levels_) - 1
+        levels = np.clip((values * self.m + self.c) >> 16, 0, last)
+        meant = self.encoder.low_ + levels / last * (self.encoder.high_ - self.encoder.low_)
+        return self.encoder.transform(SeriesBatch(meant, objects.offsets) if self.longest else meant)
+
+    def arguments(self, objects: Any) -> list[npt.NDArray]:
+        return _points(objects) if self.longest else list(objects)
+
+
+@dataclass(frozen=True)
+class NGrams(_Strings):
+    """Codes of `NGramEncoder`.
+
+    Attributes
+    ----------
+    items : ndarray of uint8 (n_letters, n_bits // 8)
+        The vector of each letter that the model knows.
+    """
+
+    kind: ClassVar[str] = "ngrams"
+    encoder: NGramEncoder
+    letters: Letters
+    items: Codes
+    ties: Codes
+
+    @classmethod
+    def of(cls, encoder: NGramEncoder, letters: Letters) -> NGrams:
+        n_bits = int(encoder.n_bits)
+        items = basis(encoder.seed_, letters.known.tolist(), n_bits)
+        return cls(encoder, letters, items, tie_code(encoder.seed_, n_bits))
+
+    @property
+    def n_bits(self) -> int:
+        return 8 * self.items.shape[1]
+
+    def codes(self, objects: StringBatch) -> Codes:
+        return self.encoder.transform(objects)
+
+
+def _series(X: Any, n_channels: int, longest: int, units: Units) -> SeriesBatch:
+    """Return series in steps; raise if one is too long or has another number of channels."""
+    batch = as_series(X)
+    lengths = np.diff(batch.offsets)
+    if batch.n_dims != n_channels:
+        raise BadValue(None, f"has series of {counted(batch.n_dims, 'channel')}", f"{n_channels} as in training")
+    if lengths.max() > longest:
+        i = int(np.argmax(lengths > longest))
+        raise BadValue(i, f"has {lengths[i]} points", f"at most {longest}", "quantise with a larger max_length")
+    return in_steps(batch, units)
+
+
+def _points(objects: SeriesBatch) -> list[npt.NDArray]:
+    bounds = zip(objects.offsets[:-1], objects.offsets[1:], strict=True)
+    return [objects.values[a:b].astype(np.int64).ravel() for a, b in bounds]
 
 
 def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
@@ -329,6 +434,8 @@ def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
     try:
         return SeriesBatch(units.read(batch.values.astype(np.float64)).astype(np.float64), batch.offsets)
     except BadValue as error:
+        if error.index is None:
+            raise
         row = int(np.searchsorted(batch.offsets, error.index, side="right")) - 1
         raise error.changed(index=row) from None
 

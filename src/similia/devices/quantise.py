@@ -1,4 +1,4 @@
-"""Make a model of whole numbers of a fitted pipeline, which a small device can run and Python runs with equal results."""
+"""Turn a fitted pipeline into a model of whole numbers, which a small device and Python run with equal results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from similia.codes import SignRandomProjection
+from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.core.text import counted
 from similia.core.validation import check_positive_int, check_vectors
 from similia.devices.inputs import (
@@ -20,6 +20,8 @@ from similia.devices.inputs import (
     Edits,
     Gaussian,
     Letters,
+    Levels,
+    NGrams,
     Numbers,
     Substrings,
     Units,
@@ -78,23 +80,23 @@ class Quantised:
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `prototypes` is None if the pipeline
-        ends with the codes.
+        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `linear` and `signs` are None if the
+        input makes codes itself, and `prototypes` if the pipeline ends with the codes.
     classes_ : ndarray or None
         Labels, in the order of the scores.
     """
 
     model: Any
     input: Any
-    linear: Linear
-    signs: DenseSigns | HadamardSigns
+    linear: Linear | None
+    signs: DenseSigns | HadamardSigns | None
     prototypes: Prototypes | None
     classes_: npt.NDArray | None
 
     @property
     def n_bits(self) -> int:
         """Length of the codes."""
-        return self.signs.n_bits
+        return int((self.signs or self.input).n_bits)
 
     @property
     def n_bytes(self) -> int:
@@ -105,7 +107,7 @@ class Quantised:
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
-        return self._codes(self.input.read(X))
+        return self.codes(self.input.read(X))
 
     def scores(self, X: Any) -> Ints:
         """Return the scores of the classes, int64 of shape (n, n_classes); the largest gives the label."""
@@ -129,7 +131,11 @@ class Quantised:
         accuracies = () if y is None else tuple(float(np.mean(found == np.asarray(y))) for found in (old, new))
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
-    def _codes(self, objects: Any) -> npt.NDArray[np.uint8]:
+    def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
+        """Return the codes of objects that ``input.read`` has read."""
+        if self.linear is None or self.signs is None:
+            found: npt.NDArray[np.uint8] = self.input.codes(objects)
+            return found
         return self.signs(self.linear(self.input.numbers(objects)))
 
     def _codes_before(self, X: Any) -> npt.NDArray[np.uint8]:
@@ -157,6 +163,8 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
           ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
         - or `similia.D2KE` with ``Levenshtein`` or ``DTW``;
         - or vectors. Scalers and ``PCA`` of scikit-learn may come before the projection, also after `D2KE`.
+
+        Instead, a `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` may make the codes.
     X : collection of objects, optional
         Objects such as the training objects. Needed for vectors and series, whose numbers become int16: whole numbers
         stay, others are divided by steps, powers of two that leave room for numbers twice as large. Strings may have
@@ -180,11 +188,11 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
 
     Notes
     -----
-    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 4096 entries.
-    Factors of coordinates have 16 bits and a power of two for each coordinate, projections and prototypes 8 bits, or
-    as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it changes no sign. With
-    ``SignRandomProjection(method="hadamard")``, no projection matrix is kept: 3 bits for each bit of a code instead of
-    a byte for each coordinate.
+    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 4096
+    entries. Factors of coordinates have 16 bits and a power of two for each coordinate (32 bits if 16 change them by
+    more than 1 %). Projections have 8 bits, and prototypes 8 or as few as `prototype_bits` of the classifier. The norm
+    of an object is not computed, as it changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection
+    matrix is kept: 3 bits for each bit of a code instead of a byte for each coordinate.
 
     Examples
     --------
@@ -196,26 +204,52 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     >>> loss.labels > 0.9, loss.bits > 0.98
     (True, True)
     """
-    steps = steps_of(model)
+    steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
-    if not steps or not isinstance(steps[-1], SignRandomProjection):
-        raise TypeError(
-            f"{_name(steps[-1] if steps else model)} cannot be quantised at this place; a pipeline must make its codes "
-            "by SignRandomProjection, and its labels, if any, by HDClassifier"
-        )
     for step in (*steps, *([classifier] if classifier else [])):
         check_is_fitted(step)
+    if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
+        read = _encoder(steps[0], X, max_length, letters)
+        return Quantised(model, read, None, None, *_learner(classifier, read.n_bits))
+    if not steps or not isinstance(steps[-1], SignRandomProjection):
+        raise TypeError(
+            f"{_name(steps[-1] if steps else model)} cannot be quantised at this place; codes must come from "
+            "SignRandomProjection, or from LevelEncoder, SequenceEncoder or NGramEncoder as the first step, and "
+            "labels, if any, from HDClassifier"
+        )
     projection = steps.pop()
     read, examples, A, c = _input(steps, X, max_length, letters)
     for step in steps:
         A, c = _affine(step, A, c)
     linear = Linear.of(A, c, read.limit, read.numbers(examples) if examples is not None else None)
     signs = signs_of(projection.projection_, projection.signs_, 8 * len(projection.get_feature_names_out()))
+    return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits))
+
+
+def _learner(classifier: HDClassifier | None, n_bits: int) -> tuple[Prototypes | None, npt.NDArray | None]:
+    """Return the prototypes in whole numbers and the classes, or None twice."""
     if classifier is None:
-        return Quantised(model, read, linear, signs, None, None)
+        return None, None
     integers, factors, intercepts, bits = classifier.in_integers()
-    prototypes = Prototypes.of(integers, factors / np.sqrt(signs.n_bits), intercepts, bits)
-    return Quantised(model, read, linear, signs, prototypes, classifier.classes_)
+    return Prototypes.of(integers, factors / np.sqrt(n_bits), intercepts, bits), classifier.classes_
+
+
+def _encoder(encoder: Any, X: Any, max_length: int | None, letters: str) -> Levels | NGrams:
+    """Return the input that makes the codes of an encoder of hypervectors."""
+    length = None if max_length is None else check_positive_int(max_length, "max_length")
+    if encoder.output != "bits":
+        raise TypeError(f"{_name(encoder)} returns counts; quantise an encoder with output='bits'")
+    if X is None:
+        raise ValueError(f"the units or letters of {type(encoder).__name__} come from X; give the training objects")
+    if isinstance(encoder, NGramEncoder):
+        if encoder.binding != "multiply":
+            raise TypeError(f"{_name(encoder)} cannot be quantised; binding='multiply' can")
+        return NGrams.of(encoder, Letters.of([as_strings(X)], letters, length))
+    if isinstance(encoder, LevelEncoder):
+        return Levels.of(encoder, Units.of(check_vectors(X, n_features=len(encoder.low_)).astype(np.float64)), 0)
+    batch = as_series(X)
+    found = int(np.diff(batch.offsets).max()) if length is None else length
+    return Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found)
 
 
 def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tuple[Any, Any, Floats, Floats]:
@@ -233,14 +267,14 @@ def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tu
             return vectors, vectors.landmarks, A / vectors.limit, np.zeros(len(A))
         if isinstance(kernel, Spectrum | GappyKmers | WeightedDegree) and not getattr(kernel, "boundaries", None):
             known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
-            found = Substrings.of(kernel, landmarks, known)
+            substrings = Substrings.of(kernel, landmarks, known)
             if kernel.normalize and steps:
                 raise TypeError(
                     f"{_name(steps[0])} after a kernel with normalize=True cannot be quantised, since the norm of an "
                     "object is not computed; leave one of them out"
                 )
             norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
-            return found, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+            return substrings, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
         if isinstance(kernel, DistanceRBF):
             gamma = float(kernel.gamma)
             found = _distances(kernel.distance, landmarks, X, letters, length, lambda d: np.exp(-gamma * d * d))
@@ -312,7 +346,8 @@ def _affine(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
             axes = axes / np.sqrt(step.explained_variance_)[:, None]
         return axes * A if A.ndim == 1 else axes @ A, axes @ (c - step.mean_)
     raise TypeError(
-        f"the step {_name(step)} cannot be quantised; StandardScaler, MinMaxScaler without clip, MaxAbsScaler and PCA can"
+        f"the step {_name(step)} cannot be quantised; StandardScaler, MinMaxScaler without clip, MaxAbsScaler and PCA "
+        "can"
     )
 
 

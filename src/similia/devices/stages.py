@@ -217,8 +217,8 @@ def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDA
         scales = np.minimum(scales, np.floor(_SUM_BITS - 1 - np.log2(np.abs(c))))
     if width > room:
         raise ValueError(
-            f"sums of coordinates need {_SUM_BITS + width - room} bits, and 64 hold {_SUM_BITS}; use fewer landmarks or "
-            "shorter objects"
+            f"sums of coordinates need {_SUM_BITS + width - room} bits, and 64 hold {_SUM_BITS}; use fewer landmarks "
+            "or shorter objects"
         )
     # A coordinate that does not depend on k has the scale of the finest other.
     return np.where(np.isfinite(scales), scales, scales[largest > 0].max()).astype(np.int32)
