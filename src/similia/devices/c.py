@@ -15,7 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.devices.inputs import Curve, Edits, Gaussian, Letters, Levels, NGrams, Substrings, Warped
+from similia.devices.inputs import (
+    Curve,
+    Edits,
+    Features,
+    Gaussian,
+    Letters,
+    Levels,
+    NGrams,
+    Substrings,
+    Subtrees,
+    Warped,
+)
 from similia.devices.quantise import Quantised, quantise
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
@@ -145,15 +156,14 @@ def tables_of(small: Quantised) -> Iterator[Table]:
 def _input_tables(read: Any) -> Iterator[Table]:
     if isinstance(read, Substrings):
         yield from _letter_tables(read.letters)
-        yield Table("ids", "features of the landmarks", "uint32_t", read.ids)
-        yield _smallest("first_of_id", "where the counts of a feature begin", read.offsets)
-        yield _smallest("landmark_of", "landmark of a count", read.landmarks)
-        yield _smallest("counts", "count times weight", read.counts)
+        yield from _feature_tables(read.features)
         letters, complements = read.tables
         if (letters != np.arange(256)).any():
             yield Table("read_as", "what a letter is read as", "uint8_t", letters)
         if len(complements):
             yield Table("complement", "of a letter as read", "uint8_t", complements)
+    elif isinstance(read, Subtrees):
+        yield from _feature_tables(read.features)
     elif isinstance(read, Edits):
         yield from _letter_tables(read.letters)
         yield Table("landmarks", "their letters", "uint8_t", read.landmarks.values)
@@ -189,6 +199,13 @@ def _coordinate_tables(linear: Linear) -> Iterator[Table]:
         yield Table("offsets_of_sums", "c", "int64_t", linear.c)
     if linear.shifts.any():
         yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
+
+
+def _feature_tables(features: Features) -> Iterator[Table]:
+    yield Table("ids", "features of the landmarks", "uint32_t", features.ids)
+    yield _smallest("first_of_id", "where the counts of a feature begin", features.offsets)
+    yield _smallest("landmark_of", "landmark of a count", features.landmarks)
+    yield _smallest("counts", "count times weight", features.counts)
 
 
 def _letter_tables(letters: Letters) -> Iterator[Table]:
@@ -236,7 +253,7 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
         return []
     if X is None:
         X = getattr(small.input, "landmarks", None)
-        if X is None or isinstance(small.input, Substrings):
+        if X is None or isinstance(small.input, Substrings | Subtrees):
             X = next(step.landmarks_ for _, step in small.model.steps if hasattr(step, "landmarks_"))
         elif isinstance(small.input, Warped | Gaussian):
             X = _in_units(small.input)
@@ -272,6 +289,7 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
         "labels": [] if small.classes_ is None else [_quoted(str(label)) for label in small.classes_.tolist()],
         "tests": tests, "n_bytes": sum(table.n_bytes for table in tables), "GOLDEN": int(GOLDEN),
         "strings": read.kind in ("substrings", "edits", "ngrams"), "series": read.kind in ("warped", "sequence"),
+        "graphs": read.kind == "subtrees",
         "ram": _scratch(small), "operations": operations(small), "kmers": _kmers(read),
         "shift": read.curve.shift if hasattr(read, "curve") else 0,
         "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
@@ -285,7 +303,7 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
 
 def _kmers(read: Any) -> dict[str, int]:
     """Return the parameters of the loop over features; empty for other inputs."""
-    kernel = getattr(read, "kernel", None)
+    kernel = read.features.kernel if isinstance(read, Substrings) else None
     if isinstance(kernel, Spectrum):
         least, most = check_lengths(kernel.k, "k")
         return {"least": least, "most": most, "ranged": int(not isinstance(kernel.k, int | np.integer)), "half": 0,
@@ -314,6 +332,8 @@ def _scratch(small: Quantised) -> int:
         total += 4 * small.signs.flips.shape[2]
     if isinstance(read, Edits):
         total += 4 * (read.letters.longest + 1)
+    if isinstance(read, Subtrees):
+        total += 16 * read.most_nodes
     if isinstance(read, Warped):
         total += 8 * (read.longest + 1)
     return total
@@ -338,7 +358,10 @@ def operations(small: Quantised) -> dict[str, int]:
 
 def _operations_of_input(read: Any) -> dict[str, int]:
     if isinstance(read, Substrings):
-        return {"look-ups of features": read.letters.longest * read.kernel._ids_per_letter()}
+        return {"look-ups of features": read.n_occurrences}
+    if isinstance(read, Subtrees):
+        rounds = read.features.kernel.n_iter
+        return {"look-ups of features": (rounds + 1) * read.most_nodes, "arcs visited": rounds * read.most_arcs}
     if isinstance(read, Edits):
         return {"cells of edit distances": read.letters.longest * len(read.landmarks.values)}
     if isinstance(read, Warped):

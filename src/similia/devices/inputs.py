@@ -9,6 +9,7 @@ class       object                                        whole numbers k
 Numbers     numbers of a vector, in steps, int16          the vector itself
 Gaussian    the same                                      curve of squared distances to landmarks
 Substrings  letters, one byte each                        products of k-mer counts with those of landmarks
+Subtrees    a graph: arcs, labels                         products of colour counts with those of landmarks
 Edits       letters, one byte each                        curve of edit distances to landmarks
 Warped      series of numbers in steps, int16             curve of DTW distances to landmarks
 Levels      a vector or a series in steps                 none: it makes codes (`LevelEncoder` and others)
@@ -21,7 +22,7 @@ A curve is a function of a distance, such as exp(-gamma d), as a table of number
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,9 +35,9 @@ from similia.core.errors import BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_vectors
 from similia.distances import DTW, Levenshtein
+from similia.kernels import WeisfeilerLehman
 from similia.kernels.dna import complements_of, letters_read
-from similia.kernels.strings import StringKernel
-from similia.objects import StringBatch, as_series, as_strings
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings
 from similia.objects.series import SeriesBatch
 
 Ints = npt.NDArray[np.int64]
@@ -209,64 +210,166 @@ class _Strings:
 
 
 @dataclass(frozen=True)
-class Substrings(_Strings):
-    """Products of the feature counts of strings with those of landmarks, for kernels of `similia.kernels.strings`.
+class Features:
+    """Feature counts of landmarks, to be multiplied by those of objects.
 
     A feature is known by 32 bits of its id: the upper half XOR the lower half. Features that share them are one.
 
     Attributes
     ----------
+    kernel : Spectrum, GappyKmers, WeightedDegree or WeisfeilerLehman
     ids : ndarray of uint32 (n_ids,)
         Features of the landmarks, ascending.
     offsets, landmarks, counts : ndarray of int64
         Feature i occurs in ``landmarks[offsets[i]:offsets[i + 1]]``; its counts there times its weight.
+    width : int
+        Number of landmarks.
     """
 
-    kind: ClassVar[str] = "substrings"
-    kernel: StringKernel
-    letters: Letters
+    kernel: Any
     ids: npt.NDArray[np.uint32]
     offsets: Ints
     landmarks: Ints
     counts: Ints
     width: int
-    limit: int
 
     @classmethod
-    def of(cls, kernel: StringKernel, landmarks: StringBatch, letters: Letters) -> Substrings:
+    def of(cls, kernel: Any, landmarks: Any) -> Features:
         counts = kernel.counted(landmarks)
         rows = np.repeat(np.arange(len(counts)), np.diff(counts.offsets))
         ids, columns = np.unique(_folded(counts.ids), return_inverse=True)
+        if len(ids) == 0:
+            raise ValueError("no landmark has a feature of the kernel; fit with longer objects or a smaller k")
         values = np.rint(counts.weighted_values()).astype(np.int64)
-        shape = len(ids), len(counts)
-        table = sp.csr_array((values, (columns, rows)), shape=shape)  # adds features that share their 32 bits
-        table.sum_duplicates()
-        limit = max(1, letters.longest * kernel._ids_per_letter() * int(table.data.max(initial=1)))
-        if limit > 2**31 - 1:
-            raise ValueError(f"products of counts may reach {limit}, above 32 bits; give a smaller max_length")
-        return cls(
-            kernel, letters, ids, table.indptr.astype(np.int64), table.indices.astype(np.int64),
-            table.data.astype(np.int64), shape[1], limit,
-        )  # fmt: skip
+        table = sp.csr_array((values, (columns, rows)), shape=(len(ids), len(counts)))
+        table.sum_duplicates()  # features that share their 32 bits
+        indptr, indices = table.indptr.astype(np.int64), table.indices.astype(np.int64)
+        return cls(kernel, ids, indptr, indices, table.data, len(counts))
 
-    def numbers(self, objects: StringBatch) -> Ints:
+    def products(self, objects: Any) -> Ints:
+        """Return the inner products of the counts of objects with those of the landmarks."""
         counts = self.kernel.counted(objects)
         ids = _folded(counts.ids)
         place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         known = self.ids[place] == ids
         rows = np.repeat(np.arange(len(counts)), np.diff(counts.offsets))[known]
-        found = sp.csr_array(
-            (counts.values[known].astype(np.int64), (rows, place[known])), shape=(len(counts), len(self.ids))
-        )
+        values, shape = counts.values[known].astype(np.int64), (len(counts), len(self.ids))
         table = sp.csr_array((self.counts, self.landmarks, self.offsets), shape=(len(self.ids), self.width))
-        return np.asarray((found @ table).toarray())
+        return np.asarray((sp.csr_array((values, (rows, place[known])), shape=shape) @ table).toarray())
+
+    def limit(self, n_occurrences: int) -> int:
+        """Return the largest product of an object with so many features; raise if 32 bits are too few."""
+        limit = max(1, n_occurrences * int(self.counts.max()))
+        if limit > 2**31 - 1:
+            raise ValueError(f"products of counts may reach {limit}, above 32 bits; give smaller objects")
+        return limit
+
+
+@dataclass(frozen=True)
+class Substrings(_Strings):
+    """Products of feature counts of strings with those of landmarks."""
+
+    kind: ClassVar[str] = "substrings"
+    features: Features
+    letters: Letters
+
+    @property
+    def width(self) -> int:
+        return self.features.width
+
+    @property
+    def limit(self) -> int:
+        return self.features.limit(self.n_occurrences)
+
+    @property
+    def n_occurrences(self) -> int:
+        """Most features of a string, each counted as often as it occurs."""
+        return self.letters.longest * int(self.features.kernel._ids_per_letter())
+
+    def numbers(self, objects: StringBatch) -> Ints:
+        return self.features.products(objects)
 
     @property
     def tables(self) -> tuple[npt.NDArray, npt.NDArray]:
         """What each byte is read as, and the complement of that; the second is empty for one strand."""
-        both = bool(getattr(self.kernel, "reverse_complement", False))
-        read = letters_read(np.arange(256, dtype=np.uint32), both, bool(getattr(self.kernel, "ignore_case", False)))
+        kernel = self.features.kernel
+        both = bool(getattr(kernel, "reverse_complement", False))
+        read = letters_read(np.arange(256, dtype=np.uint32), both, bool(getattr(kernel, "ignore_case", False)))
         return read, complements_of(read) if both else np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True)
+class Subtrees:
+    """Products of the Weisfeiler-Lehman colours of graphs with those of landmarks.
+
+    Attributes
+    ----------
+    features : Features
+    most_nodes, most_arcs : int
+        Largest graph; an undirected edge is two arcs.
+    node_labels, edge_labels : bool
+        Whether the graphs have them, and the kernel reads them.
+    """
+
+    kind: ClassVar[str] = "subtrees"
+    features: Features
+    most_nodes: int
+    most_arcs: int
+    node_labels: bool
+    edge_labels: bool
+
+    @classmethod
+    def of(cls, kernel: WeisfeilerLehman, batches: list[GraphBatch], most_nodes: int | None) -> Subtrees:
+        """Take the landmarks, first in `batches`, and the size of the largest graph of all, or `most_nodes`."""
+        landmarks = batches[0]
+        if kernel.details and any(batch.node_details is not None for batch in batches):
+            raise TypeError("details of nodes cannot be quantised; fit with WeisfeilerLehman(details=False)")
+        nodes = max(int(np.diff(batch.node_offsets).max()) for batch in batches)
+        arcs = max(int(np.diff(batch.indptr[batch.node_offsets]).max()) for batch in batches)
+        if most_nodes is not None:
+            arcs = -(-arcs * most_nodes // max(nodes, 1))
+        edges = kernel.edge_labels and kernel.n_iter > 0 and landmarks.edge_labels is not None
+        features = Features.of(kernel, landmarks)
+        return cls(features, most_nodes or nodes, arcs, landmarks.node_labels is not None, bool(edges))
+
+    @property
+    def width(self) -> int:
+        return self.features.width
+
+    @property
+    def limit(self) -> int:
+        return self.features.limit(self.most_nodes * (self.features.kernel.n_iter + 1))
+
+    def read(self, X: Any) -> GraphBatch:
+        """Return graphs as a batch; raise if one is too large or lacks labels."""
+        batch = as_graphs(X)
+        for what, most, sizes in (
+            ("nodes", self.most_nodes, np.diff(batch.node_offsets)),
+            ("arcs", self.most_arcs, np.diff(batch.indptr[batch.node_offsets])),
+        ):
+            if sizes.max() > most:
+                i = int(np.argmax(sizes > most))
+                remedy = "quantise with X that holds such graphs, or a larger max_length"
+                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", remedy)
+        for name in ("node_labels", "edge_labels"):
+            if getattr(self, name) and getattr(batch, name) is None:
+                raise BadValue(None, f"has no {name}", "those of training")
+        return batch
+
+    def numbers(self, objects: GraphBatch) -> Ints:
+        if objects.node_labels is not None and not self.node_labels:
+            objects = replace(objects, node_labels=None)
+        if objects.edge_labels is not None and not self.edge_labels:
+            objects = replace(objects, edge_labels=None)
+        return self.features.products(objects)
+
+    def arguments(self, objects: GraphBatch) -> list[tuple[npt.NDArray, ...]]:
+        """Return (first arc of each node, targets, labels of nodes, labels of arcs) of each graph."""
+        found = []
+        for graph in objects:
+            labels = [graph.node_labels if self.node_labels else None, graph.edge_labels if self.edge_labels else None]
+            found.append((graph.indptr, graph.indices, *(np.empty(0, int) if one is None else one for one in labels)))
+        return found
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,14 @@ from similia.core.validation import check_positive_int, check_vectors
 from similia.devices.inputs import (
     Curve,
     Edits,
+    Features,
     Gaussian,
     Letters,
     Levels,
     NGrams,
     Numbers,
     Substrings,
+    Subtrees,
     Units,
     Warped,
     in_steps,
@@ -32,13 +34,13 @@ from similia.devices.stages import DenseSigns, HadamardSigns, Ints, Linear, Prot
 from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
-from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree
+from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree, WeisfeilerLehman
 from similia.learn import HDClassifier
-from similia.objects import as_series, as_strings, n_objects
+from similia.objects import as_graphs, as_series, as_strings, n_objects
 from similia.pipelines import steps_of
 
 Floats = npt.NDArray[np.float64]
-_KERNELS = "Spectrum, GappyKmers, WeightedDegree, DistanceRBF of Levenshtein or DTW, or RBF"
+_KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and DistanceRBF of Levenshtein or DTW"
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
         it has one. Before the projection, it has
 
         - `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``, ``WeightedDegree``,
-          ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
+          ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
         - or `similia.D2KE` with ``Levenshtein`` or ``DTW``;
         - or vectors. Scalers and ``PCA`` of scikit-learn may come before the projection, also after `D2KE`.
 
@@ -168,9 +170,9 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     X : collection of objects, optional
         Objects such as the training objects. Needed for vectors and series, whose numbers become int16: whole numbers
         stay, others are divided by steps, powers of two that leave room for numbers twice as large. Strings may have
-        the letters and the length of those in `X` and of the landmarks.
+        the letters and the length of those in `X` and of the landmarks, graphs their size.
     max_length : int, optional
-        Most letters of a string, or points of a series.
+        Most letters of a string, points of a series or nodes of a graph.
     letters : str, default=""
         Further letters that strings may hold. Other letters raise an error, and a device returns an error code.
 
@@ -265,16 +267,10 @@ def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tu
         if isinstance(kernel, RBF):
             vectors = _gaussian(kernel, landmarks, X)
             return vectors, vectors.landmarks, A / vectors.limit, np.zeros(len(A))
-        if isinstance(kernel, Spectrum | GappyKmers | WeightedDegree) and not getattr(kernel, "boundaries", None):
-            known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
-            substrings = Substrings.of(kernel, landmarks, known)
-            if kernel.normalize and steps:
-                raise TypeError(
-                    f"{_name(steps[0])} after a kernel with normalize=True cannot be quantised, since the norm of an "
-                    "object is not computed; leave one of them out"
-                )
-            norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
-            return substrings, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+        if isinstance(kernel, WeisfeilerLehman | Spectrum | GappyKmers | WeightedDegree) and not getattr(
+            kernel, "boundaries", None
+        ):
+            return _features(kernel, landmarks, steps, X, letters, length, A)
         if isinstance(kernel, DistanceRBF):
             gamma = float(kernel.gamma)
             found = _distances(kernel.distance, landmarks, X, letters, length, lambda d: np.exp(-gamma * d * d))
@@ -290,6 +286,25 @@ def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tu
         raise ValueError("the units of vectors come from X; give vectors such as the training vectors")
     units = Units.of(check_vectors(X).astype(np.float64))
     return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
+
+
+def _features(
+    kernel: Any, landmarks: Any, steps: list[Any], X: Any, letters: str, length: int | None, A: Floats
+) -> tuple[Substrings | Subtrees, Any, Floats, Floats]:
+    """Return what `_input` does, for kernels that are products of feature counts."""
+    if kernel.normalize and steps:
+        raise TypeError(
+            f"{_name(steps[0])} after a kernel with normalize=True cannot be quantised, since the norm of an object is "
+            "not computed; leave one of them out"
+        )
+    found: Substrings | Subtrees
+    if isinstance(kernel, WeisfeilerLehman):
+        found = Subtrees.of(kernel, [landmarks, *([] if X is None else [as_graphs(X)])], length)
+    else:
+        known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
+        found = Substrings(Features.of(kernel, landmarks), known)
+    norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
+    return found, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
 
 
 def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any) -> Gaussian:
