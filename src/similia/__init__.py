@@ -7,9 +7,9 @@ The house, in the direction data flow::
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
 ``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning``
-estimates the cost. ``devices`` writes a model in C. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
-``explanations`` and ``report`` show the result. ``adapters`` brings in kernels and distances of other libraries;
-``datasets`` loads data.
+estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
+``explanations`` and ``report`` show the result, and ``devices`` writes it in C. ``adapters`` brings in kernels and
+distances of other libraries; ``datasets`` loads data.
 """
 
 from similia._version import __version__

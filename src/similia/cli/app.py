@@ -10,6 +10,7 @@ from similia._version import __version__
 from similia.cli.demo import demo
 from similia.cli.encode import encode
 from similia.cli.explain import explain
+from similia.cli.export import export
 from similia.cli.fit import fit
 from similia.cli.index import index
 from similia.cli.plan import plan
@@ -56,6 +57,7 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of wha
     (report, ".html"),
     (explain, ".html"),
     (encode, ".npy"),
+    (export, None),
     (plan, None),
     (warmup, None),
     (info, None),

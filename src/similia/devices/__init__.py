@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "quantise": "quantise", "Quantised": "quantise", "Loss": "quantise",
+    "quantise": "quantised", "Quantised": "quantised", "Loss": "quantised",
     "export_c": "c",
     "export_verilog": "verilog",
 }  # fmt: skip

@@ -27,11 +27,12 @@ from similia.devices.inputs import (
     Subtrees,
     Warped,
 )
-from similia.devices.quantise import Quantised, quantise
+from similia.devices.quantised import Quantised, quantise
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 from similia.objects import n_objects, take
+from similia.pipelines import steps_of
 
 _PER_LINE = 100  # characters of a line of numbers
 _N_TESTS = 20
@@ -254,7 +255,7 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
     if X is None:
         X = getattr(small.input, "landmarks", None)
         if X is None or isinstance(small.input, Substrings | Subtrees):
-            X = next(step.landmarks_ for _, step in small.model.steps if hasattr(step, "landmarks_"))
+            X = next(step.landmarks_ for step in steps_of(small.model) if hasattr(step, "landmarks_"))
         elif isinstance(small.input, Warped | Gaussian):
             X = _in_units(small.input)
     objects = small.input.read(take(X, np.arange(min(_N_TESTS, n_objects(X)))))

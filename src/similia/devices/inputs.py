@@ -43,7 +43,7 @@ from similia.objects.series import SeriesBatch
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]
 _ONE = 2**24 - 1  # what 1.0 is in a curve
-_SEGMENTS = 4096  # of a curve, at most
+_SEGMENTS = 2048  # of a curve, at most
 _REACH = 2**15 - 1  # largest number of an int16
 
 
@@ -106,9 +106,9 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Curve:
-    """A decreasing function of a whole number d, as a table with straight lines between its entries.
+    """A smooth function of a whole number d, as a table with a parabola between its entries.
 
-    Entry i stands for d = i 2^shift; beyond the last, the function has the last value.
+    Entry i stands for d = i 2^shift. From the last but one, the function has its value.
     """
 
     values: Ints
@@ -118,18 +118,20 @@ class Curve:
     def of(cls, function: Callable[[npt.NDArray], npt.NDArray], largest: int) -> Curve:
         """Return the table of `function`, with values in [0, 1], for d from 0 to `largest`, or to where it is 0."""
         ends = np.minimum(2.0 ** np.arange(63), largest)
-        reach = int(ends[np.argmax(function(ends) * _ONE < 0.5)]) if (function(ends) * _ONE < 0.5).any() else largest
+        zero = function(ends) * _ONE < 0.5
+        reach = int(ends[np.argmax(zero)]) if zero.any() else largest
         shift = max(0, int(np.ceil(np.log2(max(reach, 1) / _SEGMENTS))))
-        points = np.arange((reach >> shift) + 2, dtype=np.float64) * 2**shift
+        points = np.arange((reach >> shift) + 3, dtype=np.float64) * 2**shift
         return cls(np.rint(function(points) * _ONE).astype(np.int64), shift)
 
     def __call__(self, d: Ints) -> Ints:
-        place = d >> self.shift
-        inside = place < len(self.values) - 1
-        place = np.where(inside, place, len(self.values) - 2)
-        part = np.where(inside, d & ((1 << self.shift) - 1), 1 << self.shift)
-        low, high = self.values[place], self.values[place + 1]
-        return low + (((high - low) * part) >> self.shift)
+        last = len(self.values) - 2
+        place = np.minimum(d >> self.shift, last - 1)
+        part = np.minimum(d - (place << self.shift), 1 << self.shift)
+        first, second, third = (self.values[place + i] for i in range(3))
+        share = (part << 12) >> self.shift
+        bend = (third - 2 * second + first) * share * (4096 - share)
+        return first + (((second - first) * part) >> self.shift) - (bend >> 25)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from similia.codes import SignRandomProjection
 from similia.core.config import rows_per_block
 from similia.core.hadamard import padded
 
@@ -199,12 +200,11 @@ def hadamard(rows: Ints) -> Ints:
     return rows
 
 
-def signs_of(projection: npt.NDArray | None, flips: npt.NDArray | None, n_bits: int) -> DenseSigns | HadamardSigns:
-    """Return the stage of a fitted `SignRandomProjection` with this `projection_` or these `signs_`."""
-    if projection is not None:
-        return DenseSigns.of(projection)
-    assert flips is not None
-    return HadamardSigns(flips < 0, n_bits)
+def signs_of(projection: SignRandomProjection, n_coordinates: int) -> DenseSigns | HadamardSigns:
+    """Return the stage of a fitted projection, for the first so many coordinates, the others being 0."""
+    if projection.projection_ is not None:
+        return DenseSigns.of(projection.projection_[:, :n_coordinates])
+    return HadamardSigns(projection.signs_ < 0, 8 * len(projection.get_feature_names_out()))
 
 
 def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDArray[np.int32]:

@@ -36,10 +36,11 @@ from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
 from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree, WeisfeilerLehman
 from similia.learn import HDClassifier
-from similia.objects import as_graphs, as_series, as_strings, n_objects
+from similia.objects import as_graphs, as_series, as_strings, n_objects, take
 from similia.pipelines import steps_of
 
 Floats = npt.NDArray[np.float64]
+_EXAMPLES = 300
 _KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and DistanceRBF of Levenshtein or DTW"
 
 
@@ -75,7 +76,7 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A fitted pipeline in whole numbers: what `similia.devices.quantise` returns and `export_c` writes.
+    """A fitted pipeline in whole numbers: what `similia.quantise` returns and `export_c` writes.
 
     Attributes
     ----------
@@ -190,11 +191,12 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
 
     Notes
     -----
-    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 4096
-    entries. Factors of coordinates have 16 bits and a power of two for each coordinate (32 bits if 16 change them by
-    more than 1 %). Projections have 8 bits, and prototypes 8 or as few as `prototype_bits` of the classifier. The norm
-    of an object is not computed, as it changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection
-    matrix is kept: 3 bits for each bit of a code instead of a byte for each coordinate.
+    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 2050
+    entries; coordinates that this rounding changes by more than their size are left out. Factors of coordinates have 16
+    bits and a power of two for each coordinate (32 bits if 16 change them by more than 1 %). Projections have 8 bits,
+    and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it
+    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept: 3 bits for each bit
+    of a code instead of a byte for each coordinate.
 
     Examples
     --------
@@ -220,11 +222,12 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
             "labels, if any, from HDClassifier"
         )
     projection = steps.pop()
-    read, examples, A, c = _input(steps, X, max_length, letters)
+    read, k, A, c = _input(steps, X, max_length, letters)
     for step in steps:
         A, c = _affine(step, A, c)
-    linear = Linear.of(A, c, read.limit, read.numbers(examples) if examples is not None else None)
-    signs = signs_of(projection.projection_, projection.signs_, 8 * len(projection.get_feature_names_out()))
+    used = 1 + int(np.flatnonzero(np.abs(A.reshape(len(A), -1)).sum(axis=1) + np.abs(c)).max(initial=0))
+    linear = Linear.of(A[:used], c[:used], read.limit, k)
+    signs = signs_of(projection, used)
     return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits))
 
 
@@ -254,34 +257,33 @@ def _encoder(encoder: Any, X: Any, max_length: int | None, letters: str) -> Leve
     return Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found)
 
 
-def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tuple[Any, Any, Floats, Floats]:
+def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tuple[Any, Ints | None, Floats, Floats]:
     """Take the first step off `steps` if it compares objects.
 
-    Return the input, its landmarks, if any, as the input reads them, and A and c of its coordinates.
+    Return the input, the whole numbers of some objects, if the step compares them, and A and c of the coordinates.
     """
     first = steps[0] if steps else None
     length = None if max_length is None else check_positive_int(max_length, "max_length")
     if isinstance(first, Nystroem):
         kernel, landmarks, A = first.kernel_, first.landmarks_, first.components_.T
         del steps[0]
-        if isinstance(kernel, RBF):
-            vectors = _gaussian(kernel, landmarks, X)
-            return vectors, vectors.landmarks, A / vectors.limit, np.zeros(len(A))
         if isinstance(kernel, WeisfeilerLehman | Spectrum | GappyKmers | WeightedDegree) and not getattr(
             kernel, "boundaries", None
         ):
             return _features(kernel, landmarks, steps, X, letters, length, A)
+        if isinstance(kernel, RBF):
+            return _above_noise(_gaussian(kernel, landmarks, X), kernel, landmarks, X, A)
         if isinstance(kernel, DistanceRBF):
             gamma = float(kernel.gamma)
             found = _distances(kernel.distance, landmarks, X, letters, length, lambda d: np.exp(-gamma * d * d))
-            return found, found.landmarks, A / found.limit, np.zeros(len(A))
+            return _above_noise(found, kernel, landmarks, X, A)
         raise TypeError(f"the kernel {_name(kernel)} cannot be quantised; {_KERNELS} can")
     if isinstance(first, D2KE):
         del steps[0]
         gamma = float(first.gamma_)
         found = _distances(first.distance, first.random_objects_, X, letters, length, lambda d: np.exp(-gamma * d))
         factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
-        return found, found.landmarks, factors, np.zeros(found.width)
+        return found, None, factors, np.zeros(found.width)
     if X is None:
         raise ValueError("the units of vectors come from X; give vectors such as the training vectors")
     units = Units.of(check_vectors(X).astype(np.float64))
@@ -290,7 +292,7 @@ def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tu
 
 def _features(
     kernel: Any, landmarks: Any, steps: list[Any], X: Any, letters: str, length: int | None, A: Floats
-) -> tuple[Substrings | Subtrees, Any, Floats, Floats]:
+) -> tuple[Substrings | Subtrees, Ints, Floats, Floats]:
     """Return what `_input` does, for kernels that are products of feature counts."""
     if kernel.normalize and steps:
         raise TypeError(
@@ -304,7 +306,23 @@ def _features(
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
         found = Substrings(Features.of(kernel, landmarks), known)
     norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
-    return found, landmarks, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+    return found, found.numbers(landmarks), A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+
+
+def _above_noise(read: Any, kernel: Any, landmarks: Any, X: Any, A: Floats) -> tuple[Any, Ints, Floats, Floats]:
+    """Return what `_input` does, with 0 for coordinates that rounding of similarities changes by more than their size.
+
+    These belong to small eigenvalues, by whose roots the similarities are divided. Changes and sizes are mean squares
+    over at most 300 objects of X, or landmarks.
+    """
+    objects = kernel.as_objects(landmarks if X is None else X)
+    objects = take(objects, np.linspace(0, n_objects(objects) - 1, min(n_objects(objects), _EXAMPLES)).astype(int))
+    exact, k = kernel(objects, landmarks).astype(np.float64), read.numbers(read.read(objects))
+    size, change = (np.square(values @ A.T).mean(axis=0) for values in (exact, k / read.limit - exact))
+    kept = change < size
+    if not kept.any():
+        raise ValueError("rounding changes all coordinates beyond recognition; quantise with X as in training")
+    return read, k, np.where(kept[:, None], A / read.limit, 0.0), np.zeros(len(A))
 
 
 def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any) -> Gaussian:

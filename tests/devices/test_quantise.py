@@ -1,0 +1,295 @@
+"""Models in whole numbers: equal to Python's integers without a width, near the model before, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+from sklearn.linear_model import RidgeClassifier
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+
+import similia as sm
+from devices.compiled import MAKERS, example
+from naive import whole_numbers as naive
+from similia.devices.c import sizes_of
+from similia.devices.inputs import Curve, Units
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
+from similia.embeddings.vectors import FeatureScaler
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
+IN_WHOLE = [
+    name for name in MAKERS if "levels" not in name and name not in ("one level", "n-grams") and "sequences" not in name
+]
+
+
+def quantised(name):
+    model, X = example(name)
+    return sm.quantise(model, X), X
+
+
+def rows_of(A):
+    return np.diag(A).tolist() if A.ndim == 1 else A.tolist()
+
+
+# ---- the slow twin
+
+
+@pytest.mark.parametrize("name", IN_WHOLE)
+def test_stages_equal_integers_without_a_width(name):
+    small, X = quantised(name)
+    k = small.input.numbers(small.input.read(X))[:6]
+    assert np.abs(k).max() <= small.input.limit
+    codes, labels = small.transform(X)[:6], small.predict(X)[:6]
+    for row, code, found in zip(k, codes, labels, strict=True):
+        bits = bits_by_hand(small, row.tolist())
+        assert bits == np.unpackbits(code).tolist()
+        R, m, c = (values.tolist() for values in (small.prototypes.R, small.prototypes.m, small.prototypes.c))
+        scores, best = naive.label(R, m, c, bits)
+        assert scores == small.prototypes(code[None])[0].tolist()
+        assert small.classes_[best] == found
+
+
+def bits_by_hand(small, k):
+    linear = small.linear
+    z = naive.coordinates(rows_of(linear.A), linear.c.tolist(), linear.shifts.tolist(), linear.guard, linear.n_bits, k)
+    assert z == linear(np.array([k]))[0].tolist()
+    if isinstance(small.signs, DenseSigns):
+        return naive.dense_signs(small.signs.P.tolist(), z)
+    return naive.hadamard_signs(small.signs.flips.tolist(), small.signs.shift, small.signs.n_bits, z)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 2**31 - 1), st.integers(0, 2**32), st.booleans())
+def test_no_sum_of_coordinates_leaves_64_bits(r, m, limit, seed, diagonal):
+    random = np.random.default_rng(seed)
+    A = (1 + random.random(size=(r, m))) * random.choice([-1, 1], (r, m)) * np.exp(random.normal(size=(r, 1)) * 8)
+    if diagonal:
+        A, m = A[:, 0], r
+    c = random.normal(size=r) * np.exp(random.normal(size=r) * 8) * limit
+    linear = Linear.of(A, c, limit)
+    worst = np.sign(linear.A if A.ndim == 2 else np.diag(linear.A)).astype(np.int64) * limit  # each row's largest sum
+    for k in (random.integers(-limit, limit + 1, m), np.zeros(m, np.int64), -worst[0], *worst[:3]):
+        z = naive.coordinates(
+            rows_of(linear.A), linear.c.tolist(), linear.shifts.tolist(), linear.guard, linear.n_bits, k.tolist()
+        )
+        assert linear(k[None])[0].tolist() == z
+    exact = (np.diag(A) if A.ndim == 1 else A) @ k + c
+    assert np.abs(z / np.abs(z).max() - exact / np.abs(exact).max()).max() < 2e-3
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 300), st.integers(0, 2**32), st.booleans())
+def test_no_sum_of_signs_leaves_32_bits(r, seed, extreme):
+    random = np.random.default_rng(seed)
+    linear = Linear.of(np.ones(r), np.zeros(r), 100)
+    most = 2**linear.n_bits
+    z = random.choice([-most, most], r) if extreme else random.integers(-most, most + 1, r)
+    P = random.choice([-127, 127], (8, r)).astype(np.int8)
+    P[0] = np.where(z > 0, 127, -127)
+    assert naive.dense_signs(P.tolist(), z.tolist()) == np.unpackbits(DenseSigns(P)(z[None])).tolist()
+    p = max(256, 1 << (r - 1).bit_length())
+    flips = random.random((1, 3, p)) < 0.5
+    flips[0, 0, :r] = z < 0  # all coordinates add up in the first entry
+    signs = HadamardSigns(flips, p)
+    work = z.astype(object)
+    work = np.where(flips[0, 0, :r], -work, work)
+    assert abs(sum(work)) < 2**31
+    codes = signs(z[None].astype(np.int64))
+    if r <= 40:
+        assert naive.hadamard_signs(flips.tolist(), signs.shift, p, z.tolist()) == np.unpackbits(codes).tolist()
+
+
+def test_three_products_of_the_worst_coordinates_fit_32_bits():
+    for r in (1, 256, 257, 1024, 5000):
+        B = Linear.of(np.ones(r), np.zeros(r), 100).n_bits
+        p = max(256, 1 << (r - 1).bit_length())
+        shift = HadamardSigns(np.zeros((1, 3, p), bool), p).shift
+        # |H v| <= |v| sqrt(p) in the Euclidean norm, which bounds the largest entry; rounding adds at most sqrt(p).
+        norm = 2.0**B * r**0.5
+        for _ in range(2):
+            assert norm * p**0.5 < 2**31
+            norm = norm * p**0.5 / 2**shift + p**0.5
+        assert norm * p**0.5 < 2**31
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(-(2**61), 2**61), min_size=1, max_size=20), st.integers(1, 14))
+def test_fit_to_rounds_down_and_fills_its_bits(values, n_bits):
+    z = fit_to(np.array([values], np.int64), n_bits)[0].tolist()
+    length = max(map(abs, values)).bit_length()
+    assert z == [v * 2**n_bits // 2**length if length else 0 for v in values]
+
+
+def test_bit_length_and_hadamard():
+    values = [0, 1, 2, 3, 4, 2**31 - 1, 2**31, 2**62 - 1, 2**62]
+    assert bit_length(np.array(values)).tolist() == [v.bit_length() for v in values]
+    expected = [[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)]
+    assert hadamard(np.eye(8, dtype=np.int64)).tolist() == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 2**40), st.floats(1e-9, 10), st.lists(st.integers(0, 2**41), min_size=1, max_size=20))
+def test_a_curve_is_the_function(largest, gamma, distances):
+    curve = Curve.of(lambda d: np.exp(-gamma * d), largest)
+    d = np.minimum(np.array(distances), largest)
+    found = curve(d)
+    assert found.tolist() == [naive.on_curve(curve.values.tolist(), curve.shift, v) for v in d.tolist()]
+    assert np.abs(found / (2**24 - 1) - np.exp(-gamma * d)).max() < 1e-6
+    assert found.min() >= 0
+
+
+def test_units_keep_whole_numbers_and_leave_room_for_others():
+    X = np.array([[1.0, 0.5, 40000.0], [-7.0, -2.0, 3.0]])
+    units = Units.of(X)
+    assert units.steps[0] == 1
+    assert (2 * np.abs(X).max(axis=0) / units.steps)[1:].max() <= 2**15
+    assert (2 * np.abs(X).max(axis=0) / units.steps)[1:].min() > 2**13
+    np.testing.assert_allclose(units.read(X) * units.steps, X, atol=units.steps.max() / 2)
+    with pytest.raises(ValueError, match=r"X\[1\] holds 40000 in column 0, expected at most 32767; quantise with X"):
+        units.read(np.array([[0.0, 0, 0], [40000, 0, 0]]))
+
+
+# ---- near the model before
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_codes_and_labels_are_near_those_of_the_model(name):
+    small, X = quantised(name)
+    model, _ = example(name)
+    loss = small.loss(X, model.predict(X))
+    assert loss.bits > 0.985
+    assert loss.labels >= 0.9
+    assert loss.before == 1
+    assert loss.after == loss.labels
+    assert "of the bits and" in str(loss)
+    assert small.transform(X).shape == (len(X), small.n_bits // 8)
+
+
+@pytest.mark.parametrize("bits", [8, 4, 1])
+def test_scores_are_those_of_the_classifier_in_whole_units(bits):
+    codes = np.random.default_rng(0).integers(0, 256, (50, 32), np.uint8)
+    y = np.arange(50) % 3
+    model = sm.HDClassifier("ridge", prototype_bits=bits).fit(codes, y)
+    R, factors, intercepts, found = model.in_integers()
+    assert found == bits
+    assert np.abs(R).max() == {8: 127, 4: 7, 1: 1}[bits]
+    scores = (2.0 * np.unpackbits(codes, axis=1) - 1) / 16 @ (R * factors[:, None]).T + intercepts
+    np.testing.assert_allclose(scores, model.decision_function(codes), atol=1e-12)
+    prototypes = Prototypes.of(R, factors / 16, intercepts, bits)
+    np.testing.assert_allclose(prototypes(codes) * prototypes.unit, scores, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[StandardScaler()], [StandardScaler(with_mean=False)], [MinMaxScaler()], [MaxAbsScaler()], [PCA(4)],
+     [StandardScaler(), PCA(4, whiten=True)], [FeatureScaler()], []],
+    ids=str,
+)  # fmt: skip
+def test_steps_before_the_projection_are_part_of_the_coordinates(steps):
+    X = np.random.default_rng(0).normal(size=(80, 6)) * [1, 10, 100, 1, 1, 1] + 5
+    y = (X[:, 0] > 5).astype(int)
+    names = [(str(i), step) for i, step in enumerate(steps)]
+    model = sm.Pipeline([*names, ("signs", sm.SignRandomProjection(400, random_state=0)), ("c", sm.HDClassifier())])
+    assert sm.quantise(model.fit(X, y), X).loss(X).bits > 0.99
+
+
+def test_small_eigenvalues_get_wider_factors():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = sm.recipes.nyshd(sm.kernels.RBF(0.1), 120, 400, random_state=0).fit(X, X[:, 0] > 0)
+    small = sm.quantise(model, X)
+    assert np.abs(small.linear.A).max() > 2**15
+    assert small.loss(X).bits > 0.99
+
+
+def test_without_a_classifier_there_are_codes_only():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    small = sm.quantise(sm.Pipeline([("signs", sm.SignRandomProjection(80, random_state=0))]).fit(X), X)
+    assert small.loss(X).labels is None
+    assert "codes only" in repr(small)
+    with pytest.raises(AttributeError, match="ends with codes and has no classes"):
+        small.predict(X)
+
+
+def test_hadamard_needs_no_projection_matrix():
+    dense, light = (quantised(name)[0] for name in ("gappy k-mers", "spectrum, hadamard"))
+    assert sizes_of(light)["flips"] == 3 * 2 * 256 // 8
+    assert sizes_of(dense)["projection"] == 264 * len(dense.linear.A)
+    assert dense.n_bytes == sum(sizes_of(dense).values())
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nystroem__kernel": sm.kernels.Mismatch(3)}, "the kernel Mismatch.* cannot be quantised; Spectrum, Gap"),
+        ({"nystroem__kernel": sm.kernels.Spectrum(3, boundaries="words")}, "the kernel Spectrum.* cannot be quantised"),
+        ({"nystroem__kernel": sm.kernels.DistanceRBF(sm.distances.Hamming())}, "the distance Hamming.* cannot be"),
+        ({"classifier": RidgeClassifier()}, "RidgeClassifier.* cannot be quantised at"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_quantised_is_named(change, message):
+    X = ["ACGT", "AACC", "GGTT", "TTAA", "ACAC", "GTGT"] * 2
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(2), 6, 80, random_state=0).set_params(**change)
+    with pytest.raises(TypeError, match=message):
+        sm.quantise(model.fit(X, [0, 1] * 6))
+
+
+def test_a_step_that_is_not_linear_is_named():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    model = sm.Pipeline([("n", Normalizer()), ("signs", sm.SignRandomProjection(80))]).fit(X)
+    with pytest.raises(TypeError, match=r"the step Normalizer\(\) cannot be quantised; StandardScaler"):
+        sm.quantise(model, X)
+    with pytest.raises(ValueError, match="the units of vectors come from X; give vectors such as the training vectors"):
+        sm.quantise(sm.Pipeline([("signs", sm.SignRandomProjection(80))]).fit(X))
+
+
+def test_an_unfitted_model_is_refused():
+    with pytest.raises(ValueError, match="not fitted"):
+        sm.quantise(sm.recipes.nyshd(sm.kernels.Spectrum(2)))
+
+
+def test_a_normalised_kernel_and_a_scaler_exclude_each_other():
+    X = ["ACGT", "AACC", "GGTT", "TTAA", "ACAC", "GTGT"] * 2
+    steps = [("n", sm.Nystroem(sm.kernels.Spectrum(2, normalize=True), 6)), ("s", StandardScaler())]
+    model = sm.Pipeline([*steps, ("signs", sm.SignRandomProjection(80))]).fit(X)
+    with pytest.raises(TypeError, match=r"StandardScaler\(\) after a kernel with normalize=True cannot be quantised"):
+        sm.quantise(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "message"),
+    [
+        ("gappy k-mers", ["ACGT", "ACGT" * 40], r"X\[1\] has 160 letters, expected at most 39; quantise with a "),
+        ("gappy k-mers", ["ACXT"], r"X\[0\] holds 'X' at position 2, expected letters among 'ACGT'; quant"),
+        ("edit distances", ["ACXT"], r"X\[0\] holds 'X'"),
+        ("DTW", [np.ones((30, 1))], r"X\[0\] has 30 points, expected at most 24"),
+        ("DTW", [np.ones((3, 2))], "X has series of 2 channels, expected 1 as in training"),
+        ("DTW", [[1.0], [1.0, 1e9]], r"X\[1\] holds 1e\+09"),
+        ("vectors", np.ones((2, 5)), "5"),
+        ("vectors", np.full((1, 12), 1e9), r"X\[0\] holds 1e\+09 in column 0"),
+        ("graphs", [(np.zeros((2, 0), int), 4)], "X has no node_labels"),
+    ],
+)  # fmt: skip
+def test_objects_beyond_the_bounds_are_named(name, bad, message):
+    small, _ = quantised(name)
+    with pytest.raises(ValueError, match=message):
+        small.predict(bad)
+
+
+def test_graphs_that_are_too_large_are_named():
+    small, X = quantised("graphs without labels")
+    large = (np.array([[0, 1], [1, 0]]), 40)
+    with pytest.raises(ValueError, match="has 40 nodes, expected at most 11"):
+        small.predict([large])
+    model, _ = example("graphs without labels")
+    assert sm.quantise(model, X, max_length=40).predict([large]).shape == (1,)
+
+
+def test_letters_and_lengths_may_be_given():
+    model, X = example("gappy k-mers")
+    small = sm.quantise(model, max_length=500, letters="NX")
+    assert small.predict(["ACGTNX" * 80]).shape == (1,)
+    with pytest.raises(ValueError, match="takes more than a byte"):
+        sm.quantise(model, X, letters="\u4e00")
