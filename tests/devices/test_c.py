@@ -1,0 +1,277 @@
+"""Exported C: the same codes and labels as Python on every compiler at hand, error codes, and files that are safe."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+import similia as sm
+from devices.compiled import COMPILERS, MAKERS, answers, built, example, needed
+from similia.devices.c import Table, literal
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
+
+
+def random_objects(small, n, seed=1):
+    """Return arguments of the C function, drawn over all that it accepts, and the same objects as Python reads them."""
+    random, read = np.random.default_rng(seed), small.input
+    if hasattr(read, "letters"):
+        lengths = random.integers(0, read.letters.longest + 1, n)
+        drawn = [bytes(random.choice(read.letters.known, k)) for k in lengths]
+        return sm.objects.StringBatch.from_list([letters.decode("latin-1") for letters in drawn])
+    if read.kind in ("warped", "sequence"):
+        lengths = random.integers(1, read.longest + 1, n)
+        offsets = np.append(0, np.cumsum(lengths))
+        values = random.integers(-(2**15) + 1, 2**15, (offsets[-1], read.n_channels)).astype(float)
+        return sm.objects.SeriesBatch(values, offsets)
+    if read.kind == "subtrees":
+        sizes = random.integers(0, read.most_nodes + 1, n)
+        offsets = np.append(0, np.cumsum(sizes))
+        graphs = [random.integers(0, max(size, 1), (2, min(read.most_arcs, 3 * size))) for size in sizes]
+        arcs = np.concatenate([arc + start for arc, start in zip(graphs, offsets[:-1], strict=True)], axis=1)
+        labels = {"node_labels": random.integers(-(2**62), 2**62, offsets[-1])} if read.node_labels else {}
+        edges = {"edge_labels": arcs.sum(axis=0) % 5} if read.edge_labels else {}
+        return sm.objects.GraphBatch.from_arrays(offsets, arcs, repeated="first", **labels, **edges)
+    return random.integers(-(2**15) + 1, 2**15, (n, len(read.units.steps)))
+
+
+def assert_equal(program, small, objects):
+    codes = small.codes(objects)
+    labels = np.argmax(small.prototypes(codes), axis=1)
+    found = answers(program, small, small.input.arguments(objects))
+    assert [status for status, _, _ in found] == [0] * len(codes)
+    assert [code for _, _, code in found] == [code.tobytes() for code in codes]
+    assert [label for _, label, _ in found] == labels.tolist()
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
+    needed(compiler)
+    model, X = example(name)
+    small = sm.export_c(model, tmp_path, X)
+    program = built(compiler, tmp_path)
+    own = subprocess.run(program, capture_output=True, text=True)
+    assert own.returncode == 0, own.stdout
+    assert own.stdout == "0 of 20 objects differ\n"
+    assert_equal(program, small, small.input.read(X))
+    assert_equal(program, small, random_objects(small, 200))
+
+
+def test_the_test_program_notices_a_changed_table(tmp_path):
+    model, X = example("vectors, hadamard")
+    sm.export_c(model, tmp_path, X)
+    source = (tmp_path / "model.c").read_text()
+    start = source.index("factors[300] = {") + len("factors[300] = {\n")
+    (tmp_path / "model.c").write_text(source[:start] + "-" + source[start:])
+    own = subprocess.run(built("gcc", tmp_path), capture_output=True, text=True)
+    assert own.returncode == 1
+    assert "object 0 differs from Python" in own.stdout
+
+
+def test_codes_only_have_no_labels(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    model = sm.Pipeline([("signs", sm.SignRandomProjection(80, random_state=0))]).fit(X)
+    small = sm.export_c(model, tmp_path, X)
+    assert "predict" not in (tmp_path / "model.h").read_text()
+    found = answers(built("gcc, checked", tmp_path), small, small.input.arguments(small.input.read(X)))
+    assert [(status, label, code) for status, label, code in found] == [
+        (0, -1, code.tobytes()) for code in small.transform(X)
+    ]
+
+
+def test_without_objects_the_landmarks_are_the_tests(tmp_path):
+    for name in ("gappy k-mers", "graphs", "edit distances", "DTW", "Gaussian"):
+        model, _ = example(name)
+        sm.export_c(model, tmp_path / name)
+        assert subprocess.run(built("gcc", tmp_path / name), capture_output=True, text=True).stdout == (
+            "0 of 20 objects differ\n"
+        )
+
+
+def test_no_library_is_called_and_nothing_is_written_to_the_heap(tmp_path):
+    for name in MAKERS:
+        model, X = example(name)
+        sm.export_c(model, tmp_path / name, X)
+        source = (tmp_path / name / "model.c").read_text() + (tmp_path / name / "model.h").read_text()
+        assert {line for line in source.splitlines() if line.startswith("#include")} == {
+            "#include <stdint.h>", '#include "model.h"'
+        }  # fmt: skip
+        for word in ("float", "double", "malloc", "goto"):
+            assert word not in source, (name, word)
+
+
+# ---- bad input
+
+
+def status_of(folder, body, compiler="gcc, checked"):
+    """Compile a program with `body` in its main function; return the numbers that it prints."""
+    main = '#include <stdio.h>\n#include <string.h>\n#include "model.h"\nint main(void) {\n' + body + "return 0; }\n"
+    done = subprocess.run(built(compiler, folder, main=main), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return list(map(int, done.stdout.split()))
+
+
+def test_strings_beyond_the_bounds_give_an_error_code(tmp_path):
+    model, X = example("gappy k-mers")
+    small = sm.export_c(model, tmp_path, X)
+    longest = small.input.letters.longest
+    body = f"""
+      uint8_t code[MODEL_CODE_BYTES]; uint8_t letters[{longest + 1}]; int32_t label = 7;
+      memset(letters, 'A', sizeof letters); memset(code, 9, sizeof code);
+      printf("%d ", model_transform(0, 1, code));
+      printf("%d ", model_transform(letters, 1, 0));
+      printf("%d ", model_predict(letters, 1, 0));
+      printf("%d ", model_classify(0, &label));
+      printf("%d ", model_transform(letters, {longest + 1}, code));
+      printf("%d ", model_transform(letters, 4294967295u, code));
+      letters[3] = 'N';
+      printf("%d ", model_transform(letters, 4, code));
+      printf("%d ", model_predict(letters, 4, &label));
+      printf("%d ", label);
+      printf("%d ", code[0]);
+      printf("%d ", model_transform(letters, 3, code));
+      printf("%d ", model_predict(letters, 0, &label));
+      printf("%d ", label >= 0 && label < MODEL_CLASSES);
+    """
+    assert status_of(tmp_path, body) == [1, 1, 1, 1, 2, 2, 3, 3, 7, 9, 0, 0, 1]
+
+
+def test_series_and_vectors_beyond_the_bounds_give_an_error_code(tmp_path):
+    model, X = example("DTW, window")
+    small = sm.export_c(model, tmp_path / "s", X)
+    body = f"""
+      static int16_t values[2 * {small.input.longest + 1}]; uint8_t code[MODEL_CODE_BYTES];
+      printf("%d %d ", model_transform(values, 0, code), model_transform(values, 1, code));
+      printf("%d ", model_transform(values, {small.input.longest}, code));
+      printf("%d ", model_transform(values, {small.input.longest + 1}, code));
+      printf("%d ", model_transform(0, 1, code));
+    """
+    assert status_of(tmp_path / "s", body) == [2, 0, 0, 2, 1]
+    sm.export_c(*example("vectors")[:1], tmp_path / "v", example("vectors")[1])
+    body = """
+      int16_t x[MODEL_FEATURES]; uint8_t code[MODEL_CODE_BYTES];
+      for (int i = 0; i < MODEL_FEATURES; i++) x[i] = -32768;
+      printf("%d %d %d", model_transform(x, code), model_transform(0, code), model_transform(x, 0));
+    """
+    assert status_of(tmp_path / "v", body) == [0, 1, 1]
+
+
+def test_graphs_beyond_the_bounds_give_an_error_code(tmp_path):
+    model, X = example("graphs")
+    small = sm.export_c(model, tmp_path, X)
+    nodes, arcs = small.input.most_nodes, small.input.most_arcs
+    body = f"""
+      static uint32_t first[{nodes + 2}], to[{arcs + 1}]; static int64_t labels[{nodes + 1}], edges[{arcs + 1}];
+      uint8_t code[MODEL_CODE_BYTES];
+      model_graph g = {{2, first, to, labels, edges}};
+      printf("%d ", model_transform(&g, code));
+      printf("%d ", model_transform(0, code));
+      first[1] = 1; first[2] = 2; to[0] = 1; to[1] = 0;
+      printf("%d ", model_transform(&g, code));
+      to[1] = 2; printf("%d ", model_transform(&g, code)); to[1] = 0;
+      first[1] = 3; printf("%d ", model_transform(&g, code)); first[1] = 1;
+      first[0] = 1; printf("%d ", model_transform(&g, code)); first[0] = 0;
+      first[2] = {arcs + 1}; printf("%d ", model_transform(&g, code)); first[2] = 2;
+      g.labels = 0; printf("%d ", model_transform(&g, code)); g.labels = labels;
+      g.edge_labels = 0; printf("%d ", model_transform(&g, code)); g.edge_labels = edges;
+      g.target = 0; printf("%d ", model_transform(&g, code)); g.target = to;
+      g.first_arc = 0; printf("%d ", model_transform(&g, code)); g.first_arc = first;
+      g.n_nodes = {nodes + 1}; printf("%d ", model_transform(&g, code));
+      g.n_nodes = 4294967295u; printf("%d ", model_transform(&g, code));
+      g.n_nodes = 0; printf("%d ", model_transform(&g, code));
+    """
+    assert status_of(tmp_path, body) == [0, 1, 0, 4, 4, 4, 2, 1, 1, 1, 1, 2, 2, 0]
+
+
+FUZZ = """
+  static uint8_t bytes[1 << 16], code[MODEL_CODE_BYTES];
+  uint64_t state = 88172645463325252u; long wrong = 0, good = 0;
+  for (long run = 0; run < %d; run++) {
+    int32_t label = -5;
+    state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+    uint32_t length = (uint32_t)(state >> 40) %% (2 * MOST + 2);
+    for (uint32_t i = 0; i < 2 * length + 512; i++) {
+      state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+      bytes[i] = (uint8_t)(state >> 33);
+      if (ALPHABET[0] && run %% 4) bytes[i] = (uint8_t)ALPHABET[bytes[i] %% (sizeof ALPHABET - 1)];
+    }
+    int status = model_transform(INPUT, code), other = model_predict(INPUT, &label);
+    wrong += status != other || (status == 0) != (label >= 0 && label < MODEL_CLASSES) || (status && label != -5);
+    good += status == 0;
+  }
+  printf("%%ld %%d ", wrong, good > 1000);
+"""
+
+
+@pytest.mark.parametrize("name", ["spectrum, both strands", "edit distances", "n-grams", "DTW, share", "vectors"])
+def test_random_bytes_are_answered_or_refused(name, tmp_path):
+    model, X = example(name)
+    small = sm.export_c(model, tmp_path, X)
+    kind = "strings" if hasattr(small.input, "letters") else small.input.kind
+    given = {
+        "strings": "bytes, length",
+        "warped": "(int16_t *)(void *)bytes, length",
+        "vector": "(int16_t *)(void *)bytes",
+    }
+    most = {"strings": "MODEL_MAX_LENGTH", "warped": "MODEL_MAX_LENGTH", "vector": "MODEL_FEATURES"}
+    alphabet = "ACGT" if kind == "strings" else ""
+    body = f'#define INPUT {given[kind]}\n#define MOST {most[kind]}\n#define ALPHABET "{alphabet}"\n' + FUZZ % 20_000
+    assert status_of(tmp_path, body) == [0, 1]
+
+
+# ---- files
+
+
+def test_nothing_is_overwritten_or_half_written(tmp_path):
+    model, X = example("vectors")
+    sm.export_c(model, tmp_path, X, name="a")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "b_test.c").write_text("mine")
+    (tmp_path / "README.txt").unlink()
+    with pytest.raises(FileExistsError, match=r"b_test\.c exists; give another folder or name, or overwrite"):
+        sm.export_c(model, tmp_path, X, name="b")
+    assert not (tmp_path / "b.c").exists()
+    sm.export_c(model, tmp_path, X, name="a", overwrite=True)
+    assert (tmp_path / "a.c").read_bytes() == before["a.c"]
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a"])
+def test_names_are_those_of_c(name, tmp_path):
+    with pytest.raises(ValueError, match="name must be letters, digits and underscores, such as 'model', got"):
+        sm.export_c(*example("vectors")[:1], tmp_path / "new", example("vectors")[1], name=name)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_readme_adds_up(tmp_path):
+    for name in MAKERS:
+        model, X = example(name)
+        small = sm.export_c(model, tmp_path / name, X)
+        text = (tmp_path / name / "README.txt").read_text()
+        tables = text.split(" bytes:\n")[1].split("\n\n")[0].splitlines()
+        assert sum(int(line.split()[0]) for line in tables) == small.n_bytes
+        assert f"Constants, {small.n_bytes} bytes" in text
+
+
+def test_sizes_are_those_of_the_compiler(tmp_path):
+    for name in ("spectrum, hadamard", "graphs", "DTW", "levels"):
+        model, X = example(name)
+        small = sm.export_c(model, tmp_path / name, X)
+        command, _ = needed("gcc")
+        subprocess.run(
+            [*command[:1], "-std=c99", "-Os", "-c", "model.c", "-o", "model.o"], cwd=tmp_path / name, check=True
+        )
+        sizes = subprocess.run(["size", "-A", "model.o"], cwd=tmp_path / name, capture_output=True, text=True).stdout
+        found = {line.split()[0]: int(line.split()[1]) for line in sizes.splitlines()[2:] if len(line.split()) == 3}
+        constants = sum(size for section, size in found.items() if section.startswith(".rodata"))
+        assert small.n_bytes <= constants <= small.n_bytes + 600  # alignment and labels
+        ram = int((tmp_path / name / "README.txt").read_text().split("that is written: ")[1].split()[0])
+        written = found.get(".bss", 0) + found.get(".data", 0)
+        assert ram <= written <= ram + 200
+
+
+def test_literals():
+    assert literal(-(2**63), "int64_t") == "INT64_MIN"
+    assert literal(-5, "int64_t") == "INT64_C(-5)"
+    assert literal(2**32 - 1, "uint32_t") == "UINT32_C(4294967295)"
+    assert Table("a", "", "int16_t", np.zeros((3, 4))).n_bytes == 24
