@@ -4,6 +4,7 @@ from similia.core.lazy import attach
 
 _NAMES = {
     "quantise": "quantised", "Quantised": "quantised", "Loss": "quantised",
+    "compress": "compressed", "Compressed": "compressed", "Size": "compressed",
     "export_c": "c",
     "export_verilog": "verilog",
 }  # fmt: skip

@@ -1,0 +1,246 @@
+"""Make a model smaller for the same accuracy: fewer landmarks, fewer bits, and prototypes of fewer bits.
+
+Landmarks are ordered by randomly pivoted Cholesky (`similia.embeddings.landmarks`), so that the first of them explain
+most. Codes of fewer bits are the beginnings of longer codes. Directions are Hadamard products, which need no matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from similia.codes import SignRandomProjection
+from similia.core.progress import track
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator, spawn_seeds
+from similia.devices.c import operations
+from similia.devices.quantised import quantise
+from similia.embeddings import Nystroem
+from similia.learn import HDClassifier
+from similia.objects import n_objects, take
+from similia.pipelines import Pipeline, steps_of
+
+_HALVINGS = 5  # numbers of landmarks and of bits that are tried, each half of the one before
+_LEAST_LANDMARKS, _LEAST_BITS = 8, 256
+_PROTOTYPE_BITS = (8, 4, 1)
+_MOST = 2000  # objects on which sizes are compared
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size of a model: its parts, its accuracy in cross-validation, and what a device needs for it."""
+
+    n_landmarks: int
+    n_bits: int
+    prototype_bits: int
+    accuracy: float
+    error: float
+    n_bytes: int
+    n_operations: int
+
+    def __str__(self) -> str:
+        parts = f"{self.n_landmarks:>9}  {self.n_bits:>6}  {self.prototype_bits:>9}"
+        return f"{parts}  {self.accuracy:>7.2%} ± {self.error:.2%}  {self.n_bytes:>9}  {self.n_operations:>10}"
+
+
+@dataclass(frozen=True, repr=False)
+class Compressed:
+    """The result of `compress`.
+
+    Attributes
+    ----------
+    model : Pipeline
+        The chosen model, fitted to all objects; give it to `similia.export_c`.
+    chosen : Size
+    sizes : list of Size
+        All that were tried, the smallest first.
+    """
+
+    model: Pipeline
+    chosen: Size
+    sizes: list[Size] = field(repr=False)
+
+    @property
+    def frontier(self) -> list[Size]:
+        """The sizes that are more accurate than all smaller ones."""
+        found: list[Size] = []
+        for size in self.sizes:
+            if not found or size.accuracy > found[-1].accuracy:
+                found.append(size)
+        return found
+
+    def __repr__(self) -> str:
+        head = "landmarks    bits  prototype          accuracy      bytes  operations"
+        shown = sorted({*map(self.sizes.index, [*self.frontier, self.chosen])})
+        rows = [f"{self.sizes[i]}{'  <- chosen' if self.sizes[i] is self.chosen else ''}" for i in shown]
+        return "\n".join([head, *rows])
+
+
+def compress(
+    model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float | None = None, max_bytes: int | None = None, cv: int = 3,
+    random_state: RandomState = 0,
+) -> Compressed:  # fmt: skip
+    """Choose the smallest of many sizes of a NysHD model that is about as accurate as the best, and fit it.
+
+    Parameters
+    ----------
+    model : Pipeline
+        Such as `similia.recipes.nyshd` returns, fitted or not: `similia.Nystroem`, `similia.SignRandomProjection` and
+        `similia.HDClassifier`. Its numbers of landmarks and bits are the largest that are tried; four others are
+        halves, quarters and so on. It is not changed.
+    X : collection of n objects
+    y : array-like (n,)
+        Labels.
+    max_loss : float, optional
+        How much accuracy may be lost against the best size, such as 0.01. By default, the standard error of the best.
+    max_bytes : int, optional
+        Instead: the most accurate size whose tables take at most so many bytes is chosen.
+    cv : int, default=3
+        Folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
+    random_state : int, numpy Generator or None, default=0
+        Seed of the folds, the landmarks and the directions.
+
+    Returns
+    -------
+    Compressed
+        With the chosen `model`, fitted to all objects. Printed, it shows the sizes that are worth their bytes.
+
+    Raises
+    ------
+    TypeError
+        If `model` is another pipeline, or cannot be quantised.
+    ValueError
+        If no size has at most `max_bytes`.
+
+    Notes
+    -----
+    The accuracies belong to the model before `similia.quantise`; its ``loss`` says what whole numbers change. The
+    accuracy of the chosen size is a little too high, since it was chosen by it: for a report, keep objects apart.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), 64, 2048, random_state=0)
+    >>> small = sm.devices.compress(model, X, y, max_bytes=12_000)
+    >>> small.chosen.n_bytes <= 12_000, len(small.sizes)
+    (True, 48)
+    >>> small.model.predict(X[:2]).shape
+    (2,)
+    """
+    nystroem, signs, classifier = _parts(model)
+    if max_loss is not None and max_bytes is not None:
+        raise ValueError("max_loss and max_bytes exclude each other; give one of them")
+    if max_loss is not None:
+        check_positive(max_loss, "max_loss")
+    if max_bytes is not None:
+        check_positive_int(max_bytes, "max_bytes")
+    check_positive_int(cv, "cv", minimum=2)
+    labels, seeds = np.asarray(y), spawn_seeds(random_state, 3)
+    if n_objects(X) != len(labels):
+        raise ValueError(f"y has {len(labels)} labels for {n_objects(X)} objects; give one label per object")
+    some = np.sort(generator(seeds[0]).permutation(len(labels))[:_MOST])
+    folds = list(StratifiedKFold(cv, shuffle=True, random_state=seeds[0]).split(np.zeros(len(some)), labels[some]))
+    scores: dict[tuple[int, int, int], list[float]] = {}
+    needs: dict[tuple[int, int, int], tuple[int, int]] = {}
+    make = _Maker(nystroem, classifier, seeds[1], seeds[2])
+    for train, test in track(folds, "sizes", len(folds)):
+        known, new = some[train], some[test]
+        parts = take(X, known), labels[known], take(X, new), labels[new]
+        for size, accuracy, model in make.sizes(*parts, signs.n_bits):
+            scores.setdefault(size, []).append(accuracy)
+            if size not in needs:
+                small = quantise(model, parts[0])
+                needs[size] = small.n_bytes, sum(operations(small).values())
+    found = [
+        Size(*size, float(np.mean(hits)), float(np.std(hits, ddof=1) / len(hits) ** 0.5), *needs[size])
+        for size, hits in scores.items()
+        if len(hits) == len(folds)
+    ]
+    found.sort(key=lambda size: (size.n_bytes, -size.accuracy))
+    chosen = _chosen(found, max_loss, max_bytes)
+    return Compressed(make.model(X, labels, chosen), chosen, found)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Fits models of different sizes that share their landmarks and directions."""
+
+    nystroem: Nystroem
+    classifier: HDClassifier
+    landmark_seed: int | None
+    sign_seed: int | None
+
+    def sizes(
+        self, X: Any, y: npt.NDArray, new: Any, labels: npt.NDArray, n_bits: int
+    ) -> Iterator[tuple[tuple[int, int, int], float, Pipeline]]:
+        """Yield (landmarks, bits, bits of prototypes), the accuracy on `new`, and the fitted model."""
+        order = self._order(X)
+        for n_landmarks in _halves(len(order), _LEAST_LANDMARKS):
+            nystroem = clone(self.nystroem).set_params(landmarks=order[:n_landmarks]).fit(X)
+            vectors = nystroem.transform(X), nystroem.transform(new)
+            codes = [self._signs(n_bits).fit(vectors[0]).transform(part) for part in vectors]
+            for bits in _halves(n_bits, _LEAST_BITS):
+                signs = self._signs(bits).fit(vectors[0])
+                known, asked = (part[:, : bits // 8] for part in codes)
+                for prototype_bits in _PROTOTYPE_BITS:
+                    learner = clone(self.classifier).set_params(prototype_bits=prototype_bits).fit(known, y)
+                    accuracy = float(np.mean(learner.predict(asked) == labels))
+                    yield (n_landmarks, bits, prototype_bits), accuracy, _joined(nystroem, signs, learner)
+
+    def model(self, X: Any, y: npt.NDArray, size: Size) -> Pipeline:
+        """Return the model of a size, fitted."""
+        nystroem = clone(self.nystroem).set_params(landmarks=self._order(X)[: size.n_landmarks])
+        learner = clone(self.classifier).set_params(prototype_bits=size.prototype_bits)
+        return _joined(nystroem, self._signs(size.n_bits), learner).fit(X, y)
+
+    def _order(self, X: Any) -> npt.NDArray[np.int64]:
+        found = clone(self.nystroem).set_params(landmarks="rpcholesky", random_state=self.landmark_seed).fit(X)
+        return np.asarray(found.landmark_indices_)
+
+    def _signs(self, n_bits: int) -> SignRandomProjection:
+        return SignRandomProjection(n_bits, "hadamard", self.sign_seed)
+
+
+def _parts(model: Any) -> tuple[Nystroem, SignRandomProjection, HDClassifier]:
+    """Return the three steps of NysHD; raise for another pipeline."""
+    steps = steps_of(model)
+    kinds = (Nystroem, SignRandomProjection, HDClassifier)
+    if len(steps) != 3 or not all(isinstance(step, kind) for step, kind in zip(steps, kinds, strict=True)):
+        raise TypeError(f"compress needs the pipeline of similia.recipes.nyshd, got {' -> '.join(map(_kind, steps))}")
+    return steps[0], steps[1], steps[2]
+
+
+def _kind(step: Any) -> str:
+    return type(step).__name__
+
+
+def _joined(nystroem: Nystroem, signs: SignRandomProjection, classifier: HDClassifier) -> Pipeline:
+    return Pipeline([("nystroem", nystroem), ("projection", signs), ("classifier", classifier)])
+
+
+def _halves(n: int, least: int) -> list[int]:
+    """Return n, n / 2 and so on, as multiples of 8 (the first as it is), down to `least`."""
+    found = [n]
+    while len(found) < _HALVINGS and (half := -(-(found[-1] // 2) // 8) * 8) >= min(least, n) and half < found[-1]:
+        found.append(half)
+    return found
+
+
+def _chosen(sizes: list[Size], max_loss: float | None, max_bytes: int | None) -> Size:
+    best = max(sizes, key=lambda size: size.accuracy)
+    if max_bytes is None:
+        wanted = best.accuracy - (best.error if max_loss is None else max_loss)
+        return next(size for size in sizes if size.accuracy >= wanted)
+    small = [size for size in sizes if size.n_bytes <= max_bytes]
+    if not small:
+        raise ValueError(
+            f"the smallest size takes {sizes[0].n_bytes} bytes, above max_bytes={max_bytes}; allow more bytes, or give "
+            "a model of fewer landmarks"
+        )
+    return max(small, key=lambda size: size.accuracy)
