@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 
 ROOMS = ["objects", "kernels", "distances", "embeddings", "codes", "learn", "search", "selection", "explanations",
-         "recipes", "sources", "scale", "planning", "datasets", "checks", "report", "adapters"]  # fmt: skip
+         "recipes", "devices", "sources", "scale", "planning", "datasets", "checks", "report", "adapters"]  # fmt: skip
 TOP = ["config", "save", "load", "warmup"]  # what lives in no room
 
 
