@@ -63,6 +63,7 @@ VECTORS = [
     sm.HeatRandomFeatures(16, **TINY),
     sm.SignRandomProjection(64),
     sm.SignRandomProjection(64, method="structured"),
+    sm.SignRandomProjection(64, method="hadamard"),
     sm.GeneralizedNystroemPCA(1, sample_fraction=1.0),
     Widened(sm.ITQ(8, random_state=0)),
     Widened(SignCodes()),

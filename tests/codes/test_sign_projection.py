@@ -25,7 +25,7 @@ from similia.core import threads as _threads
 from similia.core.hadamard import padded
 
 REFERENCE = Path(__file__).parents[1] / "reference"
-METHODS = ["gaussian", "structured"]
+METHODS = ["gaussian", "structured", "hadamard"]
 
 
 def awkward_rows(n_features, random):
@@ -110,7 +110,7 @@ def test_the_seed_decides(method):
 
 # ---- dense arithmetic
 @pytest.mark.parametrize("n_features", [1, 2, 40])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS[:2])
 def test_dense_codes_are_the_exact_integer_signs(method, n_features):
     X = awkward_rows(n_features, np.random.default_rng(4))[::9]
     encoder = fitted(method, n_features, 64)
@@ -171,6 +171,26 @@ def test_hadamard_codes_are_those_of_the_matrix(n_features, n_bits):
     assert p / 2 < n_features <= p
     assert encoder.signs_.shape == (-(-n_bits // p), 3, p)
     np.testing.assert_array_equal(encoder.transform(X), naive.hd3_bits(X / 64, encoder.signs_, n_bits))
+    same = SignRandomProjection(n_bits, "hadamard", random_state=1).fit(X)
+    np.testing.assert_array_equal(same.transform(X), encoder.transform(X))
+
+
+@pytest.mark.parametrize("n_features", [1, 7, 128])
+def test_hadamard_codes_of_few_features_pad_them_to_256(n_features):
+    X = np.random.default_rng(5).integers(-64, 65, (70, n_features)).astype(float)
+    X[:, 0] = 64
+    encoder = SignRandomProjection(600, "hadamard", random_state=1).fit(X)
+    assert encoder.projection_ is None
+    assert encoder.signs_.shape == (3, 3, 256)
+    np.testing.assert_array_equal(encoder.transform(X), naive.hd3_bits(X / 64, encoder.signs_, 600))
+
+
+@pytest.mark.parametrize(("kind", "k"), [("dense", 4), ("dense", 60), ("sparse", 4), ("sparse", 60)])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_hadamard_codes_of_few_features_keep_the_arcsine_law(kind, k, rho):
+    bias, error, variance = law("hadamard", kind, k, rho, 1024)
+    assert abs(bias) < 0.012 + 4 * error
+    assert variance < 1.3
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -273,7 +293,7 @@ def test_transform_names_what_is_wrong():
         ({"n_bits": 100}, "multiple of 8 .* use n_bits=104"),
         ({"n_bits": 0}, "n_bits must be an integer >= 1"),
         ({"n_bits": 80.0}, "n_bits must be an integer >= 1, got 80.0"),
-        ({"method": "hadamard"}, "one of 'gaussian', 'structured', got 'hadamard'"),
+        ({"method": "haar"}, "one of 'gaussian', 'structured', 'hadamard', got 'haar'"),
         ({"random_state": "seed"}, "random_state must be"),
     ],
 )
@@ -305,7 +325,7 @@ def test_a_second_fit_forgets_the_first():
     assert encoder.transform(np.ones((2, 5))).shape == (2, 10)
 
 
-@pytest.mark.parametrize("method", ["gaussian", "structured"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("part", [np.s_[:1], np.s_[:, :1], np.s_[..., :8]], ids=["rows", "columns", "last axis"])
 def test_directions_that_do_not_fit_are_refused(method, part):
     """A file may hold anything; the compiled loop must not read beyond an array."""

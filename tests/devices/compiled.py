@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,20 @@ def needed(compiler: str) -> tuple[list[str], list[str]]:
     for tool in (command[0], *emulator):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
+    if not _works(compiler):
+        pytest.skip(f"{' '.join(command)} builds no program here (its libraries may be missing)")
     return command, emulator
+
+
+@cache
+def _works(compiler: str) -> bool:
+    command, emulator = COMPILERS[compiler]
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "a.c"), Path(folder, "a")
+        source.write_text("int main(void) { return 0; }\n")
+        if subprocess.run([*command, source, "-o", program], capture_output=True).returncode:
+            return False
+        return subprocess.run([*emulator, program], capture_output=True).returncode == 0
 
 
 def built(compiler: str, folder: Path, name: str = "model", main: str | None = None) -> list[str]:

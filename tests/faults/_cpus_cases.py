@@ -297,7 +297,7 @@ def _samplers() -> Iterator[tuple[str, Case]]:
 def _codes() -> Iterator[tuple[str, Case]]:
     c, seed = codes, {"random_state": 0}
     for data in ("signed vectors", "signed vectors, float32", "vectors"):
-        for how in ("gaussian", "structured"):
+        for how in ("gaussian", "structured", "hadamard"):
             make = lambda how=how: c.SignRandomProjection(1032, how, **seed)  # noqa: E731
             yield f"SignRandomProjection({how}), {data}", Case(data, make)
         yield f"PCA, ITQ, {data}", Case(data, lambda: sm.recipes.pca_itq(16, 0.5, 0.8, **seed))

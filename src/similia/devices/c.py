@@ -291,7 +291,7 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
         "tests": tests, "n_bytes": sum(table.n_bytes for table in tables), "GOLDEN": int(GOLDEN),
         "strings": read.kind in ("substrings", "edits", "ngrams"), "series": read.kind in ("warped", "sequence"),
         "graphs": read.kind == "subtrees",
-        "ram": _scratch(small), "operations": operations(small), "kmers": _kmers(read),
+        "ram": _scratch(small), "operations": operations_of(small), "kmers": _kmers(read),
         "shift": read.curve.shift if hasattr(read, "curve") else 0,
         "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
         "units": getattr(read, "units", None), "counter": f"uint{_counter_bits(read)}_t",
@@ -340,7 +340,7 @@ def _scratch(small: Quantised) -> int:
     return total
 
 
-def operations(small: Quantised) -> dict[str, int]:
+def operations_of(small: Quantised) -> dict[str, int]:
     """Return how many operations of each kind the label of the longest object takes."""
     found = _operations_of_input(small.input)
     if small.linear is not None:

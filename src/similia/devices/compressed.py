@@ -18,7 +18,6 @@ from sklearn.model_selection import StratifiedKFold
 from similia.codes import SignRandomProjection
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator, spawn_seeds
-from similia.devices.c import operations
 from similia.devices.quantised import quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
@@ -156,7 +155,7 @@ def compress(
             scores.setdefault(size, []).append(accuracy)
             if size not in needs:
                 small = quantise(model, parts[0])
-                needs[size] = small.n_bytes, sum(operations(small).values())
+                needs[size] = small.n_bytes, sum(small.operations.values())
     found = [
         Size(*size, float(np.mean(hits)), float(np.std(hits, ddof=1) / len(hits) ** 0.5), *needs[size])
         for size, hits in scores.items()

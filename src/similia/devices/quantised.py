@@ -108,6 +108,13 @@ class Quantised:
 
         return sum(sizes_of(self).values())
 
+    @property
+    def operations(self) -> dict[str, int]:
+        """How many operations of each kind the label of the longest object takes."""
+        from similia.devices.c import operations_of
+
+        return operations_of(self)
+
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
         return self.codes(self.input.read(X))

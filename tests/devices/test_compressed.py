@@ -1,0 +1,113 @@
+"""compress: the sizes are those of real models, the chosen one obeys the bound, and bad input is refused."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import similia as sm
+from similia.devices.compressed import Size, _chosen, _halves
+from similia.objects import take
+from similia.pipelines import Pipeline
+
+X, Y = map(np.asarray, sm.datasets.load_promoters(return_X_y=True))
+MISMATCH = sm.kernels.Mismatch(3, alphabet="acgt")
+
+
+def recipe(**how):
+    return sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), 32, 1024, random_state=0, **how)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return sm.devices.compress(recipe(), X, Y, max_loss=0.05)
+
+
+def test_all_sizes_are_tried_and_sorted_by_bytes(found):
+    assert {(s.n_landmarks, s.n_bits, s.prototype_bits) for s in found.sizes} == {
+        (s, b, p) for s in (32, 16, 8) for b in (1024, 512, 256) for p in (8, 4, 1)
+    }
+    assert [s.n_bytes for s in found.sizes] == sorted(s.n_bytes for s in found.sizes)
+
+
+def test_the_chosen_is_the_smallest_within_the_loss(found):
+    best = max(size.accuracy for size in found.sizes)
+    allowed = [size for size in found.sizes if size.accuracy >= best - 0.05]
+    assert found.chosen == allowed[0]
+    assert found.chosen.n_bytes < found.sizes[-1].n_bytes
+    assert all(a.accuracy < b.accuracy for a, b in zip(found.frontier, found.frontier[1:], strict=False))
+    assert "<- chosen" in repr(found)
+
+
+def test_the_model_has_the_chosen_size_and_was_fitted_to_all_objects(found):
+    nystroem, signs, classifier = (step for _, step in found.model.steps)
+    assert len(nystroem.landmark_indices_) == found.chosen.n_landmarks
+    assert (signs.n_bits, signs.method) == (found.chosen.n_bits, "hadamard")
+    assert classifier.bits_ == found.chosen.prototype_bits
+    small = sm.quantise(found.model)
+    assert small.n_bytes == pytest.approx(found.chosen.n_bytes, rel=0.2)  # other landmarks than in the folds
+    assert small.loss(X, Y).after > 0.9
+
+
+def test_accuracies_are_those_of_pipelines_fitted_to_the_folds(found):
+    from sklearn.model_selection import StratifiedKFold
+
+    from similia.core.validation import generator, spawn_seeds
+
+    seeds = spawn_seeds(0, 3)
+    some = np.sort(generator(seeds[0]).permutation(len(Y)))
+    scores = []
+    for train, test in StratifiedKFold(3, shuffle=True, random_state=seeds[0]).split(some, Y[some]):
+        train, test = some[train], some[test]
+        known, new = take(X, train), take(X, test)
+        nystroem = clone(recipe()[0]).set_params(landmarks="rpcholesky", random_state=seeds[1]).fit(known)
+        nystroem = clone(nystroem).set_params(landmarks=nystroem.landmark_indices_[:16])
+        signs = sm.SignRandomProjection(512, "hadamard", seeds[2])
+        classifier = clone(recipe()[2]).set_params(prototype_bits=4)
+        scores.append(
+            Pipeline([("n", nystroem), ("s", signs), ("c", classifier)]).fit(known, Y[train]).score(new, Y[test])
+        )
+    size = next(s for s in found.sizes if (s.n_landmarks, s.n_bits, s.prototype_bits) == (16, 512, 4))
+    assert size.accuracy == pytest.approx(np.mean(scores))
+    assert size.error == pytest.approx(np.std(scores, ddof=1) / 3**0.5)
+
+
+def test_the_most_accurate_within_the_bytes_is_taken():
+    sizes = [
+        Size(8, 256, 1, 0.7, 0.01, 100, 1),
+        Size(8, 512, 1, 0.9, 0.01, 200, 1),
+        Size(8, 512, 8, 0.95, 0.06, 300, 1),
+    ]
+    assert _chosen(sizes, None, 250) is sizes[1]
+    assert _chosen(sizes, None, 300) is sizes[2]
+    assert _chosen(sizes, None, None) is sizes[1]  # 0.95 - 0.06 is below 0.9
+    assert _chosen(sizes, 0.01, None) is sizes[2]
+    assert _chosen(sizes, 0.3, None) is sizes[0]
+    with pytest.raises(ValueError, match="the smallest size takes 100 bytes, above max_bytes=99"):
+        _chosen(sizes, None, 99)
+
+
+def test_halves():
+    assert _halves(10_000, 256) == [10_000, 5000, 2504, 1256, 632]
+    assert _halves(300, 8) == [300, 152, 80, 40, 24]
+    assert _halves(20, 8) == [20, 16, 8]
+    assert _halves(5, 8) == [5]
+    assert _halves(64, 256) == [64]
+
+
+@pytest.mark.parametrize(
+    ("model", "how", "message"),
+    [
+        (sm.recipes.pca_itq(n_bits=8), {}, "compress needs the pipeline of similia.recipes.nyshd, got"),
+        (recipe(), {"max_loss": 0.1, "max_bytes": 10}, "exclude each other; give one of them"),
+        (recipe(), {"max_loss": -1}, "max_loss"),
+        (recipe(), {"max_bytes": 0}, "max_bytes"),
+        (recipe(), {"cv": 1}, "cv"),
+        (recipe(), {"max_bytes": 10}, "the smallest size takes .* bytes, above max_bytes=10"),
+        (sm.recipes.nyshd(MISMATCH, 16, 256), {}, "the kernel Mismatch.* cannot be quantised"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(model, how, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        sm.devices.compress(model, X[:60], Y[:60], **how)
+    with pytest.raises(ValueError, match="y has 3 labels for 106 objects"):
+        sm.devices.compress(recipe(), X, Y[:3])
