@@ -1,6 +1,7 @@
 """Exported C: the same codes and labels as Python on every compiler at hand, error codes, and files that are safe."""
 
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,16 @@ def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
     assert own.stdout == "0 of 20 objects differ\n"
     assert_equal(program, small, small.input.read(X))
     assert_equal(program, small, random_objects(small, 200))
+
+
+def test_of_equal_scores_the_first_class_wins(tmp_path):
+    model, X = example("vectors")
+    small = sm.quantise(model, X)
+    same = replace(small.prototypes, R=small.prototypes.R[[0, 1, 1]], m=small.prototypes.m[[0, 1, 1]],
+                   c=small.prototypes.c[[0, 1, 1]])  # fmt: skip
+    small = sm.export_c(replace(small, prototypes=same), tmp_path, X)
+    assert set(small.predict(X).tolist()) == {0, 1}
+    assert_equal(built("gcc", tmp_path), small, small.input.read(X))
 
 
 def test_the_test_program_notices_a_changed_table(tmp_path):

@@ -19,7 +19,7 @@ def recipe(**how):
 
 @pytest.fixture(scope="module")
 def found():
-    return sm.devices.compress(recipe(), X, Y, max_loss=0.05)
+    return sm.devices.compress(recipe(), X, Y, max_loss=0.05, cv=3)
 
 
 def test_all_sizes_are_tried_and_sorted_by_bytes(found):
@@ -77,13 +77,13 @@ def test_the_most_accurate_within_the_bytes_is_taken():
         Size(8, 512, 1, 0.9, 0.01, 200, 1),
         Size(8, 512, 8, 0.95, 0.06, 300, 1),
     ]
-    assert _chosen(sizes, None, 250) is sizes[1]
-    assert _chosen(sizes, None, 300) is sizes[2]
-    assert _chosen(sizes, None, None) is sizes[1]  # 0.95 - 0.06 is below 0.9
+    assert _chosen(sizes, 0.01, 250) is sizes[1]
+    assert _chosen(sizes, 0.01, 300) is sizes[2]
+    assert _chosen(sizes, 0.06, None) is sizes[1]
     assert _chosen(sizes, 0.01, None) is sizes[2]
     assert _chosen(sizes, 0.3, None) is sizes[0]
     with pytest.raises(ValueError, match="the smallest size takes 100 bytes, above max_bytes=99"):
-        _chosen(sizes, None, 99)
+        _chosen(sizes, 0.01, 99)
 
 
 def test_halves():
@@ -98,7 +98,7 @@ def test_halves():
     ("model", "how", "message"),
     [
         (sm.recipes.pca_itq(n_bits=8), {}, "compress needs the pipeline of similia.recipes.nyshd, got"),
-        (recipe(), {"max_loss": 0.1, "max_bytes": 10}, "exclude each other; give one of them"),
+        (recipe(), {"max_loss": 1}, "max_loss must be a number in .*, such as 0.01, got 1"),
         (recipe(), {"max_loss": -1}, "max_loss"),
         (recipe(), {"max_bytes": 0}, "max_bytes"),
         (recipe(), {"cv": 1}, "cv"),

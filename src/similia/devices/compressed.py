@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from similia.codes import SignRandomProjection
 from similia.core.progress import track
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator, spawn_seeds
+from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
 from similia.devices.quantised import quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
@@ -81,7 +82,7 @@ class Compressed:
 
 
 def compress(
-    model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float | None = None, max_bytes: int | None = None, cv: int = 3,
+    model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float = 0.01, max_bytes: int | None = None, cv: int = 5,
     random_state: RandomState = 0,
 ) -> Compressed:  # fmt: skip
     """Choose the smallest of many sizes of a NysHD model that is about as accurate as the best, and fit it.
@@ -95,11 +96,11 @@ def compress(
     X : collection of n objects
     y : array-like (n,)
         Labels.
-    max_loss : float, optional
-        How much accuracy may be lost against the best size, such as 0.01. By default, the standard error of the best.
+    max_loss : float, default=0.01
+        How much accuracy may be lost in cross-validation against the best size.
     max_bytes : int, optional
         Instead: the most accurate size whose tables take at most so many bytes is chosen.
-    cv : int, default=3
+    cv : int, default=5
         Folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
         Seed of the folds, the landmarks and the directions.
@@ -119,7 +120,8 @@ def compress(
     Notes
     -----
     The accuracies belong to the model before `similia.quantise`; its ``loss`` says what whole numbers change. The
-    accuracy of the chosen size is a little too high, since it was chosen by it: for a report, keep objects apart.
+    accuracy of the chosen size is a little too high, since it was chosen by it: for a report, keep objects apart. With
+    few objects, cross-validation cannot tell sizes apart, and a small size may lose more than `max_loss` on new ones.
 
     Examples
     --------
@@ -133,10 +135,8 @@ def compress(
     (2,)
     """
     nystroem, signs, classifier = _parts(model)
-    if max_loss is not None and max_bytes is not None:
-        raise ValueError("max_loss and max_bytes exclude each other; give one of them")
-    if max_loss is not None:
-        check_positive(max_loss, "max_loss")
+    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= max_loss < 1:
+        raise ValueError(f"max_loss must be a number in [0, 1), such as 0.01, got {max_loss!r}")
     if max_bytes is not None:
         check_positive_int(max_bytes, "max_bytes")
     check_positive_int(cv, "cv", minimum=2)
@@ -231,11 +231,10 @@ def _halves(n: int, least: int) -> list[int]:
     return found
 
 
-def _chosen(sizes: list[Size], max_loss: float | None, max_bytes: int | None) -> Size:
+def _chosen(sizes: list[Size], max_loss: float, max_bytes: int | None) -> Size:
     best = max(sizes, key=lambda size: size.accuracy)
     if max_bytes is None:
-        wanted = best.accuracy - (best.error if max_loss is None else max_loss)
-        return next(size for size in sizes if size.accuracy >= wanted)
+        return next(size for size in sizes if size.accuracy >= best.accuracy - max_loss)
     small = [size for size in sizes if size.n_bytes <= max_bytes]
     if not small:
         raise ValueError(

@@ -169,7 +169,7 @@ class Letters:
         )
         if len(values) and values[-1] > 255:
             raise ValueError(
-                f"the letter {short(chr(int(values[-1])))} takes more than a byte; encode the strings first"
+                f"the letter {short(chr(int(values[-1])))} takes more than a byte; fit with bytes: x.encode()"
             )
         found = max(int(np.diff(batch.offsets).max()) for batch in batches)
         return cls(values.astype(np.uint8), found if longest is None else longest)
