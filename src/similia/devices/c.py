@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
+from similia.devices.files import answers, check_name, render, write
 from similia.devices.inputs import (
     Curve,
     Edits,
@@ -31,8 +32,6 @@ from similia.devices.quantised import Quantised, quantise
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
-from similia.objects import n_objects, take
-from similia.pipelines import steps_of
 
 _PER_LINE = 100  # characters of a line of numbers
 _N_TESTS = 20
@@ -122,17 +121,9 @@ def export_c(
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['README.txt', 'promoters.c', 'promoters.h', 'promoters_test.c']
     """
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise ValueError(f"name must be letters, digits and underscores, such as 'model', got {name!r}")
+    check_name(name)
     small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
-    files = _rendered(small, name, _tests(small, X))
-    folder = Path(folder)
-    present = [file for file in files if (folder / file).exists()]
-    if present and not overwrite:
-        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite=True")
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in files.items():
-        (folder / file).write_text(text, encoding="ascii")
+    write(_rendered(small, name, _tests(small, X)), folder, overwrite)
     return small
 
 
@@ -252,36 +243,15 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
     """Return (argument of the C function, index of the label, code in hexadecimal) of a few objects."""
     if X is None and small.linear is None:
         return []
-    if X is None:
-        X = getattr(small.input, "landmarks", None)
-        if X is None or isinstance(small.input, Substrings | Subtrees):
-            X = next(step.landmarks_ for step in steps_of(small.model) if hasattr(step, "landmarks_"))
-        elif isinstance(small.input, Warped | Gaussian):
-            X = _in_units(small.input)
-    objects = small.input.read(take(X, np.arange(min(_N_TESTS, n_objects(X)))))
-    codes = small.codes(objects)
-    labels = np.zeros(len(codes), int) if small.prototypes is None else small.prototypes(codes).argmax(axis=1)
+    objects, codes, labels = answers(small, X, _N_TESTS)
     arguments = small.input.arguments(objects)
     return [
         (value, int(label), code.tobytes().hex()) for value, label, code in zip(arguments, labels, codes, strict=True)
     ]
 
 
-def _in_units(read: Any) -> Any:
-    """Return the landmarks in the units of the user."""
-    if isinstance(read, Gaussian):
-        return read.landmarks * read.units.steps
-    return type(read.landmarks)(read.landmarks.values * read.units.steps, read.landmarks.offsets)
-
-
 def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
     """Return the files by name."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("similia.devices", "templates"), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
     tables = list(tables_of(small))
     read = small.input
     facts = {
@@ -297,8 +267,8 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
         "units": getattr(read, "units", None), "counter": f"uint{_counter_bits(read)}_t",
     }  # fmt: skip
     files = (".h", ".c", "_test.c")
-    found = {name + file: environment.get_template("model" + file + ".jinja").render(facts) for file in files}
-    found["README.txt"] = environment.get_template("README.txt.jinja").render(facts)
+    found = {name + file: render("model" + file, facts) for file in files}
+    found["README.txt"] = render("README.txt", facts)
     return found
 
 

@@ -1,0 +1,69 @@
+"""What the writers of C and Verilog share: names, objects to test with, templates, and writing all files or none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.devices.inputs import Gaussian, Substrings, Subtrees, Warped
+from similia.devices.quantised import Quantised
+from similia.objects import n_objects, take
+from similia.pipelines import steps_of
+
+
+def check_name(name: str) -> None:
+    """Raise unless `name` can begin the names of files and of what they define."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise ValueError(f"name must be letters, digits and underscores, such as 'model', got {name!r}")
+
+
+def write(files: dict[str, str], folder: str | Path, overwrite: bool) -> None:
+    """Write texts by their names; if a file exists and `overwrite` is False, raise before anything is written."""
+    folder = Path(folder)
+    present = [file for file in files if (folder / file).exists()]
+    if present and not overwrite:
+        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite=True")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="ascii")
+
+
+def render(template: str, facts: dict[str, Any]) -> str:
+    """Return the text of a template of ``templates/``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("similia.devices", "templates"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    return environment.get_template(template + ".jinja").render(facts)
+
+
+def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the first `most` objects of X, or of the landmarks, as the model reads them, with codes and labels.
+
+    A label is the number of a class, and 0 if the model has none.
+    """
+    if X is None:
+        X = getattr(small.input, "landmarks", None)
+        if small.input.kind == "vector":
+            raise ValueError("the objects of the tests come from X; give vectors such as the training vectors")
+        if X is None or isinstance(small.input, Substrings | Subtrees):
+            X = next(step.landmarks_ for step in steps_of(small.model) if hasattr(step, "landmarks_"))
+        elif isinstance(small.input, Warped | Gaussian):
+            X = _in_units(small.input)
+    objects = small.input.read(take(X, np.arange(min(most, n_objects(X)))))
+    codes = small.codes(objects)
+    labels = np.zeros(len(codes), int) if small.prototypes is None else small.prototypes(codes).argmax(axis=1)
+    return objects, codes, labels
+
+
+def _in_units(read: Any) -> Any:
+    """Return the landmarks in the units of the user."""
+    if isinstance(read, Gaussian):
+        return read.landmarks * read.units.steps
+    return type(read.landmarks)(read.landmarks.values * read.units.steps, read.landmarks.offsets)
