@@ -1,0 +1,302 @@
+"""Write a quantised model as Verilog: a core from numbers k to the code and the label, its tables, and a testbench.
+
+The core is ``templates/model.v.jinja``: one multiplier, tables in ROMs that are read from their first number to their
+last, and sums in registers just wide enough for any numbers k that fit its port. So no sum can overflow, and every
+result is that of `similia.devices.stages`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.devices.files import answers, check_name, render, write
+from similia.devices.quantise import Quantised, quantise
+from similia.devices.stages import DenseSigns, HadamardSigns
+
+_N_TESTS = 1000
+_KEYWORDS = frozenset(
+    """always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign default defparam
+    design disable edge else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable
+    endtask event for force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout
+    input instance integer join large liblist library localparam macromodule medium module nand negedge nmos nor
+    noshowcancelled not notif0 notif1 or output parameter pmos posedge primitive pull0 pull1 pulldown pullup
+    pulsestyle_ondetect pulsestyle_onevent rcmos real realtime reg release repeat rnmos rpmos rtran rtranif0 rtranif1
+    scalared showcancelled signed small specify specparam strong0 strong1 supply0 supply1 table task time tran tranif0
+    tranif1 tri tri0 tri1 triand trior trireg unsigned use vectored wait wand weak0 weak1 while wire wor xnor
+    xor""".split()
+)
+
+
+@dataclass(frozen=True)
+class Rom:
+    """A table of the core: its name, what it holds, its numbers, their width, and the counter that walks through it."""
+
+    name: str
+    meaning: str
+    values: npt.NDArray
+    width: int
+    counter: str
+    signed: bool = True
+
+    @property
+    def n_bytes(self) -> int:
+        return -(-len(self.values) * self.width // 8)
+
+    @property
+    def address_width(self) -> int:
+        return _counter_width(len(self.values))
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Bits of what the core computes; numbers that may be negative have one for the sign.
+
+    Attributes
+    ----------
+    k : int
+        Numbers at the input.
+    coordinate : int
+        Sums of A k + c after their shifts, and coordinates z.
+    a, b, sum : int
+        Factors of the multiplier, and what it adds to.
+    shifter, by : int
+        What is shifted, and by how much.
+    row, column, address, numbers_address, coordinates_address, code_address, position, label : int
+        Counters, and the parts of them that address memories.
+    """
+
+    k: int
+    coordinate: int
+    a: int
+    b: int
+    sum: int
+    shifter: int
+    by: int
+    row: int
+    column: int
+    address: int
+    numbers_address: int
+    coordinates_address: int
+    code_address: int
+    position: int
+    label: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the core does for an object, and in how many clocks."""
+
+    meaning: str
+    clocks: int
+
+
+def export_verilog(
+    model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
+    letters: str = "", overwrite: bool = False,
+) -> Quantised:  # fmt: skip
+    """Write a fitted pipeline as Verilog that computes the same codes and labels as its quantised twin in Python.
+
+    The core ``NAME.v`` takes the numbers of an object one by one: similarities to landmarks, as `export_c` computes
+    them, or the numbers of a vector. It gives the code byte by byte and the number of the label. It has one
+    multiplier, one clock and no parts of a vendor. ``NAME_tb.v`` simulates the core and counts the objects whose code or
+    label differs from Python. Tables of both are in ``NAME_*.hex``. ``NAME_verilog.txt`` tells how to run them, and the
+    sizes, clocks and operations.
+
+    Parameters
+    ----------
+    model : Pipeline or Quantised
+        See `similia.quantise`.
+    folder : path
+        Is made if it does not exist.
+    X : collection of objects, optional
+        As for `similia.quantise`. The first 1000 become the tests; without them, the landmarks do.
+    name : str, default="model"
+        Name of the module and beginning of all files: letters, digits and underscores.
+    max_length, letters
+        As for `similia.quantise`; not used if `model` is quantised already.
+    overwrite : bool, default=False
+        Whether to replace files that exist.
+
+    Returns
+    -------
+    Quantised
+        The model that was written.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `similia.quantise`, or if `name` is not a name in Verilog.
+    FileExistsError
+        If a file exists and `overwrite` is False. Nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.recipes.nyshd(sm.kernels.GappyKmers(k=4, gaps=1), 40, 2000, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     small = sm.export_verilog(model, folder, X, name="promoters")
+    ...     sorted(path.name for path in Path(folder).glob("*[!x]"))
+    ['promoters.v', 'promoters_tb.v', 'promoters_verilog.txt']
+    """
+    check_name(name)
+    if name in _KEYWORDS:
+        raise ValueError(f"name {name!r} is a word of Verilog; give another, such as '{name}_model'")
+    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+    write(_rendered(small, name, *answers(small, X, _N_TESTS)), folder, overwrite)
+    return small
+
+
+def _rendered(small: Quantised, name: str, objects: Any, codes: npt.NDArray, labels: npt.NDArray) -> dict[str, str]:
+    """Return the files by name."""
+    roms = roms_of(small)
+    widths = widths_of(small, roms)
+    stages = stages_of(small, widths)
+    signs = small.signs
+    facts = {
+        "name": name, "small": small, "kind": small.input.kind, "roms": roms, "has": {rom.name for rom in roms},
+        "w": widths, "stages": stages, "clocks": sum(stage.clocks for stage in stages), "n_tests": len(codes),
+        "M": small.input.width, "R": len(small.linear.A), "diagonal": small.linear.A.ndim == 1, "n_bits": small.n_bits,
+        "p": signs.flips.shape[2] if isinstance(signs, HadamardSigns) else None,
+        "labels": [] if small.classes_ is None else [ascii(label) for label in small.classes_.tolist()],
+        "classes": 0 if small.classes_ is None else len(small.classes_),
+        "rom_bytes": sum(rom.n_bytes for rom in roms), "ram": _ram(small, widths),
+    }  # fmt: skip
+    core = render("model.v", facts)
+    files = {f"{name}.v": core, f"{name}_tb.v": render("model_tb.v", facts)}
+    files |= {f"{name}_{rom.name}.hex": _hexadecimal(rom.values, rom.width) for rom in roms}
+    files[f"{name}_tb_numbers.hex"] = _hexadecimal(small.input.numbers(objects), widths.k)
+    files[f"{name}_tb_codes.hex"] = _hexadecimal(codes, 8)
+    if small.prototypes is not None:
+        files[f"{name}_tb_labels.hex"] = _hexadecimal(labels, widths.label)
+    files[f"{name}_verilog.txt"] = render("verilog.txt", facts | {"registers": _registers(core)})
+    return files
+
+
+def roms_of(small: Quantised) -> list[Rom]:
+    """Return the tables of the core, those that would hold zeros only left out."""
+    linear, prototypes = small.linear, small.prototypes
+    roms = [_rom("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", linear.A, "address")]
+    if linear.c.any():
+        roms.append(_rom("offsets", "c of each coordinate", linear.c, "row"))
+    if linear.shifts.any():
+        most = int(linear.shifts.max())
+        roms.append(Rom("shifts", "a power of two for each sum", linear.shifts, most.bit_length(), "row", signed=False))
+    if isinstance(small.signs, DenseSigns):
+        roms.append(_rom("projection", "P, row by row", small.signs.P, "address"))
+    else:
+        roms.append(Rom("flips", "signs before each product", small.signs.flips.reshape(-1), 1, "address", signed=False))
+    if prototypes is not None:
+        R, bits = prototypes.R.reshape(-1), prototypes.bits
+        roms.append(Rom("prototypes", "R, row by row", R > 0 if bits == 1 else R, bits, "address", signed=bits > 1))
+        roms.append(_rom("weights", "m of each class", prototypes.m, "row"))
+        roms.append(_rom("intercepts", "c of each class", prototypes.c, "row"))
+    return roms
+
+
+def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
+    """Return the widths with which no sum overflows, whatever the numbers k are."""
+    width = {rom.name: rom.width for rom in roms}
+    linear, prototypes, (M, R) = small.linear, small.prototypes, (small.input.width, len(small.linear.A))
+    k, z = _signed_width(small.input.limit), linear.n_bits + 1
+    sums = [_most(row, 2 ** (k - 1)) + abs(int(c)) for row, c in zip(linear.A, linear.c, strict=True)]
+    kept = [(most << linear.guard >> int(shift)) + 1 for most, shift in zip(sums, linear.shifts, strict=True)]
+    coordinate = max(z, _signed_width(max(kept)))
+    a, b, totals, columns, rows = [width["factors"]], [k], sums.copy(), [M, coordinate], [R, small.n_bits]
+    if isinstance(small.signs, DenseSigns):
+        a, b = [*a, width["projection"]], [*b, z]
+        totals += [_most(row, 2 ** (z - 1)) for row in small.signs.P]
+        columns.append(R)
+    if prototypes is not None:
+        products = [_most(row, 1) for row in prototypes.R]
+        a, b = [*a, width["prototypes"], 2, width["weights"]], [*b, 2, _signed_width(max(products))]
+        totals += products
+        totals += [abs(int(m)) * most + abs(int(c)) for most, m, c in zip(products, prototypes.m, prototypes.c, strict=True)]
+        columns.append(small.n_bits)
+        rows.append(len(prototypes.R))
+    total = _signed_width(max(totals))
+    return Widths(
+        k=k, coordinate=coordinate, a=max(a), b=max(b), sum=total,
+        shifter=max(_signed_width(max(sums) << linear.guard), coordinate + linear.n_bits, total + linear.guard),
+        by=max(coordinate, int(linear.shifts.max())).bit_length(),
+        row=_counter_width(max(rows)), column=_counter_width(max(columns)),
+        address=max(rom.address_width for rom in roms if rom.counter == "address"),
+        numbers_address=_counter_width(M), coordinates_address=_counter_width(R), code_address=_counter_width(small.n_bits),
+        position=1 if isinstance(small.signs, DenseSigns) else _counter_width(small.signs.flips.shape[2]),
+        label=1 if prototypes is None else _counter_width(len(prototypes.R)),
+    )  # fmt: skip
+
+
+def stages_of(small: Quantised, widths: Widths) -> list[Stage]:
+    """Return what the core does for an object, in order."""
+    linear, signs, n_bits = small.linear, small.signs, small.n_bits
+    M, R, terms = small.input.width, len(linear.A), int(linear.A.size)
+    stages = [
+        Stage("numbers k are taken, if they come without pauses", M),
+        Stage(f"sums of coordinates: {terms} multiplications", terms + 2 * R),
+        Stage("length of the largest sum", widths.coordinate),
+        Stage(f"coordinates: {R} shifts", 2 * R),
+    ]
+    if isinstance(signs, DenseSigns):
+        stages.append(Stage(f"bits of the code: {signs.P.size} multiplications", signs.P.size + 2 * n_bits))
+    else:
+        blocks, _, p = signs.flips.shape
+        additions = 3 * blocks * p * (p.bit_length() - 1)
+        stages.append(Stage(f"Hadamard products: {additions} additions", additions))
+        stages.append(Stage("bits of the code", 2 * n_bits))
+    if small.prototypes is not None:
+        classes, size = len(small.prototypes.R), int(small.prototypes.R.size)
+        stages.append(Stage(f"scores: {size} additions, {classes} multiplications", size + 3 * classes))
+    return stages
+
+
+def _ram(small: Quantised, widths: Widths) -> dict[str, int]:
+    """Return the bits of each memory that the core writes."""
+    found = {"numbers k": widths.k * small.input.width, "coordinates": widths.coordinate * len(small.linear.A)}
+    if isinstance(small.signs, HadamardSigns):
+        found["a block of Hadamard products"] = 32 * small.signs.flips.shape[2]
+    if small.prototypes is not None:
+        found["code"] = small.n_bits
+    return found
+
+
+def _registers(core: str) -> int:
+    """Return the bits of registers that the text of a core declares, but for those that are wires in effect."""
+    total = 0
+    for high, names in re.findall(r"\breg (?:signed )?(?:\[(\d+):0\] )?([\w, ]+)[;,]", core):
+        total += (int(high or 0) + 1) * len([name for name in names.split(", ") if name not in ("a", "b", "start")])
+    return total
+
+
+def _rom(name: str, meaning: str, values: npt.NDArray, counter: str) -> Rom:
+    """Return a table of numbers that may be negative, just wide enough."""
+    return Rom(name, meaning, values.reshape(-1), _signed_width(int(np.abs(values.astype(np.int64)).max())), counter)
+
+
+def _most(row: npt.NDArray, largest: int) -> int:
+    """Return the largest sum of products of `row` with numbers of at most `largest`, exactly."""
+    return int(np.abs(row.astype(np.int64)).sum()) * largest
+
+
+def _signed_width(largest: int) -> int:
+    """Return the bits of numbers from -largest to largest."""
+    return largest.bit_length() + 1
+
+
+def _counter_width(n: int) -> int:
+    """Return the bits of numbers below n."""
+    return max(1, (n - 1).bit_length())
+
+
+def _hexadecimal(values: npt.NDArray, width: int) -> str:
+    """Return a number a line, as $readmemh reads them; negative numbers as their two's complement of `width` bits."""
+    digits, mask = -(-width // 4), 2**width - 1
+    return "".join(f"{int(value) & mask:0{digits}x}\n" for value in values.ravel().tolist())
