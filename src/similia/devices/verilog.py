@@ -16,21 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.devices.files import answers, check_name, render, write
-from similia.devices.quantise import Quantised, quantise
-from similia.devices.stages import DenseSigns, HadamardSigns
+from similia.devices.quantised import Quantised, quantise
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear
 
 _N_TESTS = 1000
-_KEYWORDS = frozenset(
-    """always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign default defparam
-    design disable edge else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable
-    endtask event for force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout
-    input instance integer join large liblist library localparam macromodule medium module nand negedge nmos nor
-    noshowcancelled not notif0 notif1 or output parameter pmos posedge primitive pull0 pull1 pulldown pullup
-    pulsestyle_ondetect pulsestyle_onevent rcmos real realtime reg release repeat rnmos rpmos rtran rtranif0 rtranif1
-    scalared showcancelled signed small specify specparam strong0 strong1 supply0 supply1 table task time tran tranif0
-    tranif1 tri tri0 tri1 triand trior trireg unsigned use vectored wait wand weak0 weak1 while wire wor xnor
-    xor""".split()
-)
+_WITHIN_A_CLOCK = {"a", "b", "start", "shifted"}  # what the core declares as reg and no tool keeps
+_KEYWORDS = """
+    always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign default defparam
+    design disable edge else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify
+    endtable endtask event for force forever fork function generate genvar highz0 highz1 if ifnone incdir include
+    initial inout input instance integer join large liblist library localparam macromodule medium module nand
+    negedge nmos nor noshowcancelled not notif0 notif1 or output parameter pmos posedge primitive pull0 pull1
+    pulldown pullup pulsestyle_ondetect pulsestyle_onevent rcmos real realtime reg release repeat rnmos rpmos rtran
+    rtranif0 rtranif1 scalared showcancelled signed small specify specparam strong0 strong1 supply0 supply1 table
+    task time tran tranif0 tranif1 tri tri0 tri1 triand trior trireg unsigned use vectored wait wand weak0 weak1
+    while wire wor xnor xor
+"""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ def export_verilog(
 
     The core ``NAME.v`` takes the numbers of an object one by one: similarities to landmarks, as `export_c` computes
     them, or the numbers of a vector. It gives the code byte by byte and the number of the label. It has one
-    multiplier, one clock and no parts of a vendor. ``NAME_tb.v`` simulates the core and counts the objects whose code or
-    label differs from Python. Tables of both are in ``NAME_*.hex``. ``NAME_verilog.txt`` tells how to run them, and the
-    sizes, clocks and operations.
+    multiplier, one clock and no parts of a vendor. ``NAME_tb.v`` simulates the core and counts the objects whose code
+    or label differs from Python. Tables of both are in ``NAME_*.hex``. ``NAME_verilog.txt`` tells how to run them, and
+    lists sizes, clocks and operations.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        As `similia.quantise`, or if `name` is not a name in Verilog.
+        As `similia.quantise`, if an encoder of hypervectors makes the codes, or if `name` is not a name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Nothing is written then.
 
@@ -148,23 +149,24 @@ def export_verilog(
     ['promoters.v', 'promoters_tb.v', 'promoters_verilog.txt']
     """
     check_name(name)
-    if name in _KEYWORDS:
+    if name in _KEYWORDS.split():
         raise ValueError(f"name {name!r} is a word of Verilog; give another, such as '{name}_model'")
     small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+    _linear_and_signs(small)
     write(_rendered(small, name, *answers(small, X, _N_TESTS)), folder, overwrite)
     return small
 
 
 def _rendered(small: Quantised, name: str, objects: Any, codes: npt.NDArray, labels: npt.NDArray) -> dict[str, str]:
     """Return the files by name."""
+    linear, signs = _linear_and_signs(small)
     roms = roms_of(small)
     widths = widths_of(small, roms)
     stages = stages_of(small, widths)
-    signs = small.signs
     facts = {
         "name": name, "small": small, "kind": small.input.kind, "roms": roms, "has": {rom.name for rom in roms},
         "w": widths, "stages": stages, "clocks": sum(stage.clocks for stage in stages), "n_tests": len(codes),
-        "M": small.input.width, "R": len(small.linear.A), "diagonal": small.linear.A.ndim == 1, "n_bits": small.n_bits,
+        "M": small.input.width, "R": len(linear.A), "diagonal": linear.A.ndim == 1, "n_bits": small.n_bits,
         "p": signs.flips.shape[2] if isinstance(signs, HadamardSigns) else None,
         "labels": [] if small.classes_ is None else [ascii(label) for label in small.classes_.tolist()],
         "classes": 0 if small.classes_ is None else len(small.classes_),
@@ -183,17 +185,17 @@ def _rendered(small: Quantised, name: str, objects: Any, codes: npt.NDArray, lab
 
 def roms_of(small: Quantised) -> list[Rom]:
     """Return the tables of the core, those that would hold zeros only left out."""
-    linear, prototypes = small.linear, small.prototypes
+    (linear, signs), prototypes = _linear_and_signs(small), small.prototypes
     roms = [_rom("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", linear.A, "address")]
     if linear.c.any():
         roms.append(_rom("offsets", "c of each coordinate", linear.c, "row"))
     if linear.shifts.any():
         most = int(linear.shifts.max())
         roms.append(Rom("shifts", "a power of two for each sum", linear.shifts, most.bit_length(), "row", signed=False))
-    if isinstance(small.signs, DenseSigns):
-        roms.append(_rom("projection", "P, row by row", small.signs.P, "address"))
+    if isinstance(signs, DenseSigns):
+        roms.append(_rom("projection", "P, row by row", signs.P, "address"))
     else:
-        roms.append(Rom("flips", "signs before each product", small.signs.flips.reshape(-1), 1, "address", signed=False))
+        roms.append(Rom("flips", "signs before each product", signs.flips.reshape(-1), 1, "address", signed=False))
     if prototypes is not None:
         R, bits = prototypes.R.reshape(-1), prototypes.bits
         roms.append(Rom("prototypes", "R, row by row", R > 0 if bits == 1 else R, bits, "address", signed=bits > 1))
@@ -205,21 +207,24 @@ def roms_of(small: Quantised) -> list[Rom]:
 def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
     """Return the widths with which no sum overflows, whatever the numbers k are."""
     width = {rom.name: rom.width for rom in roms}
-    linear, prototypes, (M, R) = small.linear, small.prototypes, (small.input.width, len(small.linear.A))
+    (linear, signs), prototypes = _linear_and_signs(small), small.prototypes
+    M, R = small.input.width, len(linear.A)
     k, z = _signed_width(small.input.limit), linear.n_bits + 1
     sums = [_most(row, 2 ** (k - 1)) + abs(int(c)) for row, c in zip(linear.A, linear.c, strict=True)]
     kept = [(most << linear.guard >> int(shift)) + 1 for most, shift in zip(sums, linear.shifts, strict=True)]
     coordinate = max(z, _signed_width(max(kept)))
     a, b, totals, columns, rows = [width["factors"]], [k], sums.copy(), [M, coordinate], [R, small.n_bits]
-    if isinstance(small.signs, DenseSigns):
+    if isinstance(signs, DenseSigns):
         a, b = [*a, width["projection"]], [*b, z]
-        totals += [_most(row, 2 ** (z - 1)) for row in small.signs.P]
+        totals += [_most(row, 2 ** (z - 1)) for row in signs.P]
         columns.append(R)
     if prototypes is not None:
         products = [_most(row, 1) for row in prototypes.R]
         a, b = [*a, width["prototypes"], 2, width["weights"]], [*b, 2, _signed_width(max(products))]
         totals += products
-        totals += [abs(int(m)) * most + abs(int(c)) for most, m, c in zip(products, prototypes.m, prototypes.c, strict=True)]
+        totals += [
+            abs(int(m)) * most + abs(int(c)) for most, m, c in zip(products, prototypes.m, prototypes.c, strict=True)
+        ]
         columns.append(small.n_bits)
         rows.append(len(prototypes.R))
     total = _signed_width(max(totals))
@@ -229,15 +234,16 @@ def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
         by=max(coordinate, int(linear.shifts.max())).bit_length(),
         row=_counter_width(max(rows)), column=_counter_width(max(columns)),
         address=max(rom.address_width for rom in roms if rom.counter == "address"),
-        numbers_address=_counter_width(M), coordinates_address=_counter_width(R), code_address=_counter_width(small.n_bits),
-        position=1 if isinstance(small.signs, DenseSigns) else _counter_width(small.signs.flips.shape[2]),
+        numbers_address=_counter_width(M), coordinates_address=_counter_width(R),
+        code_address=_counter_width(small.n_bits),
+        position=1 if isinstance(signs, DenseSigns) else _counter_width(signs.flips.shape[2]),
         label=1 if prototypes is None else _counter_width(len(prototypes.R)),
     )  # fmt: skip
 
 
 def stages_of(small: Quantised, widths: Widths) -> list[Stage]:
     """Return what the core does for an object, in order."""
-    linear, signs, n_bits = small.linear, small.signs, small.n_bits
+    (linear, signs), n_bits = _linear_and_signs(small), small.n_bits
     M, R, terms = small.input.width, len(linear.A), int(linear.A.size)
     stages = [
         Stage("numbers k are taken, if they come without pauses", M),
@@ -258,21 +264,32 @@ def stages_of(small: Quantised, widths: Widths) -> list[Stage]:
     return stages
 
 
+def _linear_and_signs(small: Quantised) -> tuple[Linear, DenseSigns | HadamardSigns]:
+    """Return the stages from numbers k to the code; raise if the input makes codes itself."""
+    if small.linear is None or small.signs is None:
+        raise TypeError(
+            "the codes of an encoder of hypervectors are made without numbers k, which the core takes; give a pipeline "
+            "with SignRandomProjection, or use export_c"
+        )
+    return small.linear, small.signs
+
+
 def _ram(small: Quantised, widths: Widths) -> dict[str, int]:
     """Return the bits of each memory that the core writes."""
-    found = {"numbers k": widths.k * small.input.width, "coordinates": widths.coordinate * len(small.linear.A)}
-    if isinstance(small.signs, HadamardSigns):
-        found["a block of Hadamard products"] = 32 * small.signs.flips.shape[2]
+    linear, signs = _linear_and_signs(small)
+    found = {"numbers k": widths.k * small.input.width, "coordinates": widths.coordinate * len(linear.A)}
+    if isinstance(signs, HadamardSigns):
+        found["a block of Hadamard products"] = 32 * signs.flips.shape[2]
     if small.prototypes is not None:
         found["code"] = small.n_bits
     return found
 
 
 def _registers(core: str) -> int:
-    """Return the bits of registers that the text of a core declares, but for those that are wires in effect."""
+    """Return the bits of the registers that a core declares, without memories and results within a clock."""
     total = 0
-    for high, names in re.findall(r"\breg (?:signed )?(?:\[(\d+):0\] )?([\w, ]+)[;,]", core):
-        total += (int(high or 0) + 1) * len([name for name in names.split(", ") if name not in ("a", "b", "start")])
+    for high, names in re.findall(r"\breg (?:signed )?(?:\[(\d+):0\] )?(\w+(?:, \w+)*)[;,\n]", core):
+        total += (int(high or 0) + 1) * len(set(names.split(", ")) - _WITHIN_A_CLOCK)
     return total
 
 
