@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
-from similia.devices.stages import HadamardSigns
+from similia.devices.quantised import Quantised
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
+from similia.devices.verilog import roms_of, widths_of
 
 simulates = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 synthesizes = pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed")
@@ -47,7 +50,8 @@ def hadamard(n=1000):
     X = strings(n)
     small = sm.quantise(fitted(24, prototype_bits=4), X)
     flips = np.random.default_rng(0).integers(0, 2, (2, 3, 16)).astype(bool)
-    return replace(small, signs=HadamardSigns(flips, 24)), X
+    linear = replace(small.linear, A=small.linear.A >> 10)  # sums so small that the guard keeps what shifts would lose
+    return replace(small, linear=linear, signs=HadamardSigns(flips, 24)), X
 
 
 def longer(n=40):
@@ -82,10 +86,12 @@ def scaled_vectors(n=1000):
 
 
 def ties(n=50):
-    """Every score is the score of two classes."""
+    """Every score is the score of two classes. Intercepts make each of the two pairs win half of the objects."""
     small, X = dense(n)
-    twice, both = small.prototypes, [0, 0, 1, 1]
-    prototypes = replace(twice, R=twice.R[both], m=twice.m[both], c=twice.c[both])
+    once, both = small.prototypes, [0, 0, 1, 1]
+    first, second = once(small.transform(X)).T
+    c = once.c[both] + [int(np.median(second - first)), int(np.median(second - first)), 0, 0]
+    prototypes = replace(once, R=once.R[both], m=once.m[both], c=c)
     return replace(small, prototypes=prototypes, classes_=np.arange(4)), X
 
 
@@ -176,6 +182,24 @@ def test_the_core_can_be_synthesized_without_latches(case, tmp_path):
     said = sum(int(n) for n in re.findall(r"(?:RAM\), |memories: )(\d+) bits", text))
     assert 0.9 * said < flip_flops <= said  # registers of constant bits are left out
     assert cells["$_MUX_"] > 100
+
+
+def test_widths_are_those_of_the_largest_numbers_computed_by_hand():
+    linear = Linear(np.array([[3, -4]]), np.array([5]), np.array([1]), guard=2, n_bits=3)
+    signs = DenseSigns(np.array([[7]] * 8, np.int8))
+    prototypes = Prototypes(
+        np.array([[1, -2, 3, -4, 0, 0, 0, 0]] * 2, np.int8), np.array([9, 3]), np.array([-8, 1]), 8, 1.0
+    )
+    read = SimpleNamespace(width=2, limit=7)  # numbers k from -8 to 7
+    small = Quantised(None, read, linear, signs, prototypes, np.arange(2))
+    w = widths_of(small, roms_of(small))
+    assert w.k == 4
+    assert w.sum == 8  # 9 * 10 + 8 = 98; also 7 * 8 + 5 = 61 in A k + c, and 7 * 8 in P z
+    assert w.coordinate == 8  # 61 * 4 / 2 + 1 = 123
+    assert (w.a, w.b) == (8, 5)  # prototypes of 8 bits; 10 is the largest of R x
+    assert w.shifter == 11  # z * 2^3; sum * 2^2 needs 9
+    assert w.by == 4  # up to 8
+    assert (w.row, w.column, w.address, w.label) == (3, 3, 4, 1)
 
 
 def test_tables_are_written_in_two_s_complement(tmp_path):
