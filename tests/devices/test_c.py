@@ -8,7 +8,7 @@ import pytest
 
 import similia as sm
 from devices.compiled import COMPILERS, MAKERS, answers, built, example, needed
-from similia.devices.c import Table, literal
+from similia.devices.tables import Table, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 

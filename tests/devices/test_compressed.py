@@ -86,6 +86,16 @@ def test_the_most_accurate_within_the_bytes_is_taken():
         _chosen(sizes, 0.01, 99)
 
 
+def test_sizes_are_compared_if_folds_differ_in_size_and_landmarks_explain_all():
+    strings = ["".join(word) for word in np.random.default_rng(0).choice(list("AC"), (47, 12))]  # rank 4 at most
+    labels = np.array([word.count("A") > 6 for word in strings])
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(2), "auto", 512, random_state=0)
+    found = sm.devices.compress(model, strings, labels, cv=3)
+    assert {size.n_landmarks for size in found.sizes} == {31, 16, 8}  # 31 of 47 objects are in the smallest fold
+    assert len(found.sizes) == 18
+    assert len(found.model[0].landmark_indices_) <= 4
+
+
 def test_halves():
     assert _halves(10_000, 256) == [10_000, 5000, 2504, 1256, 632]
     assert _halves(300, 8) == [300, 152, 80, 40, 24]

@@ -11,9 +11,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 import similia as sm
 from devices.compiled import MAKERS, example
 from naive import whole_numbers as naive
-from similia.devices.c import sizes_of
 from similia.devices.inputs import Curve, Units
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
+from similia.devices.tables import sizes_of
 from similia.embeddings.vectors import FeatureScaler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")

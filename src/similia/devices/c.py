@@ -1,13 +1,10 @@
 """Write a quantised model as C99: one header, one source without libraries or floating point, and a test program.
 
-The loops are in ``templates/model.c.jinja``; this module makes the tables, each of the smallest type for its numbers.
+The loops are in ``templates/model.c.jinja``; ``tables.py`` makes the constant arrays.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +14,19 @@ import numpy.typing as npt
 from similia.core.hashing import GOLDEN
 from similia.devices.files import answers, check_name, render, write
 from similia.devices.inputs import (
-    Curve,
     Edits,
-    Features,
-    Gaussian,
-    Letters,
-    Levels,
     NGrams,
     Substrings,
     Subtrees,
     Warped,
 )
 from similia.devices.quantised import Quantised, quantise
-from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
+from similia.devices.stages import HadamardSigns
+from similia.devices.tables import operations_of, tables_of
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 
-_PER_LINE = 100  # characters of a line of numbers
 _N_TESTS = 20
-
-
-@dataclass(frozen=True)
-class Table:
-    """A constant array in C: its name, what it holds, its type and its numbers."""
-
-    name: str
-    meaning: str
-    type: str
-    values: npt.NDArray
-
-    @property
-    def n_bytes(self) -> int:
-        return int(self.values.size) * int(re.findall(r"\d+", self.type)[0]) // 8
-
-    def lines(self) -> str:
-        """Return the numbers, a line for about every 100 characters."""
-        numbers = [literal(int(value), self.type) for value in self.values.ravel().tolist()]
-        lines, line = [], ""
-        for number in numbers:
-            if len(line) + len(number) > _PER_LINE:
-                lines.append(line.rstrip())
-                line = ""
-            line += number + ", "
-        return "\n".join([*lines, line.rstrip(", ")])
-
-
-def literal(value: int, kind: str) -> str:
-    """Return a number as C of type `kind`, with a suffix for 64 bits and for the smallest number."""
-    if kind == "int64_t":
-        return f"INT64_C({value})" if value > -(2**63) else "INT64_MIN"
-    if kind == "uint32_t":
-        return f"{value}U" if value < 2**16 else f"UINT32_C({value})"
-    return str(value)
 
 
 def export_c(
@@ -125,118 +83,6 @@ def export_c(
     small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
     write(_rendered(small, name, _tests(small, X)), folder, overwrite)
     return small
-
-
-def sizes_of(small: Quantised) -> dict[str, int]:
-    """Return the bytes of each table."""
-    return {table.name: table.n_bytes for table in tables_of(small)}
-
-
-def tables_of(small: Quantised) -> Iterator[Table]:
-    """Yield the tables of a model in C."""
-    yield from _input_tables(small.input)
-    if small.linear is not None:
-        yield from _coordinate_tables(small.linear)
-    if isinstance(small.signs, DenseSigns):
-        yield Table("projection", "P, row by row", "int8_t", small.signs.P)
-    elif small.signs is not None:
-        yield Table("flips", "signs before each product", "uint8_t", np.packbits(small.signs.flips.reshape(-1)))
-    if small.prototypes is not None:
-        yield from _prototype_tables(small.prototypes)
-
-
-def _input_tables(read: Any) -> Iterator[Table]:
-    if isinstance(read, Substrings):
-        yield from _letter_tables(read.letters)
-        yield from _feature_tables(read.features)
-        letters, complements = read.tables
-        if (letters != np.arange(256)).any():
-            yield Table("read_as", "what a letter is read as", "uint8_t", letters)
-        if len(complements):
-            yield Table("complement", "of a letter as read", "uint8_t", complements)
-    elif isinstance(read, Subtrees):
-        yield from _feature_tables(read.features)
-    elif isinstance(read, Edits):
-        yield from _letter_tables(read.letters)
-        yield Table("landmarks", "their letters", "uint8_t", read.landmarks.values)
-        yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
-        yield from _curve_table(read.curve)
-    elif isinstance(read, Warped):
-        yield Table("landmarks", "their values", "int16_t", read.landmarks.values.astype(np.int64))
-        yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
-        yield from _curve_table(read.curve)
-        if (widths := _half_widths(read)) is not None:
-            yield _smallest("half_widths", "of the band, by the longer length", widths)
-    elif isinstance(read, Gaussian):
-        yield Table("landmarks", "their numbers", "int16_t", read.landmarks)
-        yield from _curve_table(read.curve)
-    elif isinstance(read, Levels):
-        yield Table("levels", "codes of the levels", "uint8_t", read.encoder.levels_)
-        if read.n_channels > 1:
-            yield Table("roles", "codes of the features or channels", "uint8_t", read.encoder.roles_)
-        yield Table("ties", "code that decides ties", "uint8_t", read.encoder.ties_)
-        yield Table("per_step", "levels in a step, times 2^16", "int32_t", read.m)
-        yield Table("at_zero", "level of 0, times 2^16", "int64_t", read.c)
-    elif isinstance(read, NGrams):
-        yield from _letter_tables(read.letters)
-        yield Table("number_of", "of a known letter", "uint8_t", np.searchsorted(read.letters.known, np.arange(256)))
-        yield Table("items", "codes of the letters", "uint8_t", read.items)
-        yield Table("ties", "code that decides ties", "uint8_t", read.ties)
-
-
-def _coordinate_tables(linear: Linear) -> Iterator[Table]:
-    kind = "int16_t" if np.abs(linear.A).max() < 2**15 else "int32_t"
-    yield Table("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", kind, linear.A)
-    if linear.c.any():
-        yield Table("offsets_of_sums", "c", "int64_t", linear.c)
-    if linear.shifts.any():
-        yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
-
-
-def _feature_tables(features: Features) -> Iterator[Table]:
-    yield Table("ids", "features of the landmarks", "uint32_t", features.ids)
-    yield _smallest("first_of_id", "where the counts of a feature begin", features.offsets)
-    yield _smallest("landmark_of", "landmark of a count", features.landmarks)
-    yield _smallest("counts", "count times weight", features.counts)
-
-
-def _letter_tables(letters: Letters) -> Iterator[Table]:
-    yield Table("known", "a bit for each letter", "uint8_t", letters.bitmap)
-
-
-def _curve_table(curve: Curve) -> Iterator[Table]:
-    yield Table("curve", "function of a distance", "uint32_t", curve.values)
-
-
-def _prototype_tables(prototypes: Prototypes) -> Iterator[Table]:
-    R = prototypes.R
-    if prototypes.bits == 8:
-        yield Table("prototypes", "R, row by row", "int8_t", R)
-    elif prototypes.bits == 4:
-        pairs = (R & 15).astype(np.uint8).reshape(len(R), -1, 2)
-        yield Table("prototypes", "R, two numbers a byte, the first in its upper half", "uint8_t",
-                    pairs[..., 0] << 4 | pairs[..., 1])  # fmt: skip
-    else:
-        yield Table("prototypes", "R, eight signs a byte", "uint8_t", np.packbits(R > 0, axis=1))
-    yield Table("weights", "m", "int32_t", prototypes.m)
-    yield Table("intercepts", "c", "int64_t", prototypes.c)
-
-
-def _half_widths(read: Warped) -> npt.NDArray[np.int64] | None:
-    """Return the half width of the band for each length of the longer series, or None if there is no band."""
-    window = read.distance.window
-    if window is None:
-        return None
-    most = max(read.longest, int(np.diff(read.landmarks.offsets).max()))
-    if isinstance(window, int | np.integer):
-        return np.full(most + 1, min(int(window), most))
-    return np.array([int(float(window) * length + 1e-9) for length in range(most + 1)])
-
-
-def _smallest(name: str, meaning: str, values: npt.NDArray) -> Table:
-    """Return a table of whole numbers >= 0 with the smallest type."""
-    kind = next(bits for bits in (8, 16, 32) if int(values.max(initial=0)) < 2**bits)
-    return Table(name, meaning, f"uint{kind}_t", values)
 
 
 def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
@@ -308,42 +154,6 @@ def _scratch(small: Quantised) -> int:
     if isinstance(read, Warped):
         total += 8 * (read.longest + 1)
     return total
-
-
-def operations_of(small: Quantised) -> dict[str, int]:
-    """Return how many operations of each kind the label of the longest object takes."""
-    found = _operations_of_input(small.input)
-    if small.linear is not None:
-        found["multiplications of coordinates (16 x 32 bits)"] = int(small.linear.A.size)
-    if isinstance(small.signs, DenseSigns):
-        found["multiplications of signs (8 x 16 bits)"] = int(small.signs.P.size)
-    elif small.signs is not None:
-        blocks, _, p = small.signs.flips.shape
-        found["additions of signs (32 bits)"] = 3 * blocks * p * (p.bit_length() - 1)
-    if small.prototypes is not None:
-        signs = small.prototypes.bits == 1
-        what = "bytes compared" if signs else "additions of scores (8 bits to 32)"
-        found[what] = int(small.prototypes.R.size) // (8 if signs else 1)
-    return found
-
-
-def _operations_of_input(read: Any) -> dict[str, int]:
-    if isinstance(read, Substrings):
-        return {"look-ups of features": read.n_occurrences}
-    if isinstance(read, Subtrees):
-        rounds = read.features.kernel.n_iter
-        return {"look-ups of features": (rounds + 1) * read.most_nodes, "arcs visited": rounds * read.most_arcs}
-    if isinstance(read, Edits):
-        return {"cells of edit distances": read.letters.longest * len(read.landmarks.values)}
-    if isinstance(read, Warped):
-        return {"cells of DTW, at most": read.longest * len(read.landmarks.values)}
-    if isinstance(read, Gaussian):
-        return {"multiplications of distances (32 bits)": int(read.landmarks.size)}
-    if isinstance(read, NGrams):
-        return {"additions of bits": read.letters.longest * read.n_bits}
-    if isinstance(read, Levels):
-        return {"additions of bits": max(1, read.longest) * read.n_channels * read.n_bits}
-    return {}
 
 
 def _quoted(text: str) -> str:

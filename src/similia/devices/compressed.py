@@ -147,7 +147,10 @@ def compress(
     folds = list(StratifiedKFold(cv, shuffle=True, random_state=seeds[0]).split(np.zeros(len(some)), labels[some]))
     scores: dict[tuple[int, int, int], list[float]] = {}
     needs: dict[tuple[int, int, int], tuple[int, int]] = {}
-    make = _Maker(nystroem, classifier, seeds[1], seeds[2])
+    fewest = min(len(train) for train, _ in folds)
+    n_landmarks = max(300, int(0.02 * len(labels))) if nystroem.n_components == "auto" else nystroem.n_components
+    landmarks = _halves(min(int(n_landmarks), fewest), _LEAST_LANDMARKS)
+    make = _Maker(nystroem, classifier, landmarks, seeds[1], seeds[2])
     for train, test in track(folds, "sizes", len(folds)):
         known, new = some[train], some[test]
         parts = take(X, known), labels[known], take(X, new), labels[new]
@@ -159,7 +162,6 @@ def compress(
     found = [
         Size(*size, float(np.mean(hits)), float(np.std(hits, ddof=1) / len(hits) ** 0.5), *needs[size])
         for size, hits in scores.items()
-        if len(hits) == len(folds)
     ]
     found.sort(key=lambda size: (size.n_bytes, -size.accuracy))
     chosen = _chosen(found, max_loss, max_bytes)
@@ -172,6 +174,7 @@ class _Maker:
 
     nystroem: Nystroem
     classifier: HDClassifier
+    landmarks: list[int]
     landmark_seed: int | None
     sign_seed: int | None
 
@@ -180,7 +183,7 @@ class _Maker:
     ) -> Iterator[tuple[tuple[int, int, int], float, Pipeline]]:
         """Yield (landmarks, bits, bits of prototypes), the accuracy on `new`, and the fitted model."""
         order = self._order(X)
-        for n_landmarks in _halves(len(order), _LEAST_LANDMARKS):
+        for n_landmarks in self.landmarks:
             nystroem = clone(self.nystroem).set_params(landmarks=order[:n_landmarks]).fit(X)
             vectors = nystroem.transform(X), nystroem.transform(new)
             codes = [self._signs(n_bits).fit(vectors[0]).transform(part) for part in vectors]
@@ -199,7 +202,9 @@ class _Maker:
         return _joined(nystroem, self._signs(size.n_bits), learner).fit(X, y)
 
     def _order(self, X: Any) -> npt.NDArray[np.int64]:
-        found = clone(self.nystroem).set_params(landmarks="rpcholesky", random_state=self.landmark_seed).fit(X)
+        """Return the landmarks, those that explain most first; fewer than asked for if these explain every object."""
+        how = {"n_components": self.landmarks[0], "landmarks": "rpcholesky", "random_state": self.landmark_seed}
+        found = clone(self.nystroem).set_params(**how).fit(X)
         return np.asarray(found.landmark_indices_)
 
     def _signs(self, n_bits: int) -> SignRandomProjection:

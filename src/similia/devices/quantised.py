@@ -31,6 +31,7 @@ from similia.devices.inputs import (
     in_steps,
 )
 from similia.devices.stages import DenseSigns, HadamardSigns, Ints, Linear, Prototypes, signs_of
+from similia.devices.tables import operations_of, sizes_of
 from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
@@ -104,15 +105,11 @@ class Quantised:
     @property
     def n_bytes(self) -> int:
         """Bytes of the tables that a device keeps, such as landmarks, factors, projection and prototypes."""
-        from similia.devices.c import sizes_of
-
         return sum(sizes_of(self).values())
 
     @property
     def operations(self) -> dict[str, int]:
         """How many operations of each kind the label of the longest object takes."""
-        from similia.devices.c import operations_of
-
         return operations_of(self)
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
