@@ -44,6 +44,15 @@ def test_c_is_written_as_by_python(folder):
         assert (folder / "c" / name).read_text() == (folder / "own" / name).read_text()
 
 
+def test_verilog_is_written_as_by_python(folder):
+    invoke("export", folder / "m", folder / "w.csv", "--to", "verilog", "-o", folder / "v", "--name", "words")
+    sm.export_verilog(sm.load(folder / "m"), folder / "own", WORDS, name="words")
+    names = sorted(path.name for path in (folder / "own").iterdir())
+    assert {"words.v", "words_tb.v", "words_verilog.txt"} <= set(names)
+    for name in names:
+        assert (folder / "v" / name).read_bytes() == (folder / "own" / name).read_bytes()
+
+
 def test_json_without_data(folder):
     found = json.loads(invoke("export", folder / "m", "--max-length", 50, "-o", folder / "c", "--json").stdout)
     assert (found["bits"], found["kind"], "loss" in found) == (64, "substrings", False)
