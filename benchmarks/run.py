@@ -1,7 +1,7 @@
 """Run all benchmarks and write docs/benchmarks.md.
 
     SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
-        SIMILIA_CHEM_PYTHON=... \\
+        SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... \\
         python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
@@ -25,7 +25,7 @@ MODULES = (
     *("dtw", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search"),
     *("heat", "heat_features", "series_embeddings"),
-    *("streaming", "plan"),
+    *("streaming", "plan", "devices"),
     *("report", "drop_ins", "molecules"),
 )
 
@@ -36,9 +36,9 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 
 `{command}`
 
-The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON` and
-`SIMILIA_CHEM_PYTHON` name the folder of data sets and interpreters that have the rivals (`grakel`; `torch` and
-`torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`).
+The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON`,
+`SIMILIA_CHEM_PYTHON` and `SIMILIA_EMLEARN_PYTHON` name the folder of data sets and interpreters that have the rivals
+(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`).
 """
 
 
