@@ -39,7 +39,7 @@ def test_c_is_written_as_by_python(folder):
     assert "of the labels of 40 objects are equal; accuracy" in said
     sm.export_c(sm.load(folder / "m"), folder / "own", WORDS, name="words")
     names = sorted(path.name for path in (folder / "own").iterdir())
-    assert names == ["README.txt", "words.c", "words.h", "words_test.c"]
+    assert names == ["words.c", "words.h", "words.txt", "words_test.c"]
     for name in names:
         assert (folder / "c" / name).read_text() == (folder / "own" / name).read_text()
 
@@ -68,4 +68,4 @@ def test_bad_options_are_named(folder):
     invoke("export", folder / "m", "-o", folder / "c")
     assert "exists; give another folder or name, or overwrite" in refused("export", folder / "m", "-o", folder / "c")
     invoke("export", folder / "m", "-o", folder / "c", "--overwrite")
-    assert "name must be letters" in refused("export", folder / "m", "-o", folder / "c", "--name", "a b")
+    assert "name must begin with a letter" in refused("export", folder / "m", "-o", folder / "c", "--name", "a b")

@@ -1,6 +1,7 @@
 """Exported C: the same codes and labels as Python on every compiler at hand, error codes, and files that are safe."""
 
 import subprocess
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -239,7 +240,7 @@ def test_nothing_is_overwritten_or_half_written(tmp_path):
     sm.export_c(model, tmp_path, X, name="a")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     (tmp_path / "b_test.c").write_text("mine")
-    (tmp_path / "README.txt").unlink()
+    (tmp_path / "a.txt").unlink()
     with pytest.raises(FileExistsError, match=r"b_test\.c exists; give another folder or name, or overwrite"):
         sm.export_c(model, tmp_path, X, name="b")
     assert not (tmp_path / "b.c").exists()
@@ -247,9 +248,9 @@ def test_nothing_is_overwritten_or_half_written(tmp_path):
     assert (tmp_path / "a.c").read_bytes() == before["a.c"]
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a"])
+@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a", "stdint"])
 def test_names_are_those_of_c(name, tmp_path):
-    with pytest.raises(ValueError, match="name must be letters, digits and underscores, such as 'model', got"):
+    with pytest.raises(ValueError, match="name must begin with a letter, hold letters, digits and under"):
         sm.export_c(*example("vectors")[:1], tmp_path / "new", example("vectors")[1], name=name)
     assert not (tmp_path / "new").exists()
 
@@ -258,7 +259,7 @@ def test_the_readme_adds_up(tmp_path):
     for name in MAKERS:
         model, X = example(name)
         small = sm.export_c(model, tmp_path / name, X)
-        text = (tmp_path / name / "README.txt").read_text()
+        text = (tmp_path / name / "model.txt").read_text()
         tables = text.split(" bytes:\n")[1].split("\n\n")[0].splitlines()
         assert sum(int(line.split()[0]) for line in tables) == small.n_bytes
         assert f"Constants, {small.n_bytes} bytes" in text
@@ -276,9 +277,31 @@ def test_sizes_are_those_of_the_compiler(tmp_path):
         found = {line.split()[0]: int(line.split()[1]) for line in sizes.splitlines()[2:] if len(line.split()) == 3}
         constants = sum(size for section, size in found.items() if section.startswith(".rodata"))
         assert small.n_bytes <= constants <= small.n_bytes + 600  # alignment and labels
-        ram = int((tmp_path / name / "README.txt").read_text().split("that is written: ")[1].split()[0])
+        ram = int((tmp_path / name / "model.txt").read_text().split("that is written: ")[1].split()[0])
         written = found.get(".bss", 0) + found.get(".data", 0)
         assert ram <= written <= ram + 200
+
+
+def test_the_header_says_how_numbers_become_whole(tmp_path):
+    model, X = example("vectors")
+    small = sm.export_c(model, tmp_path / "v", X)
+    header = (tmp_path / "v" / "model.h").read_text()
+    exponents = header.split("MODEL_STEP_EXPONENTS {")[1].split("}")[0].split(",")
+    np.testing.assert_array_equal(2.0 ** np.array(exponents, float), small.input.units.steps)
+    sm.export_c(example("DTW")[0], tmp_path / "s", example("DTW")[1])
+    assert "#define MODEL_STEP_EXPONENT -" in (tmp_path / "s" / "model.h").read_text()
+    assert "of the labels of 90 objects are equal" in (tmp_path / "v" / "model.txt").read_text()
+
+
+def test_a_model_that_whole_numbers_ruin_is_warned_of(tmp_path):
+    random = np.random.default_rng(0)
+    X = [np.cumsum(random.normal(size=20)) for _ in range(40)]
+    kernel = sm.kernels.DistanceRBF(sm.distances.DTW(), 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sm.recipes.nyshd(kernel, 6, 256, random_state=0).fit(X, [x[-1] > 0 for x in X])
+    with pytest.warns(UserWarning, match="in whole numbers, .* of the labels of 40 objects are equal: simi"):
+        sm.export_c(model, tmp_path, X)
 
 
 def test_literals():

@@ -43,7 +43,7 @@ def export(
     fitted = sm.load(model)
     read = None
     if data is not None:
-        read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table))
+        read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table, labelled=True))
     X = None if read is None else read.objects
     small = write(fitted, output, X, name=name, max_length=max_length, letters=letters, overwrite=overwrite)
     loss = None if X is None else small.loss(X, read.labels if read is not None and small.prototypes else None)

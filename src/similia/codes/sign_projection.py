@@ -122,7 +122,7 @@ class SignRandomProjection(SignEncoder):
         n_features) and multiplied three times by random signs and a Hadamard matrix. This takes 3 n n_bits log2 p
         additions and stores no projection matrix.
         ``"hadamard"``: the same Hadamard products for any number of features, with p = 256 for up to 256: no projection
-        matrix is ever kept, so a model for a small device needs 3 bits a bit (see `similia.quantise`).
+        matrix is ever kept, only three random signs for each bit; for small devices (see `similia.quantise`).
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.devices.files import answers, check_name, render, write
+from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.inputs import (
     Edits,
     NGrams,
@@ -20,7 +20,7 @@ from similia.devices.inputs import (
     Subtrees,
     Warped,
 )
-from similia.devices.quantised import Quantised, quantise
+from similia.devices.quantised import Loss, Quantised
 from similia.devices.stages import HadamardSigns
 from similia.devices.tables import operations_of, tables_of
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
@@ -36,9 +36,9 @@ def export_c(
     """Write a fitted pipeline as C99 that computes the same codes and labels as its quantised twin in Python.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
-    checks 20 objects on any machine; and ``README.txt`` with bytes, memory and operations. The C has no floating point,
-    no calls of a library, no recursion, and allocates nothing: its scratch memory is static, so two threads or
-    interrupts must not call it at a time.
+    checks 20 objects on any machine; and ``NAME.txt`` with bytes, memory and operations. The C has no floating point,
+    no calls of a library, no recursion, and allocates nothing: its scratch memory is static, so it must
+    not be called by several threads or interrupts at once.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def export_c(
     folder : path
         Is made if it does not exist.
     X : collection of objects, optional
-        As for `similia.quantise`. The first 20 become the tests; without them, the landmarks do.
+        As for `similia.quantise`. The first 20 become the tests; without them, the landmarks do, if there are any.
     name : str, default="model"
         Beginning of all names in C: letters, digits and underscores.
     max_length, letters
@@ -59,6 +59,11 @@ def export_c(
     -------
     Quantised
         The model that was written.
+
+    Warns
+    -----
+    UserWarning
+        If whole numbers change more than 3 % of the bits of the codes of X.
 
     Raises
     ------
@@ -77,11 +82,11 @@ def export_c(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     small = sm.export_c(model, folder, X, name="promoters")
     ...     sorted(path.name for path in Path(folder).iterdir())
-    ['README.txt', 'promoters.c', 'promoters.h', 'promoters_test.c']
+    ['promoters.c', 'promoters.h', 'promoters.txt', 'promoters_test.c']
     """
     check_name(name)
-    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
-    write(_rendered(small, name, _tests(small, X)), folder, overwrite)
+    small, loss = quantised(model, X, max_length, letters)
+    write(_rendered(small, name, _tests(small, X), loss), folder, overwrite)
     return small
 
 
@@ -96,7 +101,7 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
     ]
 
 
-def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
+def _rendered(small: Quantised, name: str, tests: list[Any], loss: Loss | None) -> dict[str, str]:
     """Return the files by name."""
     tables = list(tables_of(small))
     read = small.input
@@ -110,12 +115,20 @@ def _rendered(small: Quantised, name: str, tests: list[Any]) -> dict[str, str]:
         "ram": _scratch(small), "operations": operations_of(small), "kmers": _kmers(read),
         "shift": read.curve.shift if hasattr(read, "curve") else 0,
         "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
-        "units": getattr(read, "units", None), "counter": f"uint{_counter_bits(read)}_t",
+        "units": getattr(read, "units", None), "loss": loss,
+        "exponents": _exponents(read), "counter": f"uint{_counter_bits(read)}_t",
     }  # fmt: skip
     files = (".h", ".c", "_test.c")
     found = {name + file: render("model" + file, facts) for file in files}
-    found["README.txt"] = render("README.txt", facts)
+    found[f"{name}.txt"] = render("model.txt", facts)
     return found
+
+
+def _exponents(read: Any) -> str:
+    """Return the exponents of the steps, all powers of two, as an initialiser in C, or one number."""
+    units = getattr(read, "units", None)
+    found = [] if units is None else np.log2(units.steps).astype(int).tolist()
+    return str(found[0]) if len(found) == 1 else "{" + ", ".join(map(str, found)) + "}"
 
 
 def _kmers(read: Any) -> dict[str, int]:

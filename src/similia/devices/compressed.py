@@ -91,15 +91,15 @@ def compress(
     ----------
     model : Pipeline
         Such as `similia.recipes.nyshd` returns, fitted or not: `similia.Nystroem`, `similia.SignRandomProjection` and
-        `similia.HDClassifier`. Its numbers of landmarks and bits are the largest that are tried; four others are
-        halves, quarters and so on. It is not changed.
+        `similia.HDClassifier`. Its numbers of landmarks and bits are the largest that are tried; then half of
+        each, a quarter, and so on. It is not changed.
     X : collection of n objects
     y : array-like (n,)
         Labels.
     max_loss : float, default=0.01
         How much accuracy may be lost in cross-validation against the best size.
     max_bytes : int, optional
-        Instead: the most accurate size whose tables take at most so many bytes is chosen.
+        If given, the most accurate size whose tables take at most so many bytes is chosen; `max_loss` is not used.
     cv : int, default=5
         Folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0

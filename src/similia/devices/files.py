@@ -9,16 +9,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import warn_user
 from similia.devices.inputs import Gaussian, Substrings, Subtrees, Warped
-from similia.devices.quantised import Quantised
+from similia.devices.quantised import Loss, Quantised, quantise
 from similia.objects import n_objects, take
 from similia.pipelines import steps_of
+
+_COMPARED, _ALIKE = 300, 0.97  # objects on which whole numbers are compared, and bits that should be equal
 
 
 def check_name(name: str) -> None:
     """Raise unless `name` can begin the names of files and of what they define."""
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise ValueError(f"name must be letters, digits and underscores, such as 'model', got {name!r}")
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in ("stdint", "stdio", "string"):
+        raise ValueError(
+            "name must begin with a letter, hold letters, digits and underscores, and not be a header of C, "
+            f"such as 'model', got {name!r}"
+        )
+
+
+def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple[Quantised, Loss | None]:
+    """Return a model in whole numbers and, given X, what that changes on some of its objects; warn of a bad loss."""
+    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+    if X is None:
+        return small, None
+    n = n_objects(X)
+    loss = small.loss(take(X, np.linspace(0, n - 1, min(n, _COMPARED)).astype(int)))
+    if loss.bits < _ALIKE:
+        warn_user(
+            f"in whole numbers, {loss}: similarities may be too close to 0 for 24 bits (try a smaller gamma), or the "
+            "units too coarse (give X as in training)"
+        )
+    return small, loss
 
 
 def write(files: dict[str, str], folder: str | Path, overwrite: bool) -> None:
@@ -26,7 +47,7 @@ def write(files: dict[str, str], folder: str | Path, overwrite: bool) -> None:
     folder = Path(folder)
     present = [file for file in files if (folder / file).exists()]
     if present and not overwrite:
-        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite=True")
+        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite it")
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text, encoding="ascii")

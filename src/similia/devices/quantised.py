@@ -84,8 +84,8 @@ class Quantised:
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `linear` and `signs` are None if the
-        input makes codes itself, and `prototypes` if the pipeline ends with the codes.
+        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `linear` and `signs` are None if an
+        encoder of hypervectors makes the codes, and `prototypes` if the pipeline ends with the codes.
     classes_ : ndarray or None
         Labels, in the order of the scores.
     """
@@ -175,7 +175,7 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     X : collection of objects, optional
         Objects such as the training objects. Needed for vectors and series, whose numbers become int16: whole numbers
         stay, others are divided by steps, powers of two that leave room for numbers twice as large. Strings may have
-        the letters and the length of those in `X` and of the landmarks, graphs their size.
+        the letters of those in `X` and of the landmarks, and be as long as the longest; graphs likewise.
     max_length : int, optional
         Most letters of a string, points of a series or nodes of a graph.
     letters : str, default=""
@@ -196,11 +196,11 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     Notes
     -----
     Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 2050
-    entries; coordinates that this rounding changes by more than their size are left out. Factors of coordinates have 16
-    bits and a power of two for each coordinate (32 bits if 16 change them by more than 1 %). Projections have 8 bits,
+    entries; coordinates that this rounding would drown are left out. Factors of coordinates have 16 bits, with a power
+    of two for each coordinate, or 32 bits if 16 change the coordinates by more than 1 %. Projections have 8 bits,
     and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it
-    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept: 3 bits for each bit
-    of a code instead of a byte for each coordinate.
+    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept, only 3
+    bits for each bit of the code.
 
     Examples
     --------

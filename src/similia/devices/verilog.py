@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.devices.files import answers, check_name, render, write
-from similia.devices.quantised import Quantised, quantise
+from similia.devices.files import answers, check_name, quantised, render, write
+from similia.devices.quantised import Quantised
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear
 
 _N_TESTS = 1000
@@ -151,7 +151,7 @@ def export_verilog(
     check_name(name)
     if name in _KEYWORDS.split():
         raise ValueError(f"name {name!r} is a word of Verilog; give another, such as '{name}_model'")
-    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+    small, _ = quantised(model, X, max_length, letters)
     _linear_and_signs(small)
     write(_rendered(small, name, *answers(small, X, _N_TESTS)), folder, overwrite)
     return small
