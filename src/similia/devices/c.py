@@ -50,8 +50,10 @@ def export_c(
         As for `similia.quantise`. The first 20 become the tests; without them, the landmarks do, if there are any.
     name : str, default="model"
         Beginning of all names in C: letters, digits and underscores.
-    max_length, letters
+    max_length : int, optional
         As for `similia.quantise`; not used if `model` is quantised already.
+    letters : str, default=""
+        Likewise.
     overwrite : bool, default=False
         Whether to replace files that exist.
 
@@ -60,17 +62,17 @@ def export_c(
     Quantised
         The model that was written.
 
-    Warns
-    -----
-    UserWarning
-        If whole numbers change more than 3 % of the bits of the codes of X.
-
     Raises
     ------
     TypeError, ValueError
         As `similia.quantise`, or if `name` is not a name in C.
     FileExistsError
         If a file exists and `overwrite` is False. Nothing is written then.
+
+    Warns
+    -----
+    UserWarning
+        If whole numbers change more than 3 % of the bits of the codes of X.
 
     Examples
     --------

@@ -33,7 +33,17 @@ _MOST = 2000  # objects on which sizes are compared
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a model: its parts, its accuracy in cross-validation, and what a device needs for it."""
+    """One size of a model: its parts, its accuracy in cross-validation, and what a device needs for it.
+
+    Attributes
+    ----------
+    n_landmarks, n_bits, prototype_bits : int
+        What the model has; `n_landmarks` fewer, if these explain every object.
+    accuracy, error : float
+        Mean over the folds, and its standard error.
+    n_bytes, n_operations : int
+        Bytes of the tables, and operations for a label, of the model of the first fold in whole numbers.
+    """
 
     n_landmarks: int
     n_bits: int

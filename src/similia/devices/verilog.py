@@ -119,8 +119,10 @@ def export_verilog(
         As for `similia.quantise`. The first 1000 become the tests; without them, the landmarks do.
     name : str, default="model"
         Name of the module and beginning of all files: letters, digits and underscores.
-    max_length, letters
+    max_length : int, optional
         As for `similia.quantise`; not used if `model` is quantised already.
+    letters : str, default=""
+        Likewise.
     overwrite : bool, default=False
         Whether to replace files that exist.
 
