@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
     "nyshd-learners": "NysHD: ways to learn prototypes from the same bits, beside tuned machines",
     "nyshd-devices": "NysHD on small devices: the sizes that compress chooses, in whole numbers",
+    "nyshd-classic": "NysHD on MNIST, gestures (EMG) and spoken letters (ISOLET), beside torchhd",
     "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",
     "nyshd-best": "the best pipeline similia offers for each set, beside the best of the paper",
     "nyshd-shift": "similarity and accuracy when series are shifted or stretched in time",

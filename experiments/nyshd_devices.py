@@ -28,6 +28,10 @@ kernel of the paper cannot be exported. *{LARGE}*: `recipes.nyshd` as it is, wit
 best in cross-validation, from the same numbers of landmarks and bits), fitted to the training part. *{WHOLE}*: the same
 after `quantise`; this is what exported C computes. Bytes are those of all tables; those of 10,000 bits count the model
 in whole numbers, with its projection matrix.
+
+Findings. On the six sets measured, the chosen sizes take 13 to 62 times fewer bytes for a point of accuracy in the
+mean, and whole numbers change nearly nothing. On a few hundred objects cross-validation cannot tell sizes apart, so
+a size may lose more on the test part, or gain. The large sets were not run.
 """
 
 
