@@ -77,6 +77,7 @@ VECTORS = [
     SparseScaler(),
     sm.HDClassifier(),
     sm.HDClassifier("averaged", prototype_bits=8),
+    sm.HDClassifier("averaged", probability=True),
     sm.HDClassifier("margin"),
     sm.HDClassifier("ridge", alpha=1.0),
     sm.HeatSVC([0.5, 1.0], [1.0, 10.0], zero_rows="uniform", cv=2),

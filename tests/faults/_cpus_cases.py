@@ -336,7 +336,8 @@ def _learners() -> Iterator[tuple[str, Case]]:
     yield "NysHD, graphs", Case("graphs", nyshd)
     yield "HDClassifier of codes", Case("codes", lambda: sm.HDClassifier(max_iter=5, **seed))
     for update in ("averaged", "margin", "ridge"):
-        yield f"HDClassifier, {update}", Case("codes", lambda update=update: sm.HDClassifier(update, **seed))
+        model = lambda update=update: sm.HDClassifier(update, probability=True, **seed)  # noqa: E731
+        yield f"HDClassifier, {update}", Case("codes", model)
     for data in ("signed vectors", "signed vectors, float32"):
         yield f"HDClassifier, {data}", Case(data, lambda: sm.HDClassifier(max_iter=3, **seed))
     for learner in (LinearSVC(random_state=0), LogisticRegression(), Ridge()):

@@ -11,15 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.metrics import log_loss
 
 import similia as sm
 from naive import similarities as naive
 from similia import HDClassifier
 from similia.core.threads import limited_to
-from similia.learn import ridge
+from similia.learn import hd_classifier, ridge
+from similia.learn.samples import HeldOut
 
 TRACE = Path(__file__).parents[1] / "reference" / "onlinehd_trace.csv"
 laws = settings(max_examples=30, deadline=None)
@@ -199,11 +204,53 @@ def test_ridge_equals_that_of_scikit_learn(packed, wide, weighted):
 def test_ridge_leaves_out_each_sample():
     _, y, weights, units = ridge_problem(packed=True, wide=True, weighted=True)
     Y = np.eye(3)[y]
-    found = ridge._left_out(units @ units.T, Y, weights, 0.3)
+    found, coefficients = ridge._left_out(units @ units.T, Y, weights, 0.3)
     for i in (0, 7, 149):
         rest = np.arange(150) != i
         witness = Ridge(0.3).fit(units[rest], Y[rest], sample_weight=weights[rest])
         np.testing.assert_allclose(found[i], witness.predict(units[[i]])[0], rtol=0, atol=1e-12)
+    witness = Ridge(0.3).fit(units, Y, sample_weight=weights)
+    np.testing.assert_allclose(coefficients.T @ units, witness.coef_, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("bits", [8, 4, 1])
+def test_ridge_leaves_out_each_sample_of_rounded_prototypes(bits):
+    """A sample that is left out changes its score by kappa times as much: nearly, and without it far from that."""
+    codes, y = random_problem(2, n=120, n_bytes=500, n_classes=3, noise=0.48)
+    weights, Y = np.random.default_rng(1).uniform(0.5, 2.0, 120), np.eye(3)[y]
+    model = HDClassifier("ridge", alpha=0.3, prototype_bits=bits)
+    machine = ridge.fit(codes, y, 3, weights, 0.3, np.random.default_rng(0), lambda H: rounded_by(H, bits))
+    expected = []
+    for i in range(120):
+        rest = np.arange(120) != i
+        expected.append(clone(model).fit(codes[rest], y[rest], weights[rest])._scores(codes[[i]])[0])
+    np.testing.assert_array_equal(Y[:, 1], machine.held_out.targets == 1)
+    fitted = clone(model).fit(codes, y, weights)._scores(codes)
+    far = np.abs(fitted - expected).mean()
+    assert np.abs(machine.held_out.scores - expected).mean() < 0.1 * far
+    assert abs((machine.held_out.scores - expected)[Y > 0].mean()) < 0.05 * far
+
+
+def rounded_by(prototypes, bits):
+    """The multiples of the rounded prototypes that are nearest to the prototypes."""
+    most = 2 ** (bits - 1) - 1
+    whole = np.sign(prototypes)
+    if bits > 1:
+        whole = np.rint(prototypes / np.abs(prototypes).max(axis=1, keepdims=True) * most)
+    return whole * (whole * prototypes).sum(axis=1, keepdims=True) / (whole**2).sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 40), columns=st.integers(1, 4), exponent=st.floats(-12, 3))
+def test_equations_are_solved_to_the_precision_of_float64(seed, n, columns, exponent):
+    """Condition numbers up to 1e13: float32 with refinement, float64 if that does not converge."""
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((n, max(1, n // 2)))
+    M, right = half @ half.T / n + 10**exponent * np.eye(n), rng.standard_normal((n, columns))
+    lower = np.asfortranarray(np.tril(M) + np.triu(np.full((n, n), np.nan), 1))
+    found = ridge._solved(lower, right)
+    error = np.abs(M @ found - right).max(axis=0)
+    assert (error <= 1e-14 * n * (np.abs(M).max() * n * np.abs(found).max(axis=0) + 1)).all()
 
 
 def test_ridge_takes_the_alpha_of_the_least_error():
@@ -307,25 +354,97 @@ def test_rounded_prototypes_of_batches(problem, cut, update):
     np.testing.assert_array_equal(one_epoch.intercept_, whole.intercept_)
 
 
+def with_probabilities(update, **parameters):
+    return HDClassifier(update, probability=update in ("perceptron", "averaged"), random_state=0, **parameters)
+
+
 @laws
-@given(problem=problems)
-def test_probabilities_order_as_the_scores_do(problem):
+@given(problem=problems, update=updates, bits=st.sampled_from([None, 4, 1]))
+def test_probabilities_order_as_the_scores_do(problem, update, bits):
     codes, y = problem
-    model = HDClassifier("ridge", random_state=0).fit(codes, y)
+    model = with_probabilities(update, prototype_bits=bits, max_iter=3).fit(codes, y)
     p = model.predict_proba(codes)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     scores = model._scores(codes)
     shares = np.exp(model.sharpness_ * (scores - scores.max(axis=1, keepdims=True)))
     np.testing.assert_allclose(p, shares / shares.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(model.predict(codes), p.argmax(axis=1))
+    assert (p[np.arange(len(y)), np.searchsorted(model.classes_, model.predict(codes))] >= p.max(axis=1) - 1e-6).all()
 
 
-def test_probabilities_are_calibrated():
-    codes, y = random_problem(4, n=2400, n_bytes=8, n_classes=2, noise=0.44)
-    p = HDClassifier("ridge", random_state=0).fit(codes[:400], y[:400]).predict_proba(codes[400:])[:, 1]
+@pytest.mark.parametrize("bits", [None, 1])
+@pytest.mark.parametrize("update", ["perceptron", "averaged", "margin", "ridge"])
+def test_probabilities_are_calibrated(update, bits):
+    codes, y = random_problem(4, n=3400, n_bytes=16, n_classes=2, noise=0.46)
+    p = with_probabilities(update, prototype_bits=bits).fit(codes[:1000], y[:1000]).predict_proba(codes[1000:])[:, 1]
     for low, high in ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.0)):
         part = (p >= low) & (p < high)
-        assert abs(p[part].mean() - y[400:][part].mean()) < 3 * 0.5 / np.sqrt(part.sum())
+        assert part.sum() > 100
+        assert abs(p[part].mean() - y[1000:][part].mean()) < 0.02 + 3 * 0.5 / np.sqrt(part.sum())
+
+
+@pytest.mark.parametrize("bits", [None, 8, 1])
+@pytest.mark.parametrize("update", ["perceptron", "averaged", "margin", "ridge"])
+def test_calibration_lowers_the_loss_of_new_samples(update, bits):
+    """Beside the softmax of the scores as they are, and the factor that suits scores of samples that were learnt."""
+    codes, y = random_problem(3, n=2300, n_bytes=60, n_classes=3, noise=0.47)
+    model = with_probabilities(update, prototype_bits=bits).fit(codes[:300], y[:300])
+    scores, rest = model._scores(codes[300:]), y[300:]
+    loss = {name: log_loss(rest, softmax(factor * scores, axis=1)) for name, factor in {
+        "ours": model.sharpness_, "none": 1.0,
+        "learnt": HeldOut(model._scores(codes[:300]), y[:300], np.ones(300)).sharpness(),
+        "best": HeldOut(scores, rest, np.ones(2000)).sharpness(),
+    }.items()}  # fmt: skip
+    assert loss["ours"] == pytest.approx(log_loss(rest, model.predict_proba(codes[300:])))
+    assert loss["ours"] < min(loss["none"], loss["learnt"]) - 0.05
+    assert loss["ours"] < loss["best"] + 0.02
+
+
+@pytest.mark.parametrize(("update", "margin"), [("perceptron", 0.0), ("averaged", 0.0), ("margin", 0.05)])
+@pytest.mark.parametrize("bits", [None, 4, 1])
+def test_sharpness_is_fitted_to_scores_of_held_out_samples(update, margin, bits):
+    """The same by hand: three folds, each scored by a model of the others, then the likelihood on a fine grid."""
+    codes, y = random_problem(3, n=91, n_bytes=60, n_classes=3, noise=0.45)
+    parameters = {"margin": margin, "max_iter": 4, "prototype_bits": bits}
+    model = HDClassifier(update, probability=True, random_state=5, **parameters).fit(codes, y)
+    rng = np.random.default_rng(5)
+    for _ in model.n_updates_:
+        rng.permutation(91)
+    order, scores, held_out = rng.permutation(91), [], []
+    for fold, test in enumerate(np.split(order, [31, 62])):
+        train = np.setdiff1d(np.arange(91), test)
+        part = HDClassifier(update, random_state=fold, **parameters).fit(codes[train], y[train])
+        scores.append(part._scores(codes[test]))
+        held_out.append(y[test])
+    scores, held_out = np.concatenate(scores), np.concatenate(held_out)
+    n_of = np.bincount(held_out)[held_out]
+    wanted = np.where(np.eye(3)[held_out] > 0, ((n_of + 1) / (n_of + 2))[:, None], (0.5 / (n_of + 2))[:, None])
+    grid = model.sharpness_ * np.linspace(0.9, 1.1, 201)
+    losses = [-(wanted * log_softmax(factor * scores, axis=1)).sum() for factor in grid]
+    assert np.argmin(losses) in (99, 100, 101)
+    plain = HDClassifier(update, random_state=5, **parameters).fit(codes, y)
+    np.testing.assert_array_equal(plain.prototypes_, model.prototypes_)
+    assert plain.sharpness_ is None
+
+
+def test_sharpness_has_bounds_and_counts_weights():
+    scores, targets = np.array([[3.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), np.array([0, 0, 1])
+    assert 0.1 < HeldOut(scores, targets, np.ones(3)).sharpness() < 10  # all are right
+    assert HeldOut(scores, 1 - targets, np.ones(3)).sharpness() == pytest.approx(np.exp(-3.0))  # all are wrong
+    assert HeldOut(0 * scores, targets, np.ones(3)).sharpness() == pytest.approx(np.exp(-3.0))
+    wrong = np.array([0, 1, 1])
+    assert HeldOut(scores, wrong, np.ones(3)).sharpness() < HeldOut(scores, wrong, np.array([9.0, 1, 9])).sharpness()
+    large = HeldOut(1e-9 * scores, targets, np.ones(3)).sharpness()
+    assert large == pytest.approx(np.exp(14.0))
+
+
+def test_large_samples_are_held_out_once(monkeypatch):
+    monkeypatch.setattr(hd_classifier, "_MOST_HELD_OUT", 30)
+    codes, y = random_problem(3, n=91, n_bytes=60, n_classes=3, noise=0.45)
+    seen = []
+    monkeypatch.setattr(HeldOut, "sharpness", lambda held_out: seen.append(held_out) or 1.0)
+    HDClassifier("averaged", probability=True, random_state=0).fit(codes, y)
+    HDClassifier("averaged", probability=True, random_state=0).fit(codes[:90], y[:90])
+    assert [len(held_out.targets) for held_out in seen] == [30, 90]
 
 
 def test_margins_are_chosen_by_folds():
@@ -336,13 +455,36 @@ def test_margins_are_chosen_by_folds():
     assert again.fit(codes, y).n_updates_ != HDClassifier("averaged", random_state=0).fit(codes, y).n_updates_
 
 
-def test_only_ridge_has_probabilities_and_it_learns_all_at_once():
-    assert not hasattr(HDClassifier(), "predict_proba")
-    assert not hasattr(HDClassifier("ridge"), "partial_fit")
-    assert not hasattr(HDClassifier("margin"), "partial_fit")
+def test_who_has_probabilities_and_who_learns_from_batches():
+    has = {
+        HDClassifier(): False, HDClassifier(probability=True): True, HDClassifier("ridge"): True,
+        HDClassifier("margin"): True, HDClassifier("margin", margin=0.1): False, HDClassifier("auto"): True,
+    }  # fmt: skip
+    for model, expected in has.items():
+        assert hasattr(model, "predict_proba") == expected
+        assert hasattr(model, "partial_fit") != expected
+        assert hasattr(clone(model).fit(CODES, LABELS), "predict_proba") == expected
+    auto = HDClassifier("auto", margin=0.1)
+    assert hasattr(auto, "predict_proba")
+    assert not hasattr(auto.fit(np.repeat(CODES, 20, axis=0), np.repeat(LABELS, 20)), "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba") as error:
         _ = HDClassifier("averaged").predict_proba
-    assert "needs update='ridge'" in str(error.value)
+    assert "needs a call of fit with probability=True" in str(error.value)
+    with pytest.raises(AttributeError, match="partial_fit") as error:
+        _ = HDClassifier(probability=True).partial_fit
+    assert "take probability=False" in str(error.value)
+
+
+def test_a_batch_ends_probabilities_and_scikit_learn_calibrates_on_others():
+    codes, y = random_problem(4, n=300, n_bytes=8, n_classes=2, noise=0.44)
+    model = HDClassifier("margin", random_state=0).fit(codes[:150], y[:150])
+    model.set_params(margin=0.1).partial_fit(codes[:150], y[:150])
+    assert not hasattr(model, "predict_proba")
+    others = CalibratedClassifierCV(FrozenEstimator(model)).fit(codes[150:], y[150:])
+    assert log_loss(y[150:], others.predict_proba(codes[150:])) < np.log(2)
+
+
+def test_prototype_codes_need_bits():
     with pytest.raises(AttributeError, match="set prototype_bits"):
         _ = FITTED.prototype_codes_
 
@@ -521,6 +663,7 @@ BAD = [
     ("update", lambda: HDClassifier("adam").fit(CODES, LABELS), "update must be one of 'perceptron'"),
     ("bits", lambda: HDClassifier(prototype_bits=2).fit(CODES, LABELS), "prototype_bits must be None, 8, 4 or 1"),
     ("margin", lambda: HDClassifier("margin", margin=-1).fit(CODES, LABELS), r"margin must be 'auto' or a number in"),
+    ("probability", lambda: HDClassifier(probability="yes").fit(CODES, LABELS), "probability must be True or False"),
     ("alpha", lambda: HDClassifier("ridge", alpha=0).fit(CODES, LABELS), "alpha must be a positive number"),
     ("weight < 0", lambda: HDClassifier().fit(CODES, LABELS, [1, 1, -1, 1, 1, 1]), r"sample_weight\[2\] is -1.0"),
     ("weights", lambda: HDClassifier().fit(CODES, LABELS, [1, 1]), r"sample_weight has shape \(2,\) for 6 objects"),
@@ -666,7 +809,7 @@ def test_auto_counts_samples_and_dimensions(n_bytes, update):
     codes, y = random_problem(7, n=100, n_bytes=n_bytes)
     chosen = HDClassifier("auto", random_state=0).fit(codes, y)
     assert chosen.update_ == update
-    assert hasattr(chosen, "predict_proba") == (update == "ridge")
+    assert chosen.predict_proba(codes).shape == (100, 3)
     named = HDClassifier(update, random_state=0).fit(codes, y)
     np.testing.assert_array_equal(chosen.decision_function(codes), named.decision_function(codes))
 

@@ -150,9 +150,17 @@ def test_pca_of_sparse_rows():
 @pytest.mark.same_bits
 @pytest.mark.parametrize("update", ["perceptron", "averaged", "margin", "ridge"])
 def test_float_hypervectors(update):
-    local = sm.HDClassifier(update, init="bundle", max_iter=2, random_state=0).fit(VECTORS, LABELS)
-    remote = sm.HDClassifier(update, init="bundle", max_iter=2, random_state=0).fit(array(VECTORS, [7, 70]), LABELS)
+    model = sm.HDClassifier(update, init="bundle", max_iter=2, probability=True, random_state=0)
+    local, remote = clone(model).fit(VECTORS, LABELS), clone(model).fit(array(VECTORS, [7, 70]), LABELS)
     assert_same(local, remote)
+    assert remote.sharpness_ is not None
+
+
+def test_bundles_of_parts_have_probabilities_if_asked():
+    model = sm.HDClassifier(init="bundle", max_iter=0, probability=True, random_state=0)
+    local, remote = clone(model).fit(CODES, LABELS), clone(model).fit(array(CODES, [7, 70]), LABELS)
+    there = remote.predict_proba(array(CODES, [7, 70]))
+    np.testing.assert_array_equal(there.compute(), local.predict_proba(CODES))
 
 
 @pytest.mark.parametrize("bits", [8, 1])

@@ -14,12 +14,12 @@ for the mean. Packed bits are expanded one sample at a time.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -34,13 +34,14 @@ from similia.core.validation import (
     generator,
 )
 from similia.learn.samples import (
+    HeldOut,
     Trainer,
     add_samples,
     as_hypervectors,
     check_dimension,
-    cosines,
     dimension,
     of_unit_length,
+    probabilities,
     products,
     small_rows_up,
     squared_norms,
@@ -53,7 +54,7 @@ Floats = npt.NDArray[np.float64]
 _LEARNT = ("perceptron", "averaged", "margin", "ridge")
 _UPDATES = (*_LEARNT, "auto")
 _MARGINS = (0.2, 0.1, 0.05, 0.02, 0.0)  # cosines tried by margin="auto"
-_FOLDS, _HELD_OUT, _EPOCHS = 3, 1000, 5  # parts of few samples, samples held out of many, epochs that try a margin
+_FOLDS, _MOST_HELD_OUT, _EPOCHS = 3, 1000, 5  # parts of few samples, held out of many, epochs that try a margin
 
 
 def _check_parts(model: Any) -> None:
@@ -64,15 +65,21 @@ def _check_parts(model: Any) -> None:
         )
     if model.update == "margin" and isinstance(model.margin, str):
         raise AttributeError("margin='auto' needs all samples at once; for partial_fit, give a number, such as 0.05")
+    if model.probability:
+        raise AttributeError("probability=True needs all samples at once; for partial_fit, take probability=False")
 
 
 def _check_probabilities(model: Any) -> None:
-    """Raise AttributeError for other updates than ridge regression."""
-    update = getattr(model, "update_", model.update)
-    if update not in ("ridge", "auto"):
-        found = f"{update!r}, which 'auto' took" if model.update == "auto" else repr(update)
+    """Raise AttributeError if the fitted model, or one of these parameters, has no probabilities."""
+    if hasattr(model, "prototypes_"):
+        has = model.sharpness_ is not None
+    else:
+        own_folds = model.update == "margin" and isinstance(model.margin, str)
+        has = model.probability or own_folds or model.update in ("ridge", "auto")
+    if not has:
         raise AttributeError(
-            f"predict_proba needs update='ridge', found {found}; or use scikit-learn's CalibratedClassifierCV"
+            "predict_proba needs a call of fit with probability=True, update='ridge' or margin='auto', since "
+            "partial_fit holds no sample out; or use scikit-learn's CalibratedClassifierCV"
         )
 
 
@@ -99,8 +106,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
           accurate than the last prototypes, for little more time.
         - "margin": the same mean, but samples are also corrected if the right class leads by less than `margin`.
         - "ridge": least squares on samples of unit length, with an intercept; no epochs. It is as accurate as a tuned
-          linear support vector machine on the same bits, and the only one with `predict_proba`. For n samples the time
-          grows with n^3 and the memory with n^2; if n > d, with n d^2 and d^2.
+          linear support vector machine on the same bits. For n samples the time grows with n^3 and the memory with
+          n^2; if n > d, with n d^2 and d^2.
         - "auto": "ridge" for fewer samples than dimensions, otherwise "margin".
 
         Take "auto", unless samples come in batches ("averaged") or you compare with the paper ("perceptron").
@@ -129,8 +136,12 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         scaled and rounded to the integers up to 127 or 7 in absolute value; with 1, to its signs, and packed samples
         are compared by Hamming distance. The intercepts are set such that the mean score of each class stays the same.
         Training itself does not change. The guide states what it costs in accuracy.
+    probability : bool, default=False
+        Whether to enable `predict_proba` where that takes time: True trains at most three more times, on parts of the
+        samples. "ridge" and ``margin="auto"`` have probabilities at no cost, whatever this is.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the sample order, one permutation per epoch, and of the samples that choose `margin` or `alpha`.
+        Seed of the sample order, one permutation per epoch, and of the samples that choose `margin`, `alpha` or
+        `sharpness_`.
 
     Attributes
     ----------
@@ -145,7 +156,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     margin_, alpha_ : float or None
         The margin and the regularisation used, if any.
     sharpness_ : float or None
-        Factor of the scores in `predict_proba`.
+        Factor of the scores in `predict_proba`; None without probabilities.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
         The rounded prototypes, only with `prototype_bits`: packed signs, or integers. A device needs these and
         `intercept_`; a saved model also holds `prototypes_`, so it is not smaller.
@@ -184,7 +195,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     correction above is the intended one. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass online
     learning using hyperdimensional system", DATE 2021. Freund & Schapire, "Large margin classification using the
     perceptron algorithm", Machine Learning 37, 1999 (means). Guo et al., "On calibration of modern neural networks",
-    ICML 2017 (probabilities).
+    ICML 2017, section 4.2, temperature scaling, whose 1 / T is `sharpness_`. Platt, "Probabilistic outputs for support
+    vector machines", Advances in Large Margin Classifiers, 1999, section 2.2 (its targets, between 0 and 1).
 
     Examples
     --------
@@ -217,6 +229,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         shuffle: bool = True,
         class_weight: Any = None,
         prototype_bits: int | None = None,
+        probability: bool = False,
         random_state: Any = None,
     ) -> None:
         self.update = update
@@ -228,6 +241,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         self.shuffle = shuffle
         self.class_weight = class_weight
         self.prototype_bits = prototype_bits
+        self.probability = probability
         self.random_state = random_state
 
     @all_at_once
@@ -265,10 +279,19 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             self.update_ = "ridge" if len(X) < dimension(X) else "margin"
         if self.update_ == "ridge":
             return self._fit_ridge(X, classes, targets, weights, rng)
-        margin = self._chosen_margin(X, targets, weights, rng)
+        margin, held_out = (
+            float(self.margin) if self.update_ == "margin" and not isinstance(self.margin, str) else 0.0,
+            None,
+        )
+        if self.update_ == "margin" and isinstance(self.margin, str):
+            margin, held_out = self._best_margin(X, targets, weights, _MARGINS, rng, _EPOCHS)
         trainer = Trainer(X, targets, weights, self._start(len(classes), X))
         n_updates = self._train(trainer, margin, rng)
-        return self._learnt(classes, trainer, n_updates, margin, self._sums(X, weights))
+        if held_out is None and self.probability:
+            _, held_out = self._best_margin(X, targets, weights, (margin,), rng)
+        self._learnt(classes, trainer, n_updates, margin, self._sums(X, weights))
+        self.sharpness_ = None if held_out is None else held_out.sharpness()
+        return self
 
     def _train(self, trainer: Trainer, margin: float, rng: np.random.Generator, most: int | None = None) -> list[int]:
         """Train for at most `max_iter` epochs, or `most`; return the number of corrected samples in each."""
@@ -291,15 +314,16 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         X = small_rows_up(X)
         squared_norms(X)  # raises for samples that are too long
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
-        found = ridge.fit(X, targets, len(classes), weights, alpha, rng)
+        rounded = None if self.prototype_bits is None else partial(_directions, bits=self.prototype_bits, ridge=True)
+        found = ridge.fit(X, targets, len(classes), weights, alpha, rng, rounded)
         self._store(classes, found.prototypes, [0])
-        self.alpha_, self.sharpness_ = found.alpha, found.sharpness
+        self.alpha_, self.sharpness_ = found.alpha, found.held_out.sharpness()
         self.intercept_ = found.shares - self._directions() @ found.mean
         return self
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> Self:
         """Fit to a Dask collection: add packed bits part by part if no epoch follows, else copy all to a file first."""
-        one_pass = self.update == "perceptron" and self.max_iter == 0 and sample_weight is None
+        one_pass = self.update == "perceptron" and self.max_iter == 0 and sample_weight is None and not self.probability
         if not one_pass or self.class_weight is not None or X.example().dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y, sample_weight)
@@ -325,8 +349,11 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         batches give the same result as one `fit` on all samples. Other values of `max_iter` have no effect here.
 
         Batches should hold all classes in random order: of samples sorted by class, little is learnt. Several passes
-        over the data, with several calls, come near to `fit`. Not with ``update="ridge"`` and ``"auto"``; "margin"
-        needs a number for `margin`.
+        over the data, with several calls, come near to `fit`. Not with ``update="ridge"``, ``"auto"`` or
+        ``probability=True``; "margin" needs a number for `margin`.
+
+        The model then has no `predict_proba`, since all samples may have been learnt. For probabilities, calibrate it
+        on others: ``CalibratedClassifierCV(FrozenEstimator(model)).fit(X_others, y_others)``, both of scikit-learn.
 
         Parameters
         ----------
@@ -389,24 +416,30 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         if self.bits_ != self.prototype_bits:
             raise ValueError(f"the model was learnt with prototype_bits={self.bits_}; start a new HDClassifier")
 
-    def _chosen_margin(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, rng: np.random.Generator) -> float:
-        """Return the margin: 0 but for ``update="margin"``, and for "auto" the best in cross-validation."""
-        if self.update_ != "margin":
-            return 0.0
-        if not isinstance(self.margin, str):
-            return float(self.margin)
+    def _best_margin(
+        self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, margins: tuple[float, ...],
+        rng: np.random.Generator, most: int | None = None,
+    ) -> tuple[float, HeldOut]:  # fmt: skip
+        """Return the margin that predicts held-out samples best, and their scores with it, in `most` epochs."""
         order, n_classes, n = rng.permutation(len(X)), int(targets.max()) + 1, len(X)
-        folds, size = (_FOLDS, -(-n // _FOLDS)) if n <= _FOLDS * _HELD_OUT else (1, _HELD_OUT)
-        right = np.zeros(len(_MARGINS))
+        folds, size = (_FOLDS, -(-n // _FOLDS)) if n <= _FOLDS * _MOST_HELD_OUT else (1, _MOST_HELD_OUT)
+        right, scores = np.zeros(len(margins)), [np.zeros((0, n_classes)) for _ in margins]
         for fold in range(folds):
-            held_out = (np.arange(n) // size) == fold
-            train, test = np.sort(order[~held_out]), order[held_out]
-            for i, margin in enumerate(_MARGINS):
+            test = order[fold * size : (fold + 1) * size]
+            train = np.sort(np.delete(order, np.s_[fold * size : (fold + 1) * size]))
+            sums = self._sums(X[train], weights[train])
+            for i, margin in enumerate(margins):
                 trainer = Trainer(X[train], targets[train], weights[train], self._start(n_classes, X))
-                self._train(trainer, margin, np.random.default_rng(fold), _EPOCHS)
-                scores = cosines(X[test], trainer.result()[0])
-                right[i] += weights[test] @ (_best(scores) == targets[test])
-        return _MARGINS[int(np.argmax(right))]
+                self._train(trainer, margin, np.random.default_rng(fold), most)
+                exact = _directions(trainer.result()[0])
+                found = products(X[test], exact)
+                right[i] += weights[test] @ (_best(found) == targets[test])
+                if sums is not None:
+                    rounded = _directions(exact, self.prototype_bits)
+                    found = products(X[test], rounded) + (exact - rounded) @ _mean(sums)
+                scores[i] = np.vstack([scores[i], found])
+        best, tested = int(np.argmax(right)), order[: folds * size]
+        return margins[best], HeldOut(scores[best], targets[tested], weights[tested])
 
     @lazily
     def decision_function(self, X: npt.ArrayLike) -> Floats:
@@ -426,14 +459,15 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     @offered_if(_check_probabilities)
     @lazily
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """Return the probabilities of the classes, shape (n, n_classes); only with ``update="ridge"``.
+        """Return the probabilities of the classes, shape (n, n_classes).
 
-        They are the softmax of the scores times `sharpness_`, which maximises the likelihood of the scores of at most
-        600 training samples, each left out in turn. For other updates, take
-        ``sklearn.calibration.CalibratedClassifierCV``.
+        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability.
+        `sharpness_` maximises the likelihood of training samples that were not learnt: with "ridge", at most 600, each
+        left out in turn; otherwise those held out in 3-fold cross-validation, or 1000 of more than 3000.
+
+        Only after `fit` with ``update="ridge"``, ``margin="auto"`` or ``probability=True``.
         """
-        scores = self._scores(X)
-        return softmax(self.sharpness_ * scores, axis=1)
+        return probabilities(self._scores(X), self.sharpness_)
 
     @lazily
     def predict(self, X: npt.ArrayLike) -> npt.NDArray:
@@ -458,8 +492,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "prototypes_")
         bits = self.bits_ or 8
-        exact = small_rows_up(self.prototypes_)
-        exact = exact if self.update_ == "ridge" else of_unit_length(exact)
+        exact = self._directions(rounded=False)
         whole = _rounded(exact, bits)
         squares = np.einsum("ij,ij->i", whole, whole)
         factors = np.einsum("ij,ij->i", exact, whole) / np.where(squares > 0, squares, 1.0)
@@ -479,17 +512,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return products(X, self._directions()) + self.intercept_
 
     def _directions(self, rounded: bool = True) -> Floats:
-        """Return the vectors, (n_classes, d), whose products with a sample of unit length are its scores.
-
-        They are the prototypes, scaled to length 1 but for "ridge". If `rounded`, each is projected on its rounded
-        prototype.
-        """
-        exact = small_rows_up(self.prototypes_)
-        exact = exact if self.update_ == "ridge" else of_unit_length(exact)
-        if self.bits_ is None or not rounded:
-            return exact
-        units = of_unit_length(_rounded(exact, self.bits_))
-        return units * np.einsum("ij,ij->i", exact, units)[:, None]
+        """Return the vectors of `_directions` for the prototypes of this model."""
+        return _directions(self.prototypes_, self.bits_ if rounded else None, self.update_ == "ridge")
 
     def _learnt(
         self, classes: npt.NDArray, trainer: Trainer, n_updates: list[int], margin: float, sums: Floats | None
@@ -520,7 +544,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         """Set the intercepts such that rounding the prototypes does not change the scores of the mean sample."""
         if sums is not None:
             self.sums_ = sums
-            self.intercept_ = (self._directions(rounded=False) - self._directions()) @ (sums[:-1] / (sums[-1] or 1.0))
+            self.intercept_ = (self._directions(rounded=False) - self._directions()) @ _mean(sums)
         return self
 
     def _learnt_dimension(self) -> int:
@@ -555,6 +579,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             check_positive(self.alpha, "alpha", hint='; or "auto"')
         if self.init not in ("zeros", "bundle"):
             raise ValueError(f"init must be 'zeros' or 'bundle', got {self.init!r}")
+        if not isinstance(self.probability, bool | np.bool_):
+            raise ValueError(f"probability must be True or False, got {self.probability!r}")
         check_positive_int(self.max_iter, "max_iter", minimum=0)
         if self.max_iter == 0 and self.init == "zeros":
             raise ValueError("max_iter=0 learns nothing from init='zeros', use init='bundle'")
@@ -577,6 +603,25 @@ def _sums(X: npt.NDArray, weights: Floats, before: Floats | None = None) -> Floa
     sums[:-1] = add_samples(X, weights[:, None], sums[None, :-1])[0]
     sums[-1] += weights.sum()
     return sums
+
+
+def _mean(sums: Floats) -> Floats:
+    """Return the weighted mean of the samples of unit length, from `_sums`."""
+    return sums[:-1] / (sums[-1] or 1.0)
+
+
+def _directions(prototypes: Floats, bits: int | None = None, ridge: bool = False) -> Floats:
+    """Return the vectors, (n_classes, d), whose products with a sample of unit length are its scores.
+
+    They are the prototypes, scaled to length 1 but for `ridge`. With `bits`, each is projected on its rounded
+    prototype.
+    """
+    exact = small_rows_up(prototypes)
+    exact = exact if ridge else of_unit_length(exact)
+    if bits is None:
+        return exact
+    units = of_unit_length(_rounded(exact, bits))
+    return units * np.einsum("ij,ij->i", exact, units)[:, None]
 
 
 def _rounded(prototypes: Floats, bits: int) -> Floats:

@@ -7,31 +7,35 @@ prototypes H_j and the intercepts b_j::
 
 With S = diag(sqrt(w)), and K the Gram matrix of the samples, centred at their weighted mean, the solution is
 ``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. This takes n^2 numbers and about n^3 / 3
-multiplications. If there are more samples than dimensions, the same equations are solved in the d dimensions.
-For packed bits, K and the sums of products are integers, exact on every processor.
+multiplications in float32, whose result is refined to the precision of float64. If there are more samples than
+dimensions, the same equations are solved in the d dimensions. For packed bits, K and the sums of products are integers,
+exact on every processor.
 
 Without sample i, the error for it would be that of the fit divided by alpha times a diagonal entry of the inverse [1]_.
-The squared errors of leaving out each of some samples choose alpha.
+The squared errors of leaving out each of some samples choose alpha. The scores of the samples that are left out also
+calibrate the probabilities. If prototypes are rounded, leaving a sample out changes its score by kappa_j times as much
+[2]_: with R_j the multiple of the rounded prototype that is nearest to H_j, kappa_j = R_j . H_j / ||H_j||^2. It is
+2 / pi for the signs of Gaussian numbers.
 
 .. [1] Rifkin & Lippert, "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007.
+.. [2] Bussgang, "Crosscorrelation functions of amplitude-distorted Gaussian signals", MIT, 1952.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas, lapack
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 
 from similia.codes import inner_products
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
 from similia.learn.gram_svm import check_memory
-from similia.learn.samples import add_samples, dimension, lengths, signs
+from similia.learn.samples import HeldOut, add_samples, dimension, lengths, products, signs
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,50 +43,55 @@ _ALPHAS = 10.0 ** np.arange(-4.0, 3.5, 0.5)
 _START = 7  # index of the alpha that is tried first, 0.3
 _TRIED, _LEAST = 600, 256  # samples that choose alpha, and the least number of their dimensions
 _ROWS, _COLUMNS = 1024, 2048  # samples expanded to numbers, and columns of their products, at a time
-_LOG_SHARPNESS = (-3.0, 7.0)
+_REFINEMENTS = 10  # at most; two or three are enough, unless float64 is needed throughout
 
 
 class Machine(NamedTuple):
-    """The score of class j for a sample x is ``prototypes[j] @ x / ||x|| + intercept[j]``.
-
-    `sharpness` times the scores are, up to a constant, the logarithms of the probabilities of the classes.
-    """
+    """The score of class j for a sample x is ``prototypes[j] @ (x / ||x|| - mean) + shares[j]``."""
 
     prototypes: Floats  # (n_classes, d)
-    intercept: Floats  # (n_classes,)
     alpha: float
-    sharpness: float
     mean: Floats  # (d,): weighted mean of the samples of unit length
     shares: Floats  # (n_classes,): of the weight
+    held_out: HeldOut  # some samples, each left out in turn
 
 
 def fit(
-    X: npt.NDArray, targets: npt.NDArray, n_classes: int, weights: Floats, alpha: float | None, rng: np.random.Generator
+    X: npt.NDArray,
+    targets: npt.NDArray,
+    n_classes: int,
+    weights: Floats,
+    alpha: float | None,
+    rng: np.random.Generator,
+    rounded: Callable[[Floats], Floats] | None = None,
 ) -> Machine:
     """Return the machine for packed bits or other vectors `X`, of classes 0 to ``n_classes - 1``, and their weights.
 
-    With ``alpha=None``, leave-one-out errors choose it.
+    With ``alpha=None``, leave-one-out errors choose it. If `rounded` is given, it returns the vectors that replace the
+    prototypes, and the scores of the samples that are left out are computed with these.
     """
     n, d = len(X), dimension(X)
     few = n < 0.8 * d
-    needed = 12 * n**2 if few else 8 * d**2
+    needed = 12 * (n if few else d) ** 2
     check_memory(f"update='ridge' for {n} samples of dimension {d} takes", needed, "take update='margin'")
     Y = (targets[:, None] == np.arange(n_classes)).astype(np.float64)
     some = np.sort(rng.permutation(n)[:_TRIED])
-    products = None if few else _products(X, weights)
+    moments = None if few else _moments(X, weights)
     with one_blas_thread():  # so that prototypes do not depend on the number of threads
         K, chosen = _gram(X[some]), (Y[some], weights[some])
         if alpha is None:
             n_columns = max(_LEAST * X.shape[1] // d, X.shape[1] * len(some) // n)
             columns = np.sort(rng.permutation(X.shape[1])[:n_columns])
             alpha = _chosen(K if len(columns) == X.shape[1] else _gram(X[some][:, columns]), *chosen)
-        sharpness = _sharpness(_left_out(K, *chosen, alpha), *chosen)
-        if products is None:
+        left_out, coefficients = _left_out(K, *chosen, alpha)
+        if rounded is not None:
+            left_out = _rounded_left_out(X[some], *chosen, alpha, left_out, coefficients, rounded)
+        if moments is None:
             prototypes, mean = _by_samples(X, Y, weights, alpha)
         else:
-            prototypes, mean = _by_dimensions(products, X, Y, weights, alpha)
-        shares = weights @ Y / weights.sum()
-        return Machine(prototypes, shares - prototypes @ mean, alpha, sharpness, mean, shares)
+            prototypes, mean = _by_dimensions(moments, X, Y, weights, alpha)
+        held_out = HeldOut(left_out, targets[some], weights[some])
+        return Machine(prototypes, alpha, mean, weights @ Y / weights.sum(), held_out)
 
 
 def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
@@ -91,7 +100,7 @@ def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
 
     def error(i: int) -> float:
         if i not in errors:
-            errors[i] = float(weights @ np.square(_left_out(K, Y, weights, alphas[i]) - Y).sum(axis=1))
+            errors[i] = float(weights @ np.square(_left_out(K, Y, weights, alphas[i])[0] - Y).sum(axis=1))
         return errors[i]
 
     best = _START
@@ -101,24 +110,29 @@ def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
     return float(alphas[best])
 
 
-def _left_out(K: Floats, Y: Floats, weights: Floats, alpha: float) -> Floats:
-    """Return the scores of each sample by the machine that is fitted to the others."""
+def _left_out(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return the scores of each sample by the machine that is fitted to the others, and A of the fit to all."""
     M, right, roots = _system(K.copy(), Y, weights, alpha)
     factor, _ = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1)
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse += np.tril(inverse, -1).T
-    coefficients = inverse @ right
-    diagonal = inverse.diagonal() - weights / weights.sum() / alpha  # the intercept is not penalised
-    return Y - coefficients / (diagonal * roots)[:, None]
+    solution = lapack.dpotrs(factor, right, lower=1)[0]
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    diagonal = np.square(inverse).sum(axis=0) - weights / weights.sum() / alpha  # the intercept is not penalised
+    return Y - solution / (diagonal * roots)[:, None], solution * roots[:, None]
 
 
-def _sharpness(scores: Floats, Y: Floats, weights: Floats) -> float:
-    """Return the factor that makes the scores log-probabilities of the greatest likelihood (Guo et al., 2017)."""
-
-    def loss(log: float) -> float:
-        return -float(weights @ (log_softmax(np.exp(log) * scores, axis=1) * Y).sum(axis=1))
-
-    return float(np.exp(minimize_scalar(loss, bounds=_LOG_SHARPNESS, method="bounded").x))
+def _rounded_left_out(
+    X: npt.NDArray, Y: Floats, weights: Floats, alpha: float, left_out: Floats, coefficients: Floats,
+    rounded: Callable[[Floats], Floats],
+) -> Floats:  # fmt: skip
+    """Return the scores that rounded prototypes give to each sample if they are fitted to the others."""
+    shares = weights / weights.sum()
+    *sums, mean = add_samples(X, np.column_stack([coefficients, shares]))
+    exact = np.array(sums)
+    directions = rounded(exact)
+    squares = np.einsum("ij,ij->i", exact, exact)
+    kappa = np.einsum("ij,ij->i", directions, exact) / np.where(squares > 0, squares, 1.0)
+    fitted = Y - alpha * coefficients / weights[:, None]
+    return products(X, directions) + (shares @ Y - directions @ mean) + kappa * (left_out - fitted)
 
 
 def _system(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
@@ -127,8 +141,9 @@ def _system(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats
     means = K @ shares
     K -= means
     K -= (means - means @ shares)[:, None]
-    K *= roots
-    K *= roots[:, None]
+    if (weights != 1.0).any():
+        K *= roots
+        K *= roots[:, None]
     K.flat[:: len(K) + 1] += alpha
     return K, roots[:, None] * (Y - shares @ Y), roots
 
@@ -140,16 +155,16 @@ def _by_samples(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tup
     return sums[:-1], sums[-1]
 
 
-def _by_dimensions(products: Floats, X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Return (prototypes, mean) by the equations over the dimensions; overwrites `products`, those of `_products`."""
+def _by_dimensions(moments: Floats, X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return (prototypes, mean) by the equations over the dimensions; overwrites `moments`, those of `_moments`."""
     total, sums = weights.sum(), add_samples(X, np.column_stack([Y * weights[:, None], weights]))
     mean = sums[-1] / total
-    M = blas.dsyr(-total, mean, a=products, lower=1, overwrite_a=1)
+    M = blas.dsyr(-total, mean, a=moments, lower=1, overwrite_a=1)
     M.flat[:: len(M) + 1] += alpha
     return _solved(M, (sums[:-1] - np.outer(weights @ Y, mean)).T).T, mean
 
 
-def _products(X: npt.NDArray, weights: Floats) -> Floats:
+def _moments(X: npt.NDArray, weights: Floats) -> Floats:
     """Return the lower half of the weighted sum of the outer products of all samples of unit length with themselves.
 
     For packed bits of equal weights, these are whole numbers below 2**24 times a factor, exact in float32, whatever the
@@ -176,8 +191,27 @@ def _products(X: npt.NDArray, weights: Floats) -> Floats:
 
 
 def _solved(M: Floats, right: Floats) -> Floats:
-    """Return M^-1 times `right`, for M positive definite and overwritten; of M by columns, the lower half is read."""
-    factor, failed = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1, clean=0)
+    """Return M^-1 times `right`, for M positive definite and overwritten; of M by columns, the lower half is read.
+
+    A factor in float32 takes half the time. It is used as in LAPACK's dsposv: each step divides the error by about 1e7
+    over the condition number. If that does not converge, M is factored in float64.
+    """
+    M = _by_columns(M)
+    largest = float(M.diagonal().max())
+    failed, found, rest = not 1e-30 < largest < 1e30, np.zeros_like(right), right  # numbers that float32 can hold
+    enough = largest * np.finfo(float).eps * len(M) ** 0.5
+    if not failed:
+        with np.errstate(under="ignore"):
+            single = M.astype(np.float32)
+        factor, failed = lapack.spotrf(single, lower=1, overwrite_a=1, clean=0)
+    for _ in range(0 if failed else _REFINEMENTS):
+        scales = np.abs(rest).max(axis=0)
+        scales[scales == 0] = 1.0  # of a column that is solved exactly
+        found = found + scales * lapack.spotrs(factor, (rest / scales).astype(np.float32), lower=1)[0]
+        rest = right - blas.dsymm(1.0, M, found, lower=1)
+        if (np.abs(rest).max(axis=0) <= enough * np.abs(found).max(axis=0)).all():
+            return np.ascontiguousarray(found)
+    factor, failed = lapack.dpotrf(M, lower=1, overwrite_a=1, clean=0)
     if failed:
         raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise it")
     return np.ascontiguousarray(lapack.dpotrs(factor, right, lower=1)[0])

@@ -1,4 +1,4 @@
-"""Samples of `HDClassifier`, packed bits or vectors: their lengths, sums, products with prototypes, and epochs.
+"""Samples of `HDClassifier`, packed bits or vectors: their lengths, sums, products, epochs, and calibrated scores.
 
 Samples of dtype uint8 are packed bits, 8 dimensions of +1 or -1 in each byte; others hold one number per dimension.
 """
@@ -6,10 +6,12 @@ Samples of dtype uint8 are packed bits, 8 dimensions of +1 or -1 in each byte; o
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import softmax
 
 from similia.core.errors import BadValue
 from similia.core.validation import check_codes, check_vectors, unmasked, wrong_width
@@ -18,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 _SMALL = 2.0**-150  # smaller numbers are scaled up, so that products of squares do not underflow
 _SMALLEST_SQUARED_NORM = 1e-200
+_LOG_SHARPNESS = (-3.0, 14.0)
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
 
 
@@ -92,11 +95,6 @@ def lengths(X: npt.NDArray) -> Floats:
     """Return the length of each sample, 1 for zeros."""
     squared = squared_norms(X)
     return np.sqrt(np.where(squared > 0, squared, 1.0))
-
-
-def cosines(X: npt.NDArray, prototypes: Floats) -> Floats:
-    """Return the cosines between samples and prototypes."""
-    return products(X, of_unit_length(small_rows_up(prototypes)))
 
 
 def products(X: npt.NDArray, directions: Floats) -> Floats:
@@ -176,3 +174,37 @@ def _largest(X: npt.NDArray) -> npt.NDArray:
 
 def _divided(X: npt.NDArray, exponent: int) -> npt.NDArray:
     return X if exponent == 0 else np.ldexp(X, -exponent)
+
+
+def probabilities(scores: Floats, sharpness: float) -> Floats:
+    """Return the softmax of each row of scores times `sharpness`."""
+    with np.errstate(under="ignore"):
+        return softmax(sharpness * scores, axis=1)
+
+
+class HeldOut(NamedTuple):
+    """Samples that the prototypes were not fitted to: their scores (m, n_classes), classes (m,) and weights (m,)."""
+
+    scores: Floats
+    targets: npt.NDArray[np.int64]
+    weights: Floats
+
+    def sharpness(self) -> float:
+        """Return the factor that makes the scores log-probabilities of the greatest likelihood (Guo et al., 2017).
+
+        As in Platt (1999), a class of n samples counts as one with n + 1 right labels and one wrong, so that the
+        factor is finite even if no sample is wrong.
+        """
+        n_classes = self.scores.shape[1]
+        counts = np.bincount(self.targets, minlength=n_classes)[self.targets][:, None]
+        right = self.targets[:, None] == np.arange(n_classes)
+        wanted = np.where(right, counts + 1, 1 / (n_classes - 1)) / (counts + 2)
+
+        def slope(log: float) -> float:  # of the loss, which is convex in the factor
+            surplus = probabilities(self.scores, np.exp(log)) - wanted
+            return float(self.weights @ (surplus * self.scores).sum(axis=1))
+
+        low, high = _LOG_SHARPNESS
+        if slope(low) >= 0.0:
+            return float(np.exp(low))
+        return float(np.exp(high if slope(high) <= 0.0 else brentq(slope, low, high, xtol=1e-12)))
