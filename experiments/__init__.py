@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "nyshd-kernel-error": "NysHD, Figure 2: how well codes keep the kernel",
     "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
     "nyshd-learners": "NysHD: ways to learn prototypes from the same bits, beside tuned machines",
+    "nyshd-calibration": "NysHD: probabilities of all learners, beside scikit-learn's calibration",
     "nyshd-devices": "NysHD on small devices: the sizes that compress chooses, in whole numbers",
     "nyshd-classic": "NysHD on MNIST, gestures (EMG) and spoken letters (ISOLET), beside torchhd",
     "nyshd-faults": "accuracy against the share of flipped bits, in codes and in prototypes",

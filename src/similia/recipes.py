@@ -56,7 +56,8 @@ def nyshd(
         How to choose landmarks; see `Nystroem`.
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
         How `HDClassifier` learns prototypes from the codes. "perceptron" is the one of [1]_. "auto" is more accurate:
-        "ridge" for fewer objects than bits, otherwise "margin".
+        "ridge" for fewer objects than bits, otherwise "margin". Both have `predict_proba`; for the others, call
+        ``model.set_params(classifier__probability=True)`` before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
     max_iter : int, default=20

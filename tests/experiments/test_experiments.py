@@ -132,6 +132,22 @@ def test_faults_hurt_more_the_more_bits_flip(tmp_path):
     assert codes[0] - codes[2] < 10  # a tenth of the bits
 
 
+def test_calibration_on_bundled_data():
+    from experiments import nyshd_calibration
+
+    losses, errors, accuracies, times = experiments.run("nyshd-calibration", only=["Promoter"], seeds=1).tables
+    assert [row[1] for row in losses.rows[:4]] == ["ours", "sigmoid", "temperature", "softmax of the scores"]
+    for i in range(0, len(losses.rows), 4):
+        ours, none = (float(losses.rows[j][2].split()[0]) for j in (i, i + 3))
+        assert ours < none - 0.1
+        assert accuracies.rows[i][2] == accuracies.rows[i + 3][2]
+    assert len(errors.rows) == 4 * len(nyshd_calibration.LEARNERS)
+    assert len(times.rows) == 2 * len(nyshd_calibration.LEARNERS)
+    p = np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.45, 0.55]])  # bins: 3 of 0.9, of which 2 are right; 1 of 0.55
+    found = nyshd_calibration.calibration_error(p, np.array([0, 1, 1, 0]))
+    assert found == pytest.approx((abs(2.7 - 2) + 0.55) / 4)
+
+
 @needs_data
 def test_graphs_table_on_mutag(monkeypatch):
     small = {kind: grid[:1] for kind, grid in GRIDS.items()}

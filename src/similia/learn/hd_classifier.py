@@ -54,6 +54,7 @@ Floats = npt.NDArray[np.float64]
 _LEARNT = ("perceptron", "averaged", "margin", "ridge")
 _UPDATES = (*_LEARNT, "auto")
 _MARGINS = (0.2, 0.1, 0.05, 0.02, 0.0)  # cosines tried by margin="auto"
+_ZERO = 1e-10  # smaller parts of the largest number of a prototype are rounding errors
 _FOLDS, _MOST_HELD_OUT, _EPOCHS = 3, 1000, 5  # parts of few samples, held out of many, epochs that try a margin
 
 
@@ -625,10 +626,14 @@ def _directions(prototypes: Floats, bits: int | None = None, ridge: bool = False
 
 
 def _rounded(prototypes: Floats, bits: int) -> Floats:
-    """Return whole numbers that fit into `bits`, proportional to each prototype as nearly as possible, or its signs."""
-    if bits == 1:
-        return np.where(prototypes >= 0, 1.0, -1.0)
+    """Return whole numbers that fit into `bits`, proportional to each prototype as nearly as possible, or its signs.
+
+    The sign of 0 is +1, also if rounding errors make the 0 a tiny number, as ridge does for a bit that all samples
+    share: its sign would depend on the processor.
+    """
     largest = np.abs(prototypes).max(axis=1, keepdims=True)
+    if bits == 1:
+        return np.where(prototypes >= -_ZERO * largest, 1.0, -1.0)
     return np.rint(prototypes / np.where(largest > 0, largest, 1.0) * (2 ** (bits - 1) - 1))
 
 

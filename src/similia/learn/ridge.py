@@ -43,7 +43,7 @@ _ALPHAS = 10.0 ** np.arange(-4.0, 3.5, 0.5)
 _START = 7  # index of the alpha that is tried first, 0.3
 _TRIED, _LEAST = 600, 256  # samples that choose alpha, and the least number of their dimensions
 _ROWS, _COLUMNS = 1024, 2048  # samples expanded to numbers, and columns of their products, at a time
-_REFINEMENTS = 10  # at most; two or three are enough, unless float64 is needed throughout
+_REFINEMENTS = 10  # at most
 
 
 class Machine(NamedTuple):
@@ -193,8 +193,9 @@ def _moments(X: npt.NDArray, weights: Floats) -> Floats:
 def _solved(M: Floats, right: Floats) -> Floats:
     """Return M^-1 times `right`, for M positive definite and overwritten; of M by columns, the lower half is read.
 
-    A factor in float32 takes half the time. It is used as in LAPACK's dsposv: each step divides the error by about 1e7
-    over the condition number. If that does not converge, M is factored in float64.
+    A factor in float32 takes half the time. As in LAPACK's dsposv, steps with residuals in float64 refine the result
+    until the residuals are rounding errors: three or four steps, unless alpha is tiny. If that fails, M is factored in
+    float64.
     """
     M = _by_columns(M)
     largest = float(M.diagonal().max())
@@ -206,11 +207,12 @@ def _solved(M: Floats, right: Floats) -> Floats:
         factor, failed = lapack.spotrf(single, lower=1, overwrite_a=1, clean=0)
     for _ in range(0 if failed else _REFINEMENTS):
         scales = np.abs(rest).max(axis=0)
+        close = (scales <= enough * np.abs(found).max(axis=0)).all()
         scales[scales == 0] = 1.0  # of a column that is solved exactly
         found = found + scales * lapack.spotrs(factor, (rest / scales).astype(np.float32), lower=1)[0]
-        rest = right - blas.dsymm(1.0, M, found, lower=1)
-        if (np.abs(rest).max(axis=0) <= enough * np.abs(found).max(axis=0)).all():
+        if close:
             return np.ascontiguousarray(found)
+        rest = right - blas.dsymm(1.0, M, found, lower=1)
     factor, failed = lapack.dpotrf(M, lower=1, overwrite_a=1, clean=0)
     if failed:
         raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise it")
