@@ -46,8 +46,8 @@ work with and without it.
 
 Findings. One factor on the scores is enough: the log losses of *ours* are within 0.015 of those of *temperature*, which
 takes twice to ten times as long, except where *temperature* loses more. *sigmoid* fits two numbers for each class, so
-it can move the border between classes. This helps where classes are unbalanced (SMS), most with 1-bit prototypes, and
-harms with three classes (Splice) for all updates but ridge: the class of half of the objects is predicted too often.
+it can move the border between classes. This helps where classes are unbalanced (SMS), most with 1-bit prototypes. With
+three classes (Splice), it harms all updates but ridge; with margin, it predicts the largest class for all objects.
 """
 
 

@@ -94,7 +94,9 @@ RUNS = {
     ),
     "ITQ": lambda: sm.ITQ(8, max_iter=3, random_state=0).fit_transform(VECTORS),
     "HDClassifier": lambda: sm.HDClassifier(random_state=0).fit(VECTORS, LABELS).decision_function(VECTORS),
-    "HDClassifier, margin": lambda: sm.HDClassifier("margin").fit(VECTORS, LABELS).predict_proba(VECTORS),
+    "HDClassifier, margin": lambda: (
+        sm.HDClassifier("margin", random_state=0).fit(VECTORS, LABELS).predict_proba(VECTORS)
+    ),
     "HDClassifier, ridge": lambda: sm.HDClassifier("ridge").fit(VECTORS, LABELS).predict_proba(VECTORS),
     "HeatSVC": lambda: sm.HeatSVC(contrast=7.0).fit(VECTORS, LABELS).decision_function(VECTORS),
     "KernelSVC": lambda: sm.KernelSVC(kernels.HypersphericalHeat(t=0.01)).fit(VECTORS, LABELS).predict(VECTORS),
