@@ -250,7 +250,7 @@ def test_nothing_is_overwritten_or_half_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a", "stdint"])
 def test_names_are_those_of_c(name, tmp_path):
-    with pytest.raises(ValueError, match="name must begin with a letter, hold letters, digits and under"):
+    with pytest.raises(ValueError, match="name must be a letter followed by letters, digits and under"):
         sm.export_c(*example("vectors")[:1], tmp_path / "new", example("vectors")[1], name=name)
     assert not (tmp_path / "new").exists()
 

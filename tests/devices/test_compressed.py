@@ -1,11 +1,14 @@
 """compress: the sizes are those of real models, the chosen one obeys the bound, and bad input is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import similia as sm
-from similia.devices.compressed import Size, _chosen, _halves
+from similia.devices import compressed
+from similia.devices.compressed import Compressed, Size, _halves, _preferred
 from similia.objects import take
 from similia.pipelines import Pipeline
 
@@ -77,13 +80,39 @@ def test_the_most_accurate_within_the_bytes_is_taken():
         Size(8, 512, 1, 0.9, 0.01, 200, 1),
         Size(8, 512, 8, 0.95, 0.06, 300, 1),
     ]
-    assert _chosen(sizes, 0.01, 250) is sizes[1]
-    assert _chosen(sizes, 0.01, 300) is sizes[2]
-    assert _chosen(sizes, 0.06, None) is sizes[1]
-    assert _chosen(sizes, 0.01, None) is sizes[2]
-    assert _chosen(sizes, 0.3, None) is sizes[0]
-    with pytest.raises(ValueError, match="the smallest size takes 100 bytes, above max_bytes=99"):
-        _chosen(sizes, 0.01, 99)
+    assert _preferred(sizes, 0.01, 250) == [sizes[1], sizes[0]]
+    assert _preferred(sizes, 0.01, 300) == [sizes[2], sizes[1], sizes[0]]
+    assert _preferred(sizes, 0.06, None) == [sizes[1]]
+    assert _preferred(sizes, 0.01, None) == [sizes[2]]
+    assert _preferred(sizes, 0.3, None) == [sizes[0]]
+    assert _preferred(sizes, 0.01, 99) == []
+
+
+def test_the_fitted_model_keeps_the_bound(found, monkeypatch):
+    def larger(model, X):
+        """Quantise; with the landmarks of all objects, the model takes 500 bytes more than with those of a fold."""
+        small = sm.quantise(model, X)
+        return SimpleNamespace(n_bytes=small.n_bytes + 500 * (len(X) == len(Y)), operations=small.operations)
+
+    monkeypatch.setattr(compressed, "quantise", larger)
+    most = found.frontier[-1].n_bytes
+    chosen = sm.devices.compress(recipe(), X, Y, max_bytes=most, cv=3)
+    assert sm.quantise(chosen.model, X).n_bytes + 500 <= most
+    assert chosen.chosen.accuracy < found.frontier[-1].accuracy
+    least = found.sizes[0].n_bytes
+    with pytest.raises(ValueError, match="max_bytes must be at least") as raised:
+        sm.devices.compress(recipe(), X, Y, max_bytes=least, cv=3)
+    assert int(str(raised.value).split("at least ")[1].split(",")[0]) > least + 200
+
+
+def test_the_table_says_what_it_leaves_out(found):
+    lines = repr(found).splitlines()
+    assert len(lines) == 2 + len({*found.frontier, found.chosen})
+    assert lines[-1].startswith("shown: of 27 sizes, those more accurate than all smaller ones")
+    assert lines[-1].endswith("; .sizes has all")
+    other = Compressed(found.model, next(size for size in found.sizes if size not in found.frontier), found.sizes)
+    assert "and the chosen one" in repr(other)
+    assert "and the chosen one" not in repr(Compressed(found.model, found.frontier[0], found.sizes))
 
 
 def test_sizes_are_compared_if_folds_differ_in_size_and_landmarks_explain_all():
@@ -107,12 +136,12 @@ def test_halves():
 @pytest.mark.parametrize(
     ("model", "how", "message"),
     [
-        (sm.recipes.pca_itq(n_bits=8), {}, "compress needs the pipeline of similia.recipes.nyshd, got"),
-        (recipe(), {"max_loss": 1}, "max_loss must be a number in .*, such as 0.01, got 1"),
+        (sm.recipes.pca_itq(n_bits=8), {}, "model is GeneralizedNystroemPCA -> ITQ, expected Nystroem -> Sign"),
+        (recipe(), {"max_loss": 1}, "max_loss must be a number from 0 to below 1, such as 0.01, got 1"),
         (recipe(), {"max_loss": -1}, "max_loss"),
         (recipe(), {"max_bytes": 0}, "max_bytes"),
         (recipe(), {"cv": 1}, "cv"),
-        (recipe(), {"max_bytes": 10}, "the smallest size takes .* bytes, above max_bytes=10"),
+        (recipe(), {"max_bytes": 10}, "max_bytes must be at least [0-9]+, the bytes of .* got 10; allow"),
         (sm.recipes.nyshd(MISMATCH, 16, 256), {}, "the kernel Mismatch.* cannot be quantised"),
     ],
 )  # fmt: skip

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import example as example_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -231,7 +233,7 @@ def test_hadamard_needs_no_projection_matrix():
         ({"nystroem__kernel": sm.kernels.Mismatch(3)}, "the kernel Mismatch.* cannot be quantised; Spectrum, Gap"),
         ({"nystroem__kernel": sm.kernels.Spectrum(3, boundaries="words")}, "the kernel Spectrum.* cannot be quantised"),
         ({"nystroem__kernel": sm.kernels.DistanceRBF(sm.distances.Hamming())}, "the distance Hamming.* cannot be"),
-        ({"classifier": RidgeClassifier()}, "RidgeClassifier.* cannot be quantised at"),
+        ({"classifier": RidgeClassifier()}, "makes codes or labels by RidgeClassifier.* cannot be quantised, exp"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_quantised_is_named(change, message):
@@ -246,13 +248,31 @@ def test_a_step_that_is_not_linear_is_named():
     model = sm.Pipeline([("n", Normalizer()), ("signs", sm.SignRandomProjection(80))]).fit(X)
     with pytest.raises(TypeError, match=r"the step Normalizer\(\) cannot be quantised; StandardScaler"):
         sm.quantise(model, X)
-    with pytest.raises(ValueError, match="the units of vectors come from X; give vectors such as the training vectors"):
+    with pytest.raises(ValueError, match="X must be objects such as the training objects, whose units"):
         sm.quantise(sm.Pipeline([("signs", sm.SignRandomProjection(80))]).fit(X))
 
 
-def test_an_unfitted_model_is_refused():
-    with pytest.raises(ValueError, match="not fitted"):
-        sm.quantise(sm.recipes.nyshd(sm.kernels.Spectrum(2)))
+def test_an_unfitted_model_is_named():
+    for model, name in (
+        (sm.recipes.nyshd(sm.kernels.Spectrum(2)), "Nystroem -> SignRandomProjection -> HDClassifier"),
+        (sm.AutoClassifier(), "AutoClassifier"),
+    ):
+        with pytest.raises(NotFittedError) as raised:
+            sm.quantise(model)
+        assert str(raised.value) == f"model ({name}) is not fitted; fit it first: model.fit(X, y)"
+
+
+def test_a_chosen_pipeline_is_refused_with_a_model_to_take_instead():
+    class Chosen(BaseEstimator):
+        def fit(self, X, y):
+            self.best_estimator_ = sm.Pipeline(
+                [("n", sm.Nystroem(sm.kernels.Spectrum(2), 4)), ("s", RidgeClassifier())]
+            )
+            self.best_estimator_.fit(X, y)
+            return self
+
+    with pytest.raises(TypeError, match=r"labels by RidgeClassifier\(\).*; similia\.recipes\.nyshd\(kernel\)\.fit"):
+        sm.quantise(Chosen().fit(["ACGT", "AACC", "GGTT", "TTAA"] * 3, [0, 1, 0, 1] * 3))
 
 
 def test_a_normalised_kernel_and_a_scaler_exclude_each_other():
@@ -281,6 +301,81 @@ def test_objects_beyond_the_bounds_are_named(name, bad, message):
     small, _ = quantised(name)
     with pytest.raises(ValueError, match=message):
         small.predict(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("gappy k-mers", "letters"),
+        ("edit distances", "letters"),
+        ("n-grams", "letters"),
+        ("DTW", "points"),
+        ("D2KE, scaled", "points"),
+        ("sequences", "points"),
+        ("graphs", "nodes"),
+    ],
+)
+def test_a_bound_below_the_longest_object_is_refused(name, unit):
+    model, X = example(name)
+    lengths = np.diff(X.node_offsets) if unit == "nodes" else np.array([len(x) for x in X])
+    most = int(lengths.max())
+    assert sm.quantise(model, X, max_length=most).predict(X).shape == (len(lengths),)
+    first = int(np.argmax(lengths == most))
+    with pytest.raises(ValueError) as raised:
+        sm.quantise(model, X, max_length=most - 1)
+    expected = f"X[{first}] has {most} {unit}, expected at most {most - 1}; quantise with a larger max_length"
+    assert str(raised.value) == expected
+    if not isinstance(model[0], sm.NGramEncoder | sm.SequenceEncoder):
+        with pytest.raises(ValueError, match=rf"landmarks\[\d+\] has \d+ {unit}, expected at most 1; "):
+            sm.quantise(model, max_length=1)
+
+
+@pytest.mark.parametrize("name", ["vectors", "Gaussian", "levels", "DTW"])
+def test_bounds_that_objects_do_not_have_are_refused(name):
+    model, X = example(name)
+    with pytest.raises(ValueError, match="letters must be left out for objects that are not strings, got 'N'"):
+        sm.quantise(model, X, letters="N")
+    if name != "DTW":
+        with pytest.raises(ValueError, match="max_length must be left out for vectors, which have one length, got 9"):
+            sm.quantise(model, X, max_length=9)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_only_models_without_objects_need_some(name):
+    model, _ = example(name)
+    if any(isinstance(step, sm.Nystroem | sm.D2KE) for _, step in model.steps):
+        landmarks = getattr(model[0], "landmarks_", getattr(model[0], "random_objects_", None))
+        assert len(sm.quantise(model).predict(landmarks)) == len(landmarks)
+    else:
+        with pytest.raises(ValueError, match="X must be objects such as the training objects"):
+            sm.quantise(model)
+
+
+def test_labels_of_another_number_are_refused():
+    small, X = quantised("gappy k-mers")
+    with pytest.raises(ValueError, match="y has 3 labels for 60 objects; give one label per object"):
+        small.loss(X, [0, 1, 0])
+    assert small.loss(X, small.predict(X)).after == 1
+
+
+@pytest.mark.parametrize("name", ["gappy k-mers", "edit distances", "Gaussian", "vectors"])
+def test_the_hint_is_true(name):
+    model, X = example(name)
+    directions = next(step for step, of in model.steps if isinstance(of, sm.SignRandomProjection))
+    small = sm.quantise(model, X)
+    other = clone(model).set_params(**{f"{directions}__method": "hadamard"}).fit(X, small.predict(X))
+    hadamard_too = sm.quantise(other, X)
+    saved = sizes_of(small)["projection"] - sizes_of(hadamard_too)["flips"]
+    assert hadamard_too.hint == ""
+    assert saved > 0
+    assert f" {saved} bytes less " in small.hint
+
+
+def test_the_hint_is_empty_if_a_matrix_is_smaller():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    for n_bits, more in ((8, False), (256, True)):  # Hadamard products make 256 bits at least
+        small = sm.quantise(sm.Pipeline([("signs", sm.SignRandomProjection(n_bits, random_state=0))]).fit(X), X)
+        assert bool(small.hint) == more
 
 
 def test_graphs_that_are_too_large_are_named():

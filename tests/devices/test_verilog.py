@@ -236,7 +236,7 @@ def test_files_that_exist_are_kept_and_nothing_is_half_written(tmp_path):
 
 def test_a_model_that_cannot_be_quantised_writes_nothing(tmp_path):
     X = np.arange(20.0)[:, None]
-    with pytest.raises(TypeError, match="codes must come from SignRandomProjection"):
+    with pytest.raises(TypeError, match="expected codes by SignRandomProjection"):
         sm.export_verilog(make_pipeline(StandardScaler()).fit(X), tmp_path / "new", X)
     encoder = make_pipeline(sm.LevelEncoder(256, random_state=0)).fit(X)
     with pytest.raises(TypeError, match="without numbers k"):
@@ -246,5 +246,7 @@ def test_a_model_that_cannot_be_quantised_writes_nothing(tmp_path):
 
 def test_vectors_without_X_raise(tmp_path):
     small, _ = scaled_vectors(100)
-    with pytest.raises(ValueError, match="tests come from X"):
+    with pytest.raises(
+        ValueError, match="X must be vectors such as the training vectors, which become the tests, got nothing"
+    ):
         sm.export_verilog(small, tmp_path)

@@ -217,7 +217,7 @@ class SignRandomProjection(SignEncoder):
         self.projection_ = self.row_length_ = self.signs_ = None
         random = generator(self.random_state)
         if hadamard:
-            p = padded(max(n_features, _MIN_HADAMARD))
+            p = hadamard_length(n_features)
             self.signs_ = random.integers(0, 2, size=(-(-n_bits // p), 3, p), dtype=np.int8) * np.int8(2) - np.int8(1)
         else:
             draw = gaussian_projection if self.method == "gaussian" else orthogonal_projection
@@ -359,11 +359,14 @@ def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
 
 
 # ---- structured directions
+def hadamard_length(n_features: int) -> int:
+    """Return the length p of the Hadamard products of vectors of `n_features` numbers, which make p bits each."""
+    return padded(max(n_features, _MIN_HADAMARD))
 
 
 def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes) -> None:
     """Fill `codes`, shape (n, n_bits // 8), with the packed signs of the structured projections of `rows`."""
-    p = padded(max(rows.shape[1], _MIN_HADAMARD))
+    p = hadamard_length(rows.shape[1])
     expected = (-(-8 * codes.shape[1] // p), 3, p)
     if signs.shape != expected:  # the loop does not check bounds
         raise ValueError(f"signs_ has shape {signs.shape}, expected {expected} for these features and bits; fit again")

@@ -71,7 +71,7 @@ class BadItem(DataError):
     found : str
         What is wrong, beginning with a verb: "is missing (None)". ``{other}`` stands for the name of another object.
     expected, remedy : str
-        What was expected, and what to do; may be empty.
+        What was expected, and what to do; may be empty. ``{parameter}`` in `remedy` stands for `parameter`.
     collection : str
         Name of the collection, such as "X", "Y" or "y".
     kind : str
@@ -80,6 +80,8 @@ class BadItem(DataError):
         Place in the object, such as "time point 3, channel 0"; may be empty.
     other : int or None
         Position of the object with which this one is compared.
+    parameter : str
+        Name of the parameter that `remedy` is about; the command line puts its option here.
     """
 
     def __init__(
@@ -93,11 +95,12 @@ class BadItem(DataError):
         kind: str = "",
         place: str = "",
         other: int | None = None,
+        parameter: str = "",
     ) -> None:
         super().__init__(index, found)
         self.index, self.other = (None if number is None else int(number) for number in (index, other))
         self.found, self.expected, self.remedy = found, expected, remedy
-        self.collection, self.kind, self.place = collection, kind, place
+        self.collection, self.kind, self.place, self.parameter = collection, kind, place, parameter
 
     def __str__(self) -> str:
         return self._file() + self.about("it" if self.path else self._name(self.index))
@@ -105,7 +108,8 @@ class BadItem(DataError):
     def about(self, subject: str) -> str:
         """Return the message with `subject` as the name of the object."""
         found = self.found if self.other is None else self.found.replace("{other}", self._name(self.other))
-        return _sentence(f"{subject}, {self.place}" if self.place else subject, found, self.expected, self.remedy)
+        remedy = self.remedy.replace("{parameter}", self.parameter)
+        return _sentence(f"{subject}, {self.place}" if self.place else subject, found, self.expected, remedy)
 
     def _name(self, index: int | None) -> str:
         if index is None:

@@ -17,9 +17,11 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from similia.codes import SignRandomProjection
+from similia.core.errors import BadParameter, BadType
 from similia.core.progress import track
-from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
-from similia.devices.quantised import quantise
+from similia.core.text import short
+from similia.core.validation import RandomState, check_labels, check_positive_int, generator, spawn_seeds
+from similia.devices.quantised import kinds_of, quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
 from similia.objects import n_objects, take
@@ -85,10 +87,15 @@ class Compressed:
         return found
 
     def __repr__(self) -> str:
+        return f"{self.table()}; .sizes has all"
+
+    def table(self) -> str:
+        """Return the frontier and the chosen size as lines of text, the last of which says how many sizes there are."""
         head = "landmarks    bits  prototype          accuracy      bytes  operations"
         shown = sorted({*map(self.sizes.index, [*self.frontier, self.chosen])})
         rows = [f"{self.sizes[i]}{'  <- chosen' if self.sizes[i] is self.chosen else ''}" for i in shown]
-        return "\n".join([head, *rows])
+        last = f"shown: of {len(self.sizes)} sizes, those more accurate than all smaller ones"
+        return "\n".join([head, *rows, last + ", and the chosen one" * (self.chosen not in self.frontier)])
 
 
 def compress(
@@ -109,7 +116,8 @@ def compress(
     max_loss : float, default=0.01
         How much accuracy may be lost in cross-validation against the best size.
     max_bytes : int, optional
-        If given, the most accurate size whose tables take at most so many bytes is chosen; `max_loss` is not used.
+        If given, the most accurate size whose tables take at most so many bytes, in the folds and fitted to all
+        objects, is chosen; `max_loss` is not used.
     cv : int, default=5
         Folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
@@ -118,14 +126,15 @@ def compress(
     Returns
     -------
     Compressed
-        With the chosen `model`, fitted to all objects. Printed, it shows the sizes that are worth their bytes.
+        With the chosen `model`, fitted to all objects. Printed, it shows the sizes that are more accurate than all
+        smaller ones, and the chosen one; ``sizes`` has all.
 
     Raises
     ------
     TypeError
         If `model` is another pipeline, or cannot be quantised.
     ValueError
-        If no size has at most `max_bytes`.
+        If a parameter is invalid, `y` has another length than `X`, or no size has at most `max_bytes`.
 
     Notes
     -----
@@ -146,13 +155,11 @@ def compress(
     """
     nystroem, signs, classifier = _parts(model)
     if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= max_loss < 1:
-        raise ValueError(f"max_loss must be a number in [0, 1), such as 0.01, got {max_loss!r}")
+        raise BadParameter("max_loss", "a number from 0 to below 1, such as 0.01", short(max_loss))
     if max_bytes is not None:
         check_positive_int(max_bytes, "max_bytes")
     check_positive_int(cv, "cv", minimum=2)
-    labels, seeds = np.asarray(y), spawn_seeds(random_state, 3)
-    if n_objects(X) != len(labels):
-        raise ValueError(f"y has {len(labels)} labels for {n_objects(X)} objects; give one label per object")
+    labels, seeds = check_labels(y, n_objects(X)), spawn_seeds(random_state, 3)
     some = np.sort(generator(seeds[0]).permutation(len(labels))[:_MOST])
     folds = list(StratifiedKFold(cv, shuffle=True, random_state=seeds[0]).split(np.zeros(len(some)), labels[some]))
     scores: dict[tuple[int, int, int], list[float]] = {}
@@ -174,8 +181,14 @@ def compress(
         for size, hits in scores.items()
     ]
     found.sort(key=lambda size: (size.n_bytes, -size.accuracy))
-    chosen = _chosen(found, max_loss, max_bytes)
-    return Compressed(make.model(X, labels, chosen), chosen, found)
+    taken = [found[0].n_bytes]
+    for chosen in _preferred(found, max_loss, max_bytes):
+        fitted = make.model(X, labels, chosen)
+        taken.append(quantise(fitted, X).n_bytes)
+        if max_bytes is None or taken[-1] <= max_bytes:
+            return Compressed(fitted, chosen, found)
+    expected = f"at least {min(taken[1:] or taken)}, the bytes of the smallest size"
+    raise BadParameter("max_bytes", expected, str(max_bytes), "allow more bytes, or give a model of fewer landmarks")
 
 
 @dataclass(frozen=True)
@@ -226,12 +239,15 @@ def _parts(model: Any) -> tuple[Nystroem, SignRandomProjection, HDClassifier]:
     steps = steps_of(model)
     kinds = (Nystroem, SignRandomProjection, HDClassifier)
     if len(steps) != 3 or not all(isinstance(step, kind) for step, kind in zip(steps, kinds, strict=True)):
-        raise TypeError(f"compress needs the pipeline of similia.recipes.nyshd, got {' -> '.join(map(_kind, steps))}")
+        raise BadType(
+            None,
+            f"is {kinds_of(model)}",
+            " -> ".join(kind.__name__ for kind in kinds),
+            "{parameter} makes such a model",
+            collection="model",
+            parameter="similia.recipes.nyshd(kernel)",
+        )
     return steps[0], steps[1], steps[2]
-
-
-def _kind(step: Any) -> str:
-    return type(step).__name__
 
 
 def _joined(nystroem: Nystroem, signs: SignRandomProjection, classifier: HDClassifier) -> Pipeline:
@@ -246,14 +262,9 @@ def _halves(n: int, least: int) -> list[int]:
     return found
 
 
-def _chosen(sizes: list[Size], max_loss: float, max_bytes: int | None) -> Size:
-    best = max(sizes, key=lambda size: size.accuracy)
+def _preferred(sizes: list[Size], max_loss: float, max_bytes: int | None) -> list[Size]:
+    """Return the sizes to take, the best first; a later one if, fitted to all objects, the first has too many bytes."""
+    best = max(size.accuracy for size in sizes)
     if max_bytes is None:
-        return next(size for size in sizes if size.accuracy >= best.accuracy - max_loss)
-    small = [size for size in sizes if size.n_bytes <= max_bytes]
-    if not small:
-        raise ValueError(
-            f"the smallest size takes {sizes[0].n_bytes} bytes, above max_bytes={max_bytes}; allow more bytes, or give "
-            "a model of fewer landmarks"
-        )
-    return max(small, key=lambda size: size.accuracy)
+        return [next(size for size in sizes if size.accuracy >= best - max_loss)]
+    return sorted((size for size in sizes if size.n_bytes <= max_bytes), key=lambda size: -size.accuracy)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import warn_user
+from similia.core.errors import BadParameter, warn_user
+from similia.core.text import short
 from similia.devices.inputs import Gaussian, Substrings, Subtrees, Warped
 from similia.devices.quantised import Loss, Quantised, quantise
 from similia.objects import n_objects, take
@@ -21,10 +23,8 @@ _COMPARED, _ALIKE = 300, 0.97  # objects on which whole numbers are compared, an
 def check_name(name: str) -> None:
     """Raise unless `name` can begin the names of files and of what they define."""
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in ("stdint", "stdio", "string"):
-        raise ValueError(
-            "name must begin with a letter, hold letters, digits and underscores, and not be a header of C, "
-            f"such as 'model', got {name!r}"
-        )
+        expected = "a letter followed by letters, digits and underscores, such as 'model', and no header of C"
+        raise BadParameter("name", expected, short(name))
 
 
 def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple[Quantised, Loss | None]:
@@ -32,6 +32,8 @@ def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple
     small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
     if X is None:
         return small, None
+    if small is model:
+        small.input.read(X)  # raises for what it cannot hold; otherwise `quantise` did
     n = n_objects(X)
     loss = small.loss(take(X, np.linspace(0, n - 1, min(n, _COMPARED)).astype(int)))
     if loss.bits < _ALIKE:
@@ -45,12 +47,17 @@ def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple
 def write(files: dict[str, str], folder: str | Path, overwrite: bool) -> None:
     """Write texts by their names; if a file exists and `overwrite` is False, raise before anything is written."""
     folder = Path(folder)
-    present = [file for file in files if (folder / file).exists()]
-    if present and not overwrite:
-        raise FileExistsError(f"{folder / present[0]} exists; give another folder or name, or overwrite it")
+    check_new(files, folder, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text, encoding="ascii")
+
+
+def check_new(files: Iterable[str], folder: Path, overwrite: bool) -> None:
+    """Raise if one of the files exists in `folder` and `overwrite` is False."""
+    present = next((folder / file for file in files if (folder / file).exists()), None)
+    if present is not None and not overwrite:
+        raise FileExistsError(f"{present} exists; give another folder or name, or overwrite it")
 
 
 def render(template: str, facts: dict[str, Any]) -> str:
@@ -72,7 +79,7 @@ def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.ui
     if X is None:
         X = getattr(small.input, "landmarks", None)
         if small.input.kind == "vector":
-            raise ValueError("the objects of the tests come from X; give vectors such as the training vectors")
+            raise BadParameter("X", "vectors such as the training vectors, which become the tests", "nothing")
         if X is None or isinstance(small.input, Substrings | Subtrees):
             X = next(step.landmarks_ for step in steps_of(small.model) if hasattr(step, "landmarks_"))
         elif isinstance(small.input, Warped | Gaussian):

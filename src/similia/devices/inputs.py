@@ -45,6 +45,7 @@ Codes = npt.NDArray[np.uint8]
 _ONE = 2**24 - 1  # what 1.0 is in a curve
 _SEGMENTS = 2048  # of a curve, at most
 _REACH = 2**15 - 1  # largest number of an int16
+_LARGER = "quantise with a larger {parameter}"
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,7 @@ class Letters:
         lengths = np.diff(batch.offsets)
         if lengths.max() > self.longest:
             i = int(np.argmax(lengths > self.longest))
-            raise BadValue(
-                i, f"has {lengths[i]} letters", f"at most {self.longest}", "quantise with a larger max_length"
-            )
+            raise BadValue(i, f"has {lengths[i]} letters", f"at most {self.longest}", _LARGER, parameter="max_length")
         strange = ~np.isin(batch.values, self.known)
         if strange.any():
             place = int(np.argmax(strange))
@@ -190,7 +189,8 @@ class Letters:
                 i,
                 f"holds {short(chr(batch.values[place]))} at position {place - batch.offsets[i]}",
                 f"letters among {short(''.join(map(chr, self.known)))}",
-                "quantise with letters that contain it",
+                "quantise with it among {parameter}",
+                parameter="letters",
             )
         return batch
 
@@ -351,8 +351,7 @@ class Subtrees:
         ):
             if sizes.max() > most:
                 i = int(np.argmax(sizes > most))
-                remedy = "quantise with X that holds such graphs, or a larger max_length"
-                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", remedy)
+                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", _LARGER, parameter="max_length")
         for name in ("node_labels", "edge_labels"):
             if getattr(self, name) and getattr(batch, name) is None:
                 raise BadValue(None, f"has no {name}", "those of training")
@@ -525,7 +524,7 @@ def _series(X: Any, n_channels: int, longest: int, units: Units) -> SeriesBatch:
         raise BadValue(None, f"has series of {counted(batch.n_dims, 'channel')}", f"{n_channels} as in training")
     if lengths.max() > longest:
         i = int(np.argmax(lengths > longest))
-        raise BadValue(i, f"has {lengths[i]} points", f"at most {longest}", "quantise with a larger max_length")
+        raise BadValue(i, f"has {lengths[i]} points", f"at most {longest}", _LARGER, parameter="max_length")
     return in_steps(batch, units)
 
 

@@ -13,8 +13,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
-from similia.core.text import counted
-from similia.core.validation import check_positive_int, check_vectors
+from similia.codes.sign_projection import hadamard_length
+from similia.core.errors import BadParameter, BadType, BadValue
+from similia.core.text import counted, short
+from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.devices.inputs import (
     Curve,
     Edits,
@@ -42,6 +44,7 @@ from similia.pipelines import steps_of
 
 Floats = npt.NDArray[np.float64]
 _EXAMPLES = 300
+_HOW = 'SignRandomProjection(method="hadamard"), or similia fit --directions hadamard'
 _KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and DistanceRBF of Levenshtein or DTW"
 
 
@@ -112,6 +115,17 @@ class Quantised:
         """How many operations of each kind the label of the longest object takes."""
         return operations_of(self)
 
+    @property
+    def hint(self) -> str:
+        """How Hadamard directions would save bytes, in a sentence; empty if they would not."""
+        if not isinstance(self.signs, DenseSigns):
+            return ""
+        dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
+        p = hadamard_length(dense.n_features_in_)
+        saved = self.signs.P.size - 3 * -(-self.n_bits // p) * p // 8
+        how = f"fitted with Hadamard directions, the model would take {saved} bytes less"
+        return f"{how} ({_HOW})" if saved > 0 else ""
+
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
         return self.codes(self.input.read(X))
@@ -129,13 +143,30 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare codes and labels with those of the model before, and the accuracies if the labels `y` are given."""
+        """Compare codes and labels with those of the model before, and the accuracies if labels are given.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : array-like (n,), optional
+            True labels.
+
+        Returns
+        -------
+        Loss
+
+        Raises
+        ------
+        ValueError
+            If an object does not fit the model, such as a string that is too long, or `y` has another length.
+        """
+        y = None if y is None else check_labels(y, n_objects(X))
         before, after = self._codes_before(X), self.transform(X)
         bits = 1 - float(np.unpackbits(before ^ after, axis=1).mean())
         if self.prototypes is None:
             return Loss(n_objects(X), bits, None)
         old, new = self.model.predict(X), self.predict(X)
-        accuracies = () if y is None else tuple(float(np.mean(found == np.asarray(y))) for found in (old, new))
+        accuracies = () if y is None else tuple(float(np.mean(found == y)) for found in (old, new))
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
@@ -173,11 +204,12 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
 
         Instead, a `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` may make the codes.
     X : collection of objects, optional
-        Objects such as the training objects. Needed for vectors and series, whose numbers become int16: whole numbers
-        stay, others are divided by steps, powers of two that leave room for numbers twice as large. Strings may have
-        the letters of those in `X` and of the landmarks, and be as long as the longest; graphs likewise.
+        Objects such as the training objects. Letters, lengths and units are taken from them and from the landmarks:
+        strings may have these letters, no object may be longer than the longest, and numbers of vectors and series
+        become int16. Whole numbers stay, others are divided by steps, powers of two that leave room for numbers twice
+        as large. Needed if the model keeps no objects: vectors without `Nystroem`, and encoders of hypervectors.
     max_length : int, optional
-        Most letters of a string, points of a series or nodes of a graph.
+        Most letters of a string, points of a series or nodes of a graph, instead of those of the longest object.
     letters : str, default=""
         Further letters that strings may hold. Other letters raise an error, and a device returns an error code.
 
@@ -190,8 +222,11 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     ------
     TypeError
         If `model` has a step, a kernel or a distance that cannot be quantised; the message names it.
+    sklearn.exceptions.NotFittedError
+        If `model` is not fitted.
     ValueError
-        If `X` is needed, or sums could exceed 64 bits.
+        If `X` is needed, `max_length` is below the length of an object of `X` (without `X`, of a landmark),
+        `max_length` or `letters` is given for objects that have none, or sums could exceed 64 bits.
 
     Notes
     -----
@@ -214,19 +249,26 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     """
     steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
-    for step in (*steps, *([classifier] if classifier else [])):
-        check_is_fitted(step)
+    for part in (model, *steps, *([classifier] if classifier else [])):
+        check_is_fitted(part, msg=f"model ({kinds_of(model)}) is not fitted; fit it first: model.fit(X, y)")
+    length = None if max_length is None else check_positive_int(max_length, "max_length")
     if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
-        read = _encoder(steps[0], X, max_length, letters)
+        read = _encoder(steps[0], X, length, letters)
+        _check_unused(read, length, letters)
         return Quantised(model, read, None, None, *_learner(classifier, read.n_bits))
     if not steps or not isinstance(steps[-1], SignRandomProjection):
-        raise TypeError(
-            f"{_name(steps[-1] if steps else model)} cannot be quantised at this place; codes must come from "
-            "SignRandomProjection, or from LevelEncoder, SequenceEncoder or NGramEncoder as the first step, and "
-            "labels, if any, from HDClassifier"
+        raise BadType(
+            None,
+            f"makes codes or labels by {_name(steps[-1] if steps else model)}, which cannot be quantised",
+            "codes by SignRandomProjection, or by LevelEncoder, SequenceEncoder or NGramEncoder as the first step, and "
+            "labels, if any, by HDClassifier",
+            "{parameter} makes such a model",
+            collection="model",
+            parameter="similia.recipes.nyshd(kernel).fit(X, y)",
         )
     projection = steps.pop()
-    read, k, A, c = _input(steps, X, max_length, letters)
+    read, k, A, c = _input(steps, X, length, letters)
+    _check_unused(read, length, letters)
     for step in steps:
         A, c = _affine(step, A, c)
     used = 1 + int(np.flatnonzero(np.abs(A.reshape(len(A), -1)).sum(axis=1) + np.abs(c)).max(initial=0))
@@ -243,31 +285,29 @@ def _learner(classifier: HDClassifier | None, n_bits: int) -> tuple[Prototypes |
     return Prototypes.of(integers, factors / np.sqrt(n_bits), intercepts, bits), classifier.classes_
 
 
-def _encoder(encoder: Any, X: Any, max_length: int | None, letters: str) -> Levels | NGrams:
+def _encoder(encoder: Any, X: Any, length: int | None, letters: str) -> Levels | NGrams:
     """Return the input that makes the codes of an encoder of hypervectors."""
-    length = None if max_length is None else check_positive_int(max_length, "max_length")
     if encoder.output != "bits":
         raise TypeError(f"{_name(encoder)} returns counts; quantise an encoder with output='bits'")
     if X is None:
-        raise ValueError(f"the units or letters of {type(encoder).__name__} come from X; give the training objects")
+        raise _needs_objects(type(encoder).__name__)
     if isinstance(encoder, NGramEncoder):
         if encoder.binding != "multiply":
             raise TypeError(f"{_name(encoder)} cannot be quantised; binding='multiply' can")
-        return NGrams.of(encoder, Letters.of([as_strings(X)], letters, length))
+        return _holding(NGrams.of(encoder, Letters.of([as_strings(X)], letters, length)), X)
     if isinstance(encoder, LevelEncoder):
         return Levels.of(encoder, Units.of(check_vectors(X, n_features=len(encoder.low_)).astype(np.float64)), 0)
     batch = as_series(X)
     found = int(np.diff(batch.offsets).max()) if length is None else length
-    return Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found)
+    return _holding(Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
 
 
-def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tuple[Any, Ints | None, Floats, Floats]:
+def _input(steps: list[Any], X: Any, length: int | None, letters: str) -> tuple[Any, Ints | None, Floats, Floats]:
     """Take the first step off `steps` if it compares objects.
 
     Return the input, the whole numbers of some objects, if the step compares them, and A and c of the coordinates.
     """
     first = steps[0] if steps else None
-    length = None if max_length is None else check_positive_int(max_length, "max_length")
     if isinstance(first, Nystroem):
         kernel, landmarks, A = first.kernel_, first.landmarks_, first.components_.T
         del steps[0]
@@ -289,9 +329,30 @@ def _input(steps: list[Any], X: Any, max_length: int | None, letters: str) -> tu
         factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
         return found, None, factors, np.zeros(found.width)
     if X is None:
-        raise ValueError("the units of vectors come from X; give vectors such as the training vectors")
+        raise _needs_objects("a model without landmarks")
     units = Units.of(check_vectors(X).astype(np.float64))
     return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
+
+
+def _needs_objects(who: str) -> BadParameter:
+    return BadParameter("X", f"objects such as the training objects, whose units or letters {who} needs", "nothing")
+
+
+def _check_unused(read: Any, length: int | None, letters: str) -> None:
+    """Raise if a bound is given that objects of this kind do not have."""
+    if length is not None and read.kind in ("vector", "gaussian", "levels"):
+        raise BadParameter("max_length", "left out for vectors, which have one length", str(length))
+    if letters and not hasattr(read, "letters"):
+        raise BadParameter("letters", "left out for objects that are not strings", short(letters))
+
+
+def _holding(read: Any, X: Any, landmarks: Any = None) -> Any:
+    """Return an input; raise if it refuses an object of X or, without X, a landmark, as one longer than its bound."""
+    try:
+        read.read(landmarks if X is None else X)
+    except BadValue as error:
+        raise error.changed(collection="landmarks" if X is None else "X") from None
+    return read
 
 
 def _features(
@@ -309,6 +370,7 @@ def _features(
     else:
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
         found = Substrings(Features.of(kernel, landmarks), known)
+    _holding(found, X, landmarks)
     norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
     return found, found.numbers(landmarks), A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
 
@@ -345,7 +407,7 @@ def _distances(
     if type(distance) is Levenshtein:
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
         longest = max(known.longest, int(np.diff(landmarks.offsets).max()))
-        return Edits(known, landmarks, Curve.of(decay, longest))
+        return _holding(Edits(known, landmarks, Curve.of(decay, longest)), X, landmarks)
     if type(distance) is DTW and (landmarks.n_dims == 1 or distance.local == "sqeuclidean"):
         batches = [landmarks, *([] if X is None else [as_series(X)])]
         units = Units.of(np.concatenate([batch.values for batch in batches]).astype(np.float64), common=True)
@@ -361,7 +423,7 @@ def _distances(
         both = length + int(np.diff(landmarks.offsets).max())
         cost = 2 * 2**15 if distance.local == "euclidean" else _most_squared(landmarks.n_dims)
         rows = in_steps(landmarks, units)
-        return Warped(distance, units, rows, length, Curve.of(curve, both * cost))
+        return _holding(Warped(distance, units, rows, length, Curve.of(curve, both * cost)), X, landmarks)
     raise TypeError(f"the distance {_name(distance)} cannot be quantised; Levenshtein and DTW (one channel) can")
 
 
@@ -395,6 +457,11 @@ def _times(factors: Floats, A: Floats) -> Floats:
 def _most_squared(n: int) -> int:
     """Return the largest squared distance of two vectors of n numbers of 16 bits."""
     return n * 2**32
+
+
+def kinds_of(model: Any) -> str:
+    """Return the names of the steps of a model."""
+    return " -> ".join(type(step).__name__ for step in steps_of(model)) or "no steps"
 
 
 def _name(step: Any) -> str:

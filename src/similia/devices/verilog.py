@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadParameter
 from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.quantised import Quantised
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear
@@ -152,7 +153,7 @@ def export_verilog(
     """
     check_name(name)
     if name in _KEYWORDS.split():
-        raise ValueError(f"name {name!r} is a word of Verilog; give another, such as '{name}_model'")
+        raise BadParameter("name", "no word of Verilog", repr(name), f"give another, such as '{name}_model'")
     small, _ = quantised(model, X, max_length, letters)
     _linear_and_signs(small)
     write(_rendered(small, name, *answers(small, X, _N_TESTS)), folder, overwrite)
