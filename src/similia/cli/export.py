@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import DATA_HELP, Model, Table
+from similia.cli.options import DATA_HELP, Model, Seed, Table
 
 
 def export(
@@ -24,6 +26,24 @@ def export(
         int | None, typer.Option("--max-length", help="Most letters, points or nodes of an object.")
     ] = None,
     letters: Annotated[str, typer.Option("--letters", help="Further letters that strings may hold.")] = "",
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-bytes",
+            help="Try smaller models first, in cross-validation on DATA, the labelled training data; write the most "
+            "accurate one whose tables take at most so many bytes, fitted to DATA.",
+        ),
+    ] = None,
+    max_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-loss", help="Likewise, but take the smallest that loses at most so much accuracy, such as 0.01."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="File for the smaller model as similia reads it, to predict with.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
 ) -> None:
     """Write a model in whole numbers as C99, or its core as Verilog; labels and codes equal those of Python.
@@ -31,24 +51,104 @@ def export(
     [bold]similia fit splice --kernel 'GappyKmers(k=4)' --landmarks 100 --bits 2000 -o splice.similia[/bold]
 
     [bold]similia export splice.similia splice --to c --name splice -o splice_c[/bold]
+
+    [bold]similia export splice.similia splice --max-bytes 20000 --name splice -o splice_c[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import with_columns_of
-    from similia.cli.voice import console, result
+    from similia.cli.inputs import read_labelled, read_objects
+    from similia.cli.model_data import placed_in, with_columns_of
+    from similia.cli.outputs import check_output
+    from similia.cli.voice import console, note, result
+    from similia.devices.files import check_name, check_new
 
     if to not in ("c", "verilog"):
         raise ValueError(f"--to must be c or verilog, got {to!r}")
-    write = sm.export_c if to == "c" else sm.export_verilog
+    smaller = _checked(data, max_bytes, max_loss, save)
+    check_name(name)
+    check_new([f"{name}.{'c' if to == 'c' else 'v'}"], output, overwrite)
+    if save is not None:
+        check_output(save, data, model)
     fitted = sm.load(model)
-    read = None
+    read, y = None, None
+    facts: dict[str, Any] = {}
     if data is not None:
-        read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table, labelled=True))
-    X = None if read is None else read.objects
-    small = write(fitted, output, X, name=name, max_length=max_length, letters=letters, overwrite=overwrite)
-    loss = None if X is None else small.loss(X, read.labels if read is not None and small.prototypes else None)
-    console(highlight=False).print(f"wrote {output}: {small}", markup=False)
+        reader = read_labelled if smaller else read_objects
+        read = reader(data, **with_columns_of(fitted, data, table, labelled=True))
+        y = _labels_like(fitted, read.labels)
+    with placed_in(read), _model_named(model):
+        if smaller:
+            fitted, facts = _smaller(fitted, read, y, smaller, seed)
+        write = sm.export_c if to == "c" else sm.export_verilog
+        X = None if read is None else read.objects
+        small = write(fitted, output, X, name=name, max_length=max_length, letters=letters, overwrite=overwrite)
+        loss = None if X is None else small.loss(X, y if small.prototypes else None)
+    say = console(highlight=False)
+    say.print(f"wrote {output}: {small}", markup=False)
     if loss is not None:
-        console(highlight=False).print(f"{data}: {loss}", markup=False)
-    facts = {"output": output, "bytes": small.n_bytes, "bits": small.n_bits, "kind": small.input.kind}
-    result(facts | ({} if loss is None else {"loss": vars(loss)}))
+        facts["loss"] = vars(loss)
+        say.print(f"{data}: {loss}", markup=False)
+    if save is not None:
+        sm.save(fitted, save)
+        say.print(f"wrote {save}", markup=False)
+    if small.hint:
+        note(f"note: {small.hint}")
+    result({"output": output, "bytes": small.n_bytes, "bits": small.n_bits, "kind": small.input.kind, **facts})
+
+
+def _checked(data: str | None, max_bytes: int | None, max_loss: float | None, save: Path | None) -> dict[str, Any]:
+    """Return the bound that `similia.devices.compress` is given, or {}; raise if options contradict each other."""
+    bounds = {name: bound for name, bound in (("max_bytes", max_bytes), ("max_loss", max_loss)) if bound is not None}
+    if len(bounds) == 2:
+        raise ValueError("--max-bytes and --max-loss exclude each other: each says which of the smaller models to take")
+    if bounds and data is None:
+        option = "--" + next(iter(bounds)).replace("_", "-")
+        raise ValueError(f"{option} compares models on labelled objects; give the training data after the model")
+    if save is not None and not bounds:
+        raise ValueError(
+            "--save is for the smaller model that --max-bytes or --max-loss takes; add one, or drop --save"
+        )
+    return bounds
+
+
+def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) -> tuple[Any, dict[str, Any]]:
+    """Print the sizes that `similia.devices.compress` tries; return the model that it chooses, and facts for JSON."""
+    import numpy as np
+
+    import similia as sm
+    from similia.cli.outputs import bars
+    from similia.cli.voice import console
+    from similia.core.errors import BadFile
+    from similia.core.text import short
+
+    other = np.setdiff1d(y, getattr(model, "classes_", y))
+    if len(other):
+        known = ", ".join(short(label) for label in model.classes_.tolist()[:5])
+        found = f"has the label {short(other[0].item())}, and the model knows {known}; give the training data"
+        raise BadFile(read.source, found)
+    say = console(highlight=False)
+    say.print(f"trying smaller models on {len(y)} {read.called}, in cross-validation ...", markup=False)
+    with bars():
+        found = sm.devices.compress(model, read.objects, y, random_state=seed, **bound)
+    say.print(f"{found.table()}; --json has all", markup=False)
+    if hasattr(model, "table_columns_"):
+        found.model.table_columns_ = model.table_columns_
+    return found.model, {"chosen": vars(found.chosen), "sizes": [vars(size) for size in found.sizes]}
+
+
+def _labels_like(model: Any, y: Any) -> Any:
+    """Return labels as `fit` gave them to the model, which takes fractions that are classes as text."""
+    classes = getattr(model, "classes_", None)
+    return y if y is None or classes is None or classes.dtype.kind != "U" else y.astype(str)
+
+
+@contextmanager
+def _model_named(path: Path) -> Iterator[None]:
+    """Return a context in which errors about the model name its file, and the command that makes another."""
+    from similia.core.errors import BadItem
+
+    try:
+        yield
+    except BadItem as error:
+        if error.collection != "model":
+            raise
+        raise error.changed(path=str(path), parameter="'similia fit' with --kernel") from error

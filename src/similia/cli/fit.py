@@ -22,6 +22,13 @@ def fit(
     landmarks: Annotated[
         int | None, typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given.")
     ] = None,
+    directions: Annotated[
+        str | None,
+        typer.Option(
+            help="With a kernel: how bits are made. gaussian (if not given): by a random matrix; hadamard: without a "
+            "matrix, for small devices (similia export)."
+        ),
+    ] = None,
     task: Annotated[
         str,
         typer.Option(
@@ -66,6 +73,8 @@ def fit(
 
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
+    [bold]similia fit splice --kernel 'WeightedDegree(degree=5)' --directions hadamard -o splice.similia[/bold]
+
     [bold]similia fit GunPoint_TRAIN.ts --distance 'DTW(window=0.1)' -o gunpoint.similia[/bold]
     """
     import similia as sm
@@ -75,7 +84,7 @@ def fit(
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, written
 
-    chooses = kernel is distance is bits is landmarks is None
+    chooses = kernel is distance is bits is landmarks is directions is None
     training.check_options(
         {"--budget": budget, "--cv": cv, "--voters": voters}, chooses, kernel, distance, test, scoring
     )
@@ -89,7 +98,7 @@ def fit(
     if chooses:
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
-        model, facts = training.made(part, kernel, distance, bits, landmarks)
+        model, facts = training.made(part, kernel, distance, bits, landmarks, directions)
     remember_columns(model, data, table)
     sm.save(model, output)
     size = output.stat().st_size

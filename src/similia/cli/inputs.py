@@ -110,7 +110,10 @@ def _named(name: str, reading: Reading) -> Objects:
         known = sm.datasets.available()
         beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []
         meant = did_you_mean(name, [*known, *beside])
-        raise ValueError(f"{name} is neither a file or folder nor a data set{meant}; sets are {', '.join(known)}")
+        raise ValueError(
+            f"{name} is neither a file or folder nor a data set{meant}; sets are promoters, splice, MUTAG and "
+            f"{len(known) - 3} others, which similia.datasets.available() lists"
+        )
     for option in reading.is_set("text", "smiles", "values", "names", "series", "time", "axes", "sep"):
         raise meaningless(name, option, "")
     bunch = sm.datasets.fetch(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from similia.sources.rows import parquet_file
 from similia.sources.source import Source
 from similia.sources.streams import ObjectStream, is_table, table_of
 
-DEFAULT_KERNEL = {"strings": "GappyKmers(k=4, gaps=1)", "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)"}
+DEFAULT_KERNEL = {
+    "strings": "GappyKmers(k=4, gaps=1)",
+    "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)",
+    "vectors": "RBF()",
+}
 DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
 _NAMING = ("text", "smiles", "values", "series", "time", "axes")  # options that say what the objects are
 _OTHER = {
@@ -133,6 +138,18 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
             advice = f"; use e.g. {' or '.join(fitting)}{advice}"
         found = f"holds {read.called}{columns}, which {compared} does not compare{advice}"
         raise BadFile(read.source, found) from error
+
+
+@contextmanager
+def placed_in(read: Objects | None) -> Iterator[None]:
+    """Return a context that adds, to an error about an object of `read`, the file and the place of the object."""
+    try:
+        yield
+    except BadItem as error:
+        if read is None or error.collection != "X":
+            raise
+        at = "" if error.index is None else _place(error.index, read)
+        raise error.changed(path=str(read.source), at=at) from error
 
 
 def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:

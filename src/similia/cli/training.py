@@ -33,6 +33,7 @@ from similia.sources.reading import looks_numeric
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5
+_DIRECTIONS = ("gaussian", "hadamard")
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
 _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
@@ -128,10 +129,15 @@ def _print_choice(auto: Any) -> None:
 
 
 def made(
-    part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None
+    part: Part,
+    kernel: str | None,
+    distance: str | None,
+    bits: int | None,
+    landmarks: int | None,
+    directions: str | None,
 ) -> tuple[Any, dict[str, Any]]:
     """Score NysHD or D2KE on held-out objects, then fit it to all; return the model and facts for JSON."""
-    recipe = _recipe(part, kernel, distance, bits, landmarks)
+    recipe = _recipe(part, kernel, distance, bits, landmarks, directions)
     objects = part.read.objects
     check_comparison(recipe.compared, part.read, objects)
     say = console()
@@ -161,18 +167,20 @@ class _Recipe:
     folds: int = 0
 
 
-def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | None, landmarks: int | None) -> _Recipe:
+def _recipe(
+    part: Part,
+    kernel: str | None,
+    distance: str | None,
+    bits: int | None,
+    landmarks: int | None,
+    directions: str | None,
+) -> _Recipe:
     """Return the recipe that the options ask for, or raise if they contradict each other."""
     n, kind, seed = n_objects(part.read.objects), part.read.kind, part.seed
-    if kind == "vectors":
-        raise ValueError(
-            f"{part.read.source} holds vectors, for which 'similia fit' chooses; drop --kernel, --distance and their "
-            "options"
-        )
     if distance or (not kernel and kind not in DEFAULT_KERNEL):
         spec = distance or DEFAULT_DISTANCE[kind]
         compared = parse_distance(spec)
-        for option, value in (("--bits", bits), ("--landmarks", landmarks)):
+        for option, value in (("--bits", bits), ("--landmarks", landmarks), ("--directions", directions)):
             if value is not None:
                 raise ValueError(
                     f"{option} is for NysHD, and the distance {spec} makes D2KE; drop {option}, or give a --kernel"
@@ -182,14 +190,17 @@ def _recipe(part: Part, kernel: str | None, distance: str | None, bits: int | No
         return _Recipe(d2ke, compared, f"distance {spec}", folds)
     spec = kernel or DEFAULT_KERNEL[kind]
     compared = parse_kernel(spec)
+    if directions not in (None, *_DIRECTIONS):
+        raise ValueError(f"--directions must be {' or '.join(_DIRECTIONS)}, got {directions[:40]!r}")
     n_bits = 10_000 if bits is None else bits
     if n_bits < 8 or n_bits % 8:
         raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {n_bits}")
     if part.task == "classification":
         nyshd = sm.recipes.nyshd(compared, n_landmarks=landmarks or "auto", n_bits=n_bits, random_state=seed)
-        return _Recipe(nyshd, compared, f"kernel {spec}")
-    if bits is not None:
-        raise ValueError("--bits is for classes (NysHD), and the labels are numbers to predict; drop --bits")
+        return _Recipe(nyshd.set_params(projection__method=directions or _DIRECTIONS[0]), compared, f"kernel {spec}")
+    for option, value in (("--bits", bits), ("--directions", directions)):
+        if value is not None:
+            raise ValueError(f"{option} is for classes (NysHD), and the labels are numbers to predict; drop {option}")
     features = sm.Nystroem(compared, n_components=landmarks or "auto", random_state=seed)
     ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
     return _Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
@@ -231,7 +242,8 @@ def check_options(
     for option, value in choosing.items():
         if value is not None and not chooses:
             raise ValueError(
-                f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits and --landmarks"
+                f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits, --landmarks and "
+                "--directions"
             )
     if not 0 <= test < 1:
         raise ValueError(f"--test must be a share from 0 to below 1, got {test}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from similia.cli.options import READING, WORKING, reading, working
 from similia.core.errors import DataError
@@ -153,18 +154,38 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
                 with ExitStack() as stack:
                     if "workers" in signature.parameters:
                         arguments["workers"] = stack.enter_context(working(arguments))
-                    _spoken(function, arguments, how, pipe, stack)
+                    _spoken(function, arguments, how, pipe, stack, spelled)
             except KeyboardInterrupt as stop:
                 _end_stopped(stop, target, before)
                 raise
 
         keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
+        spelled = _spelled([*keyword, *added])
         run.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*keyword, *added]}
         group.command(name)(run)
         return function
 
     return register
+
+
+def _spelled(parameters: list[inspect.Parameter]) -> dict[str, str]:
+    """Return what users write for parameters: DATA for ``data``, and for X; ``--max-length`` for ``max_length``."""
+    found = {}
+    for parameter in parameters:
+        for about in parameter.annotation.__metadata__:
+            if isinstance(about, OptionInfo):
+                flags = sorted(about.param_decls or ["--" + parameter.name.replace("_", "-")], key=len)
+                found[parameter.name] = flags[-1]
+            elif isinstance(about, ArgumentInfo):
+                found[parameter.name] = parameter.name.upper()
+    return found | ({"X": found["data"]} if "data" in found else {})
+
+
+def _in_options(error: DataError, spelled: dict[str, str]) -> DataError:
+    """Return an error that calls parameters as users write them on the command line."""
+    names = {name: spelled[was] for name in ("name", "parameter") if (was := getattr(error, name, None)) in spelled}
+    return error.changed(**names)
 
 
 def own_process() -> None:
@@ -203,7 +224,12 @@ def _state(path: Path | None) -> tuple[int, int] | None:
 
 
 def _spoken(
-    function: Callable[..., None], arguments: dict[str, Any], how: dict[str, Any], pipe: str | None, stack: ExitStack
+    function: Callable[..., None],
+    arguments: dict[str, Any],
+    how: dict[str, Any],
+    pipe: str | None,
+    stack: ExitStack,
+    spelled: dict[str, str],
 ) -> None:
     """Call the function of a command, with its output options in force and its pipes open."""
     piped: list[str] = []
@@ -215,9 +241,10 @@ def _spoken(
     except Exception as error:
         if how["verbose"]:
             traceback.print_exc()
-        if isinstance(error, DataError) and error.path in piped:
-            raise error.changed(path="standard input") from error
-        raise
+        if not isinstance(error, DataError):
+            raise
+        found = _in_options(error, spelled)
+        raise (found.changed(path="standard input") if found.path in piped else found) from error
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
