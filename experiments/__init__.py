@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "nyshd-graphs": "NysHD, Table 2: eight sets of graphs",
     "nyshd-strings": "NysHD, Table 3: four sets of strings",
     "nyshd-kernel-error": "NysHD, Figure 2: how well codes keep the kernel",
-    "nyshd-landmarks": "NysHD, supplement Figure 1: accuracy against the number of landmarks",
+    "nyshd-landmarks": "NysHD, supplement Figure 1, and NysX: accuracy against number and choice of landmarks",
     "nyshd-learners": "NysHD: ways to learn prototypes from the same bits, beside tuned machines",
     "nyshd-calibration": "NysHD: probabilities of all learners, beside scikit-learn's calibration",
     "nyshd-devices": "NysHD on small devices: the sizes that compress chooses, in whole numbers",

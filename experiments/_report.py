@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from similia.storage.disk import write_atomically
 
@@ -132,6 +133,16 @@ def summary(accuracies: Sequence[float]) -> str:
     if not accuracies:
         return ""
     return mean_sd(float(np.mean(accuracies)), float(np.std(accuracies, ddof=1)) if len(accuracies) > 1 else 0.0)
+
+
+def standard_error(scores: Sequence[float] | npt.NDArray) -> float:
+    """Return the standard error of the mean; 0 for one score."""
+    return float(np.std(scores, ddof=1)) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
+
+
+def mean_with_error(scores: Sequence[float]) -> str:
+    """Return mean ± standard error of scores."""
+    return mean_sd(float(np.mean(scores)), standard_error(scores))
 
 
 def mean_sd(mean: float, sd: float) -> str:

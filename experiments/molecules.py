@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from experiments._report import Record, Table, distinct, values
+from experiments._report import Record, Table, distinct, standard_error, values
 from similia.core.progress import track
 from similia.datasets import fetch
 from similia.kernels import MinMax, Morgan, Normalized, ShortestPath, Sum, WeisfeilerLehman
@@ -139,5 +139,4 @@ def _mean(scores: list[float]) -> str:
     """Return the mean of `scores` ± its standard error with three digits; an empty text for none."""
     if not scores:
         return ""
-    error = float(np.std(scores, ddof=1)) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
-    return f"{np.mean(scores):.3f} ± {error:.3f}"
+    return f"{np.mean(scores):.3f} ± {standard_error(scores):.3f}"

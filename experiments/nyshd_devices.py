@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 import similia as sm
 from experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from experiments._protocol import load_task
-from experiments._report import Record, Table, distinct, mean_sd, values
+from experiments._report import Record, Table, distinct, mean_with_error, values
 from similia.core.progress import track
 from similia.kernels import GappyKmers, WeisfeilerLehman
 from similia.objects import take
@@ -70,7 +70,8 @@ def present(records: list[Record]) -> tuple[list[Table], None]:
                                   "equal bits, %", "equal labels, %"]),
     ]  # fmt: skip
     for one in distinct(records, "set"):
-        tables[0].rows.append([one, *(_mean(values(records, "accuracy", set=one, model=name)) for name in models)])
+        runs = [values(records, "accuracy", set=one, model=name) for name in models]
+        tables[0].rows.append([one, *map(mean_with_error, runs)])
         sizes = [np.median(values(records, name, set=one, model=WHOLE)) for name in ("landmarks", "bits")]
         sizes += [np.median(values(records, name, set=one, model=WHOLE)) for name in ("prototype_bits", "bytes")]
         sizes.append(np.median(values(records, "bytes", set=one, model=LARGE)))
@@ -80,8 +81,3 @@ def present(records: list[Record]) -> tuple[list[Table], None]:
              for name in models]  # fmt: skip
     tables[0].rows.append(["mean", *(f"{mean:.1f}" for mean in means)])
     return tables, None
-
-
-def _mean(scores: list[float]) -> str:
-    error = float(np.std(scores, ddof=1)) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
-    return mean_sd(float(np.mean(scores)), error)

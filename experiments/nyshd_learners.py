@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from experiments._nyshd import code_steps, kernel_steps
 from experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from experiments._protocol import load_task, tuning_folds
-from experiments._report import Record, Table, distinct, mean_sd, values
+from experiments._report import Record, Table, distinct, mean_with_error, standard_error, values
 from similia.codes.bits import inner_products
 from similia.core.progress import track
 from similia.kernels import Normalized
@@ -120,7 +120,7 @@ def present(records: list[Record]) -> tuple[list[Table], None]:
     for name in distinct(records, "learner"):
         found = [values(records, "accuracy", set=one, learner=name) for one in sets]
         mean = np.mean([np.mean(scores) for scores in found])
-        tables[0].rows.append([name, *map(_mean, found), f"{mean:.1f}"])
+        tables[0].rows.append([name, *map(mean_with_error, found), f"{mean:.1f}"])
         if name in UPDATES:
             times = [np.median(values(records, "seconds", set=one, learner=name)) for one in sets]
             tables[-1].rows.append([name, *(f"{value:.2f}" for value in times)])
@@ -154,12 +154,3 @@ def few_bits(records: list[Record]) -> Table:
         kept = [[len(sets) - len(missed), ", ".join(missed) or "none"] for missed in (today, full)]
         table.rows.append([f"{n_bits:,}", above, *kept[0], *kept[1]])
     return table
-
-
-def _mean(scores: list[float]) -> str:
-    return mean_sd(float(np.mean(scores)), standard_error(scores))
-
-
-def standard_error(scores: Sequence[float] | npt.NDArray) -> float:
-    """Return the standard error of the mean; 0 for one score."""
-    return float(np.std(scores, ddof=1)) / len(scores) ** 0.5 if len(scores) > 1 else 0.0

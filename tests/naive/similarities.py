@@ -101,6 +101,23 @@ def pivot_law(K, length):
     return law
 
 
+def k_dpp_law(L, k):
+    """Probability of each sorted set of k objects under the k-DPP of L: determinants, normalised."""
+    subsets = itertools.combinations(range(len(L)), k)
+    volumes = {subset: max(np.linalg.det(L[np.ix_(subset, subset)]), 0.0) for subset in subsets}
+    return {subset: volume / sum(volumes.values()) for subset, volume in volumes.items()}
+
+
+def pooled_k_dpp_law(L, k, n_pool):
+    """Probability of each sorted set under a k-DPP of a uniform pool: the mean of the laws of all pools."""
+    law = collections.Counter()
+    pools = list(itertools.combinations(range(len(L)), n_pool))
+    for pool in pools:
+        for places, probability in k_dpp_law(L[np.ix_(pool, pool)], k).items():
+            law[tuple(pool[i] for i in places)] += probability / len(pools)
+    return law
+
+
 def kmeans_plusplus_law(K, length):
     """Probability of each sequence of k-means++ centres in the feature space of K."""
     d = np.array([[K[i, i] + K[j, j] - 2 * K[i, j] for j in range(len(K))] for i in range(len(K))])
