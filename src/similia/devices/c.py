@@ -22,7 +22,7 @@ from similia.devices.inputs import (
 )
 from similia.devices.quantised import Loss, Quantised
 from similia.devices.stages import HadamardSigns
-from similia.devices.tables import operations_of, tables_of
+from similia.devices.tables import operations_of, short_length, tables_of
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 
@@ -118,6 +118,7 @@ def _rendered(small: Quantised, name: str, tests: list[Any], loss: Loss | None) 
         "shift": read.curve.shift if hasattr(read, "curve") else 0,
         "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
         "units": getattr(read, "units", None), "loss": loss,
+        "short": short_length(small.linear) if small.linear is not None else 0,
         "exponents": _exponents(read), "counter": f"uint{_counter_bits(read)}_t",
     }  # fmt: skip
     files = (".h", ".c", "_test.c")
@@ -157,11 +158,14 @@ def _counter_bits(read: Any) -> int:
 def _scratch(small: Quantised) -> int:
     """Return the bytes of static memory that the C writes to, without the stack."""
     read, total = small.input, small.n_bits // 8
+    if small.prototypes is not None:
+        total += 4 * len(small.prototypes.R)
     if small.linear is None:
         return total + small.n_bits * _counter_bits(read) // 8
-    total += 10 * len(small.linear.A) + 4 * read.width
+    r = len(small.linear.A)
+    total += 10 * r + 8 * (r % 2) + 4 * read.width
     if isinstance(small.signs, HadamardSigns):
-        total += 4 * small.signs.flips.shape[2]
+        total += 4 * (small.signs.flips.shape[2] + short_length(small.linear))
     if isinstance(read, Edits):
         total += 4 * (read.letters.longest + 1)
     if isinstance(read, Subtrees):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.hadamard import padded
 from similia.devices.inputs import (
     Curve,
     Edits,
@@ -22,7 +23,7 @@ from similia.devices.inputs import (
     Subtrees,
     Warped,
 )
-from similia.devices.stages import DenseSigns, Linear, Prototypes
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 
 if TYPE_CHECKING:
     from similia.devices.quantised import Quantised
@@ -77,7 +78,9 @@ def tables_of(small: Quantised) -> Iterator[Table]:
     if isinstance(small.signs, DenseSigns):
         yield Table("projection", "P, row by row", "int8_t", small.signs.P)
     elif small.signs is not None:
-        yield Table("flips", "signs before each product", "uint8_t", np.packbits(small.signs.flips.reshape(-1)))
+        yield Table(
+            "flips", "signs before each product, as they are read", "uint8_t", _flips(small.signs, small.linear)
+        )
     if small.prototypes is not None:
         yield from _prototype_tables(small.prototypes)
 
@@ -146,17 +149,39 @@ def _curve_table(curve: Curve) -> Iterator[Table]:
 
 
 def _prototype_tables(prototypes: Prototypes) -> Iterator[Table]:
-    R = prototypes.R
-    if prototypes.bits == 8:
-        yield Table("prototypes", "R, row by row", "int8_t", R)
-    elif prototypes.bits == 4:
-        pairs = (R & 15).astype(np.uint8).reshape(len(R), -1, 2)
-        yield Table("prototypes", "R, two numbers a byte, the first in its upper half", "uint8_t",
-                    pairs[..., 0] << 4 | pairs[..., 1])  # fmt: skip
-    else:
-        yield Table("prototypes", "R, eight signs a byte", "uint8_t", np.packbits(R > 0, axis=1))
+    meaning = {8: "R + 128, four numbers", 4: "R + 8, eight numbers", 1: "R > 0, 32 bits"}[prototypes.bits]
+    yield Table("prototypes", f"{meaning} a word, class after class", "uint32_t", _words(prototypes))
     yield Table("weights", "m", "int32_t", prototypes.m)
     yield Table("intercepts", "c", "int64_t", prototypes.c)
+
+
+def short_length(linear: Linear) -> int:
+    """Return the size of the Hadamard matrix that the coordinates need; a larger one repeats the product with it."""
+    return max(8, padded(len(linear.A)))
+
+
+def _flips(signs: HadamardSigns, linear: Linear | None) -> npt.NDArray[np.uint8]:
+    """Return the flips of each block in the order in which C reads them: those of the first product that meet
+    coordinates, all of the second, and of the third in eights at a distance of p / 8."""
+    assert linear is not None
+    n_blocks, _, p = signs.flips.shape
+    first, second, third = np.moveaxis(signs.flips, 1, 0)
+    third = np.swapaxes(third.reshape(n_blocks, 8, p // 8), 1, 2).reshape(n_blocks, p)
+    return np.packbits(np.concatenate([first[:, : short_length(linear)], second, third], axis=1))
+
+
+def _words(prototypes: Prototypes) -> npt.NDArray[np.uint32]:
+    """Return prototypes as words, the first number in the highest bits: those of all classes for a byte of the code (a
+    word of the code, filled up with zeros, if numbers have 1 bit), then those for the next."""
+    n, d = prototypes.R.shape
+    if prototypes.bits == 1:
+        signs = np.pad(prototypes.R > 0, ((0, 0), (0, -d % 32)))
+        return np.ascontiguousarray(np.packbits(signs, axis=1)).view(">u4").T.astype(np.uint32)
+    half = 2 ** (prototypes.bits - 1)
+    per_word = 32 // prototypes.bits
+    places = np.arange(per_word - 1, -1, -1, dtype=np.uint32) * prototypes.bits
+    numbers = (prototypes.R.astype(np.int64) + half).astype(np.uint32).reshape(n, d // 8, 8 // per_word, per_word)
+    return np.bitwise_or.reduce(numbers << places, axis=-1).swapaxes(0, 1)
 
 
 def _half_widths(read: Warped) -> npt.NDArray[np.int64] | None:
@@ -184,8 +209,11 @@ def operations_of(small: Quantised) -> dict[str, int]:
     if isinstance(small.signs, DenseSigns):
         found["multiplications of signs (8 x 16 bits)"] = int(small.signs.P.size)
     elif small.signs is not None:
+        assert small.linear is not None
         blocks, _, p = small.signs.flips.shape
-        found["additions of signs (32 bits)"] = 3 * blocks * p * (p.bit_length() - 1)
+        short = short_length(small.linear)
+        additions = 2 * p * (p.bit_length() - 1) + short * (short.bit_length() - 1)
+        found["additions of signs (32 bits)"] = blocks * additions
     if small.prototypes is not None:
         signs = small.prototypes.bits == 1
         what = "bytes compared" if signs else "additions of scores (8 bits to 32)"
