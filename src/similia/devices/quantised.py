@@ -234,8 +234,8 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     entries; coordinates that this rounding would drown are left out. Factors of coordinates have 16 bits, with a power
     of two for each coordinate, or 32 bits if 16 change the coordinates by more than 1 %. Projections have 8 bits,
     and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it
-    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept, only 3
-    bits for each bit of the code.
+    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept, only two
+    to three bits for each bit of the code.
 
     Examples
     --------
