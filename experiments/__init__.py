@@ -53,6 +53,7 @@ EXPERIMENTS = {
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
     "specialists": "AutoClassifier and AutoRegressor beside the tools that a specialist of each kind would pick",
     "molecules": "molecules: features of atoms' neighbourhoods, cosine and min-max, beside a forest",
+    "gaussian-processes": "molecules: errors and uncertainty of Gaussian processes, beside gpytorch",
     "mean-maps": "graphs with numbers on nodes as sets of nodes and edges: letters, ENZYMES with attributes",
     "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",

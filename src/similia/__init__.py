@@ -39,6 +39,7 @@ _NAMES = {
     "HDClassifier": "learn", "HeatSVC": "learn",
     "KernelSVC": "learn", "KernelRidge": "learn", "KernelSVR": "learn",
     "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
+    "GaussianProcessRegressor": "learn", "GaussianProcessClassifier": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
     "quantise": "devices", "export_c": "devices", "export_verilog": "devices",
     "HammingIndex": "search", "SimilaritySearch": "search",

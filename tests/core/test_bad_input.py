@@ -188,6 +188,8 @@ OF_KERNELS = {
     "KernelSVC": sm.learn.KernelSVC,
     "KernelRidge": sm.learn.KernelRidge,
     "KernelSVR": sm.learn.KernelSVR,
+    "GaussianProcessRegressor": sm.GaussianProcessRegressor,
+    "GaussianProcessClassifier": sm.GaussianProcessClassifier,
     "Normalized": lambda f: sm.Nystroem(kernels.Normalized(f), 3),
 }
 OF_DISTANCES = {

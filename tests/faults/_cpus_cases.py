@@ -353,6 +353,12 @@ def _learners() -> Iterator[tuple[str, Case]]:
         yield f"KernelSVC, {data}", Case(data, lambda kernel=kernel: sm.KernelSVC(k.Normalized(kernel)))
     yield "KernelSVR", Case("series", lambda: sm.KernelSVR(k.GlobalAlignment(2.0)))
     yield "KernelRidge", Case("graphs", lambda: sm.KernelRidge(k.Normalized(graph_kernel)))
+    process = lambda: sm.GaussianProcessRegressor(k.Normalized(graph_kernel))  # noqa: E731
+    yield "GaussianProcessRegressor", Case("graphs", process)
+    process = lambda: sm.GaussianProcessRegressor(k.GlobalAlignment(2.0), n_landmarks=40, **seed)  # noqa: E731
+    yield "GaussianProcessRegressor, landmarks", Case("series", process)
+    process = lambda: sm.GaussianProcessClassifier(k.Spectrum(k=4, normalize=True), n_landmarks=40, **seed)  # noqa: E731
+    yield "GaussianProcessClassifier", Case("strings", process)
     for data, metric in [
         ("strings", d.Levenshtein()),
         ("strings", k.Spectrum(k=4)),

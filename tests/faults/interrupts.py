@@ -93,6 +93,8 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.HDClassifier("margin", max_iter=2, **s), _CODES, _Y), (sm.HDClassifier("ridge", **s), _CODES, _Y),
         (sm.learn.HeatSVC(cv=2, **s), _VECTORS, _Y), (sm.learn.KernelSVC(kernel), _WORDS, labels),
         (sm.learn.KernelRidge(kernel), _WORDS, labels), (sm.learn.KernelSVR(kernel), _WORDS, labels),
+        (sm.GaussianProcessRegressor(kernel, **s), _WORDS, labels),
+        (sm.GaussianProcessClassifier(kernel, **s), _WORDS, labels),
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),
         (sm.VoteRegressor([sm.learn.KNeighborsRegressor(own)]), _WORDS, labels), (sm.HammingIndex(64), _CODES),

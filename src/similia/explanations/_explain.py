@@ -54,6 +54,7 @@ from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
+from similia.learn.gaussian_process import GaussianProcess, GaussianProcessClassifier, GaussianProcessRegressor
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -79,7 +80,7 @@ def explain(
         What to explain. With `y`, this is the similarity or distance of `x` and `y`. It is computed by `what`, or by
         the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
         `y`, `what` is an estimator, and its decision for `x` is explained. Its learner must be a linear model, a
-        support-vector machine, kernel ridge regression, random or extremely randomised trees,
+        support-vector machine, kernel ridge regression, a Gaussian process, random or extremely randomised trees,
         `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained,
         if possible one that agrees with the result. If the targets were scaled linearly for training, the parts are in
         the original units of the targets. If they were transformed in another way, the parts are in the transformed
@@ -311,6 +312,8 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
     kernel, given, what = machine.kernel_, X, "support"
     if isinstance(machine, KernelRidge):
         objects, numbers, what = machine.objects_, np.arange(len(machine.dual_coef_)), "training"
+    elif isinstance(machine, GaussianProcess):
+        objects, numbers, what = machine.objects_, machine.indices_, "training"
     elif isinstance(machine, HeatSVC):  # keeps its support vectors on the sphere
         objects, numbers = machine.support_vectors_, machine.support_
         X = to_hypersphere(as_rows(X), kernel.mapping, zero_rows=kernel.zero_rows)
@@ -326,15 +329,31 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
         alpha, intercept = sign * machine.pair_coef_[row], sign * float(machine.pair_intercept_[row])
         value, kind, title = sign * float(scores[row]), "decision", linear.against(machine.classes_, winner, other)
         note = linear.one_vs_one(machine.classes_)
+    elif isinstance(machine, GaussianProcessClassifier):
+        winner = int(np.flatnonzero(machine.classes_ == machine.predict(given)[0])[0])
+        column, sign = (0, 2.0 * winner - 1.0) if len(machine.classes_) == 2 else (winner, 1.0)
+        alpha, intercept = sign * machine.weights_[:, column], None
+        value = float(np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] @ alpha)
+        kind, title = "decision", f"for {machine.classes_[winner]!s} against the others"
     else:
         alpha = machine.dual_coef_
         if alpha.ndim > 1:
             raise linear.several_numbers(machine, alpha.shape[1])
         intercept = float(getattr(machine, "intercept_", 0.0)) or None
         value, kind, title = float(machine.predict(given)[0]), "prediction", linear.PREDICTED
+        note = _doubt(machine, given) if isinstance(machine, GaussianProcessRegressor) else ""
     found = sum_parts(kernel, X, objects, alpha, naming, what, numbers)
     title = f"{kind} of {name_of(machine)}, {title}"
     return explained(value, kind, found, top, title, (view_of(X, naming), None), note=note, intercept=intercept)
+
+
+def _doubt(machine: GaussianProcessRegressor, X: Any) -> str:
+    """Return how large the standard deviation of a prediction is, and which training objects make it smaller."""
+    std = float(machine.predict(X, return_std=True)[1][0])
+    shares = machine.knowledge(X)[0]
+    told = [f"{machine.indices_[i]} ({shares[i]:.0%})" for i in np.argsort(-shares)[:3] if shares[i] >= 0.01]
+    note = f"the standard deviation is {std:.3g}, of noise alone {machine.noise_:.3g}"
+    return note + (f"; most is known from the training objects {', '.join(told)}" if told else "")
 
 
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:

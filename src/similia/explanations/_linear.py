@@ -30,8 +30,8 @@ from similia.similarity import name_of
 
 _LEARNERS = (
     "what can be explained is a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
-    "SGDClassifier, Ridge, ...), in SVC or SVR, in ExtraTrees or RandomForest, in KernelSVC, KernelRidge or KernelSVR, "
-    "in nearest neighbours, or in SignRandomProjection and HDClassifier"
+    "SGDClassifier, Ridge, ...), in SVC or SVR, in ExtraTrees or RandomForest, in KernelSVC, KernelRidge, KernelSVR "
+    "or a Gaussian process, in nearest neighbours, or in SignRandomProjection and HDClassifier"
 )
 _FORESTS = ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 _SCALERS = StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, SparseScaler

@@ -7,6 +7,7 @@ _NAMES = {
     "D2KESearch": "d2ke_search",
     "KernelSVC": "kernel_machines", "KernelRidge": "kernel_machines", "KernelSVR": "kernel_machines",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
+    "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip

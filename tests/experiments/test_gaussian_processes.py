@@ -1,0 +1,52 @@
+"""The experiment on Gaussian processes: its scores and table by hand, and end to end on a few alkanes and alcohols."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.utils import Bunch
+
+pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
+
+from experiments import gaussian_processes
+from experiments.gaussian_processes import CHOSEN, MEAN, MEASURES
+from experiments.molecules import Task
+from similia.kernels import MinMax, Morgan, WeisfeilerLehman
+
+SMILES = ["C" * n + end for n in range(2, 14) for end in ("", "O", "N")]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    bunch = Bunch(data=SMILES, target=[float(len(text)) for text in SMILES])
+    monkeypatch.setattr(gaussian_processes, "fetch", lambda name: bunch)
+    kernels = {"WL": MinMax(WeisfeilerLehman(1)), "Morgan": MinMax(Morgan(1))}
+    monkeypatch.setattr(gaussian_processes, "KERNELS", kernels)
+    monkeypatch.delenv("SIMILIA_TORCHHD_PYTHON", raising=False)
+
+
+def test_lengths_are_predicted_and_finished_splits_are_kept():
+    whole = [*gaussian_processes.measure(Task("length"), 2)]
+    assert [record["model"] for record in whole] == 2 * ["WL", "Morgan", CHOSEN, MEAN]
+    for run in (0, 1):
+        found = {record["model"]: record["RMSE"] for record in whole if record["run"] == run}
+        assert found[CHOSEN] in (found["WL"], found["Morgan"])
+        assert found[CHOSEN] < found[MEAN] / 3
+    marked = [{**record, "RMSE": -1.0} for record in whole]
+    assert [*gaussian_processes.measure(Task("length"), 2, marked)] == marked
+    again = [*gaussian_processes.measure(Task("length"), 2, marked[:-1])]
+    assert [r["RMSE"] for r in again] == [r["RMSE"] for r in marked[:4] + whole[4:]]
+
+
+def test_scores_by_hand():
+    y, mean, std = np.array([1.0, 2.0, 9.0]), np.array([1.0, 3.0, 3.0]), np.array([1.0, 2.0, 3.0])
+    found = gaussian_processes._scores(y, mean, std)
+    expected = [np.sqrt((0 + 1 + 36) / 3), -norm(mean, std).logpdf(y).mean(), 100 * 2 / 3]
+    assert [found[name] for name in MEASURES] == pytest.approx(expected)
+
+
+def test_the_table_by_hand():
+    record = {"set": "ESOL", "model": "WL", MEASURES[1]: 1.0, MEASURES[2]: 95.0}
+    records = [{**record, "run": run, "RMSE": rmse, "seconds": 2.0} for run, rmse in ((0, 1.0), (1, 2.0))]
+    (table,), figure = gaussian_processes.present(records)
+    assert (table.title, figure) == ("ESOL: 2 splits", None)
+    assert table.rows == [["WL", "1.500 ± 0.500", "1.000 ± 0.000", "95.000 ± 0.000", "2.0"]]
