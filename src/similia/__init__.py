@@ -41,6 +41,7 @@ _NAMES = {
     "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
     "GaussianProcessRegressor": "learn", "GaussianProcessClassifier": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
+    "ConformalClassifier": "learn", "ConformalRegressor": "learn",
     "quantise": "devices", "export_c": "devices", "export_verilog": "devices",
     "HammingIndex": "search", "SimilaritySearch": "search",
     "AutoClassifier": "selection", "AutoRegressor": "selection", "explain": "explanations",

@@ -39,8 +39,10 @@ from similia.sources.dask import apply, is_lazy
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object
 _CHOSEN = ("best_estimator_", "pipeline_", "best_")  # where a search keeps the model it chose
-_WRAPPED = {  # where a scikit-learn wrapper keeps its models: (fitted, unfitted)
+_WRAPPED = {  # where a wrapper keeps its models: (fitted, unfitted)
     "CalibratedClassifierCV": ("calibrated_classifiers_", "estimator"),
+    "ConformalClassifier": ("estimator_", "estimator"),
+    "ConformalRegressor": ("estimator_", "estimator"),
     "FixedThresholdClassifier": ("estimator_", "estimator"),
     "TransformedTargetRegressor": ("regressor_", "regressor"),
     "TunedThresholdClassifierCV": ("estimator_", "estimator"),
@@ -368,8 +370,8 @@ def chosen(model: Any) -> Any:
 def members_of(model: Any) -> list[Any]:
     """Return the models whose predictions `model` combines or changes; [] if it does neither.
 
-    An ensemble combines its ``voters``. A wrapper of scikit-learn that calibrates predictions, sets a threshold or
-    transforms targets changes those of one model. The models returned are fitted if `model` is.
+    An ensemble combines its ``voters``. A wrapper that calibrates predictions, sets a threshold, transforms targets or
+    adds sets and intervals changes those of one model. The models returned are fitted if `model` is.
     """
     voters = getattr(model, "voters", None)
     if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote

@@ -94,6 +94,10 @@ VECTORS = [
     KNeighborsRegressor(euclidean_distances),
     sm.VoteClassifier([KernelSVC(rbf_kernel), KNeighborsClassifier(euclidean_distances), KernelSVC(rbf_kernel, 0.1)]),
     sm.VoteRegressor([KNeighborsRegressor(euclidean_distances), KNeighborsRegressor(euclidean_distances, 1)]),
+    sm.ConformalClassifier(KernelSVC(rbf_kernel)),
+    sm.ConformalClassifier(KernelSVC(rbf_kernel, probability=True), "cross", "aps", by_class=True, cv=2),
+    sm.ConformalRegressor(sm.KernelRidge(rbf_kernel)),
+    sm.ConformalRegressor(sm.KernelRidge(rbf_kernel), "cross", cv=2),
     sm.recipes.d2ke(euclidean_distances, 8, gamma="tune", cv=2, random_state=0),
     sm.SimilaritySearch(sm.SignRandomProjection(64)),
 ]

@@ -107,6 +107,10 @@ CASES = {
     "KNeighborsRegressor": (KNeighborsRegressor(WL), GRAPHS),
     "VoteClassifier": (sm.VoteClassifier([KernelSVC(SPECTRUM), KNeighborsClassifier(SPECTRUM)]), STRINGS),
     "VoteRegressor": (sm.VoteRegressor([KNeighborsRegressor(distances.DTW())]), SERIES),
+    "ConformalClassifier": (sm.ConformalClassifier(KernelSVC(SPECTRUM)), STRINGS),
+    "ConformalClassifier of graphs": (sm.ConformalClassifier(KernelSVC(WL), "cross", cv=2), as_graphs(GRAPHS)),
+    "ConformalRegressor": (sm.ConformalRegressor(KNeighborsRegressor(distances.DTW())), SERIES),
+    "ConformalRegressor, cross": (sm.ConformalRegressor(sm.KernelRidge(SPECTRUM), "cross", cv=2), STRINGS),
     "a kernel machine": (make_pipeline(sm.KernelFeatures(SPECTRUM, 64), SVC(kernel="linear")), STRINGS),
 }
 SEARCHES = {

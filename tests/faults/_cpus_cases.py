@@ -44,6 +44,7 @@ LEFT_OUT = {
     "ShardedIndex": "searches its shards as HammingIndex does; tests/test_dask.py compares the two",
 }
 METHODS = ("transform", "predict", "predict_proba", "decision_function", "kneighbors", "search")
+CONFORMAL = ("predict", "p_values", "predict_set", "predict_interval")
 N_NEIGHBORS = 11
 
 
@@ -376,13 +377,19 @@ def _learners() -> Iterator[tuple[str, Case]]:
     yield "VoteClassifier", Case("strings", lambda: sm.VoteClassifier([_of_spectra(), sm.KNeighborsClassifier(_PAIRS)]))
     voters = lambda: sm.VoteRegressor([sm.KNeighborsRegressor(d.DTW(), 3), sm.KNeighborsRegressor(d.ERP())])  # noqa: E731
     yield "VoteRegressor", Case("series", voters)
+    for score in ("lac", "aps", "margin"):
+        sets = lambda score=score: sm.ConformalClassifier(_of_spectra(True), "cross", score, **seed)  # noqa: E731
+        yield f"ConformalClassifier, {score}", Case("strings", sets, CONFORMAL)
+    of_series = sm.KernelRidge(k.GlobalAlignment(2.0))
+    intervals = lambda: sm.ConformalRegressor(of_series, "cross", **seed)  # noqa: E731
+    yield "ConformalRegressor", Case("series", intervals, CONFORMAL)
 
 
 _PAIRS = kernels.GappyKmers(normalize=True)
 
 
-def _of_spectra() -> Any:
-    return sm.KernelSVC(kernels.Spectrum(k=4, normalize=True))
+def _of_spectra(probability: bool = False) -> Any:
+    return sm.KernelSVC(kernels.Spectrum(k=4, normalize=True), probability=probability)
 
 
 def _searches() -> Iterator[tuple[str, Case]]:

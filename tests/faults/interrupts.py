@@ -98,6 +98,8 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),
         (sm.VoteRegressor([sm.learn.KNeighborsRegressor(own)]), _WORDS, labels), (sm.HammingIndex(64), _CODES),
+        (sm.ConformalClassifier(sm.learn.KernelSVC(kernel), "cross", cv=2, **s), _WORDS, labels),
+        (sm.ConformalRegressor(sm.learn.KernelRidge(kernel), **s), _WORDS, labels),
         (sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6), _WORDS),
         (sm.recipes.nyshd(kernel, n_landmarks=4, n_bits=64, **s), _WORDS, labels),
         (sm.recipes.d2ke(own, 4, **s), _WORDS, labels),

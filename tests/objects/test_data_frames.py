@@ -50,6 +50,7 @@ MODELS = {
         sm.KernelSVC(kernels.Sum([SPECTRUM, kernels.Normalized(kernels.Spectrum(k=1))])), sm.KernelRidge(SPECTRUM),
         sm.KernelSVC(kernels.DistanceRBF(distances.Levenshtein(), 0.1)), sm.KNeighborsClassifier(SPECTRUM),
         sm.VoteClassifier([sm.KernelSVC(SPECTRUM)]), sm.recipes.nyshd(SPECTRUM, 5, 64, random_state=0),
+        sm.ConformalClassifier(sm.KernelSVC(SPECTRUM), random_state=0),
         sm.recipes.d2ke(distances.Levenshtein(), 8, gamma="tune", cv=2, random_state=0),
         make_pipeline(sm.objects.FromColumn(), sm.KernelSVC(SPECTRUM)),
     ]),

@@ -9,6 +9,7 @@ _NAMES = {
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
     "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
+    "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip
 __all__ = [*_NAMES]
