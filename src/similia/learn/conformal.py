@@ -46,7 +46,7 @@ from similia.core.estimators import all_at_once, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, each, labels, one_of, state
 from similia.core.text import short
-from similia.core.validation import RandomState, check_labels, check_positive_int, generator
+from similia.core.validation import RandomState, check_labels, check_positive_int, generator, not_real
 from similia.learn.targets import check_two_classes, checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.sources.dask import lazily, refuse_lazy
@@ -83,8 +83,8 @@ class _Conformal(BaseEstimator):
     calibration_scores_: Floats
     calibration_folds_: Index
 
-    def _check(self, X: Any) -> int:
-        """Check the parameters, and return the number of objects."""
+    def _read(self, X: Any) -> tuple[Any, int]:
+        """Check the parameters, and return objects from which `take` can select, and their number."""
         refuse_lazy(X, "the estimator is fitted to it in memory; draw some objects: similia.objects.take(X, indices)")
         if not all(hasattr(self.estimator, name) for name in ("fit", "predict")) or isinstance(self.estimator, type):
             raise TypeError(f"estimator is {short(self.estimator)}, expected an estimator with fit and predict")
@@ -103,7 +103,11 @@ class _Conformal(BaseEstimator):
         least = 1 if self._is_frozen else 2
         if n < least:
             raise BadValue(None, f"has n_samples={n}", f"at least {least}: some to learn from, others to calibrate")
-        return n
+        if not hasattr(X, "__len__"):  # `n_objects` has found that numpy can read it
+            X = np.asarray(X)
+        if getattr(getattr(X, "dtype", None), "kind", "O") == "c":
+            raise not_real()
+        return X, n
 
     @property
     def _is_frozen(self) -> bool:
@@ -306,7 +310,7 @@ class ConformalClassifier(ClassifierMixin, _Conformal):
         y : array-like of shape (n,)
             Labels.
         """
-        n, rng = self._check(X), generator(self.random_state)
+        (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
         self.classes_ = _with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)
         check_two_classes(self.classes_, "y")
@@ -570,7 +574,7 @@ class ConformalRegressor(RegressorMixin, _Conformal):
         y : array-like of shape (n,)
             Numbers.
         """
-        n, rng = self._check(X), generator(self.random_state)
+        (X, n), rng = self._read(X), generator(self.random_state)
         targets = checked_targets(None if y is None else check_labels(y, n), n, "ConformalRegressor")
         rows = self._fit_models(X, targets, np.zeros(n, dtype=np.int64), rng)
         scores = []
