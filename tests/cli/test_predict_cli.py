@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -366,3 +367,83 @@ def test_objects_that_training_never_met_are_a_line_on_the_terminal(options, tmp
     else:
         [line] = said
         assert "ObjectsWarning: 2 of the objects" in line
+
+
+# ---- sets and intervals
+def test_sets_of_labels_in_every_form(tmp_path):
+    model = sm.ConformalClassifier(FrozenEstimator(LOGISTIC), random_state=0).fit(WORDS, Y)
+    path, expected = saved(model, tmp_path), model.predict_set(WORDS, 0.8)
+    sets = [[label for label, inside in zip(["high", "low", "mid"], row, strict=True) if inside] for row in expected]
+    assert len({len(labels) for labels in sets}) > 1
+    for table in tables(tmp_path):
+        output = tmp_path / "sets.csv"
+        invoke("predict", path, table, "--text", "text", "--coverage", 0.8, "--chunk", 7, "-o", output)
+        assert rows_of(output)[0] == ["item", "label", "set"]
+        assert [row[2] for row in rows_of(output)[1:]] == [" | ".join(labels) for labels in sets]
+        assert [row[1] for row in rows_of(output)[1:]] == LOGISTIC.predict(WORDS).tolist()
+        output.unlink()
+    output = tmp_path / "sets.jsonl"
+    invoke("predict", path, tmp_path / "a.csv", "--id", "read", "--coverage", 0.8, "-o", output)
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert lines[3] == {"read": NAMES[3], "label": LOGISTIC.predict(WORDS)[3], "set": sets[3]}
+    assert [line["set"] for line in lines] == sets
+
+
+def test_intervals_in_every_form(tmp_path):
+    model = sm.ConformalRegressor(FrozenEstimator(RIDGE)).fit(WORDS, np.arange(60.0))
+    path, ends, (table, *_) = saved(model, tmp_path), model.predict_interval(WORDS, 0.9), tables(tmp_path)
+    invoke("predict", path, table, "--text", "text", "--coverage", 0.9, "-o", tmp_path / "ends.tsv")
+    head, *rows = rows_of(tmp_path / "ends.tsv", "\t")
+    assert head == ["item", "label", "low", "high"]
+    np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), ends, rtol=1e-8)
+    invoke("predict", path, table, "--text", "text", "--coverage", 0.9, "-o", tmp_path / "ends.jsonl")
+    found = json.loads((tmp_path / "ends.jsonl").read_text().splitlines()[0])
+    assert list(found) == ["item", "label", "low", "high"]
+    np.testing.assert_allclose([found["low"], found["high"]], ends[0], rtol=1e-8)
+
+
+def test_another_coverage_is_another_run(tmp_path):
+    model = sm.ConformalRegressor(FrozenEstimator(RIDGE)).fit(WORDS, np.arange(60.0))
+    for coverage in (0.8, 0.9):
+        predict_stream(model, WORDS, tmp_path / "ends.csv", coverage=coverage)
+        found = np.array([row[2:] for row in rows_of(tmp_path / "ends.csv")[1:]], dtype=float)
+        np.testing.assert_allclose(found, model.predict_interval(WORDS, coverage), rtol=1e-8)
+    assert Predictions(model, coverage=0.8).belongs != Predictions(model, coverage=0.9).belongs
+
+
+def test_no_sets(tmp_path):
+    (table, *_), plain = tables(tmp_path), saved(LOGISTIC, tmp_path)
+    assert "(LogisticRegression) is not calibrated" in refused("predict", plain, table, "--coverage", 0.9)
+    mixed = sm.ConformalClassifier(FrozenEstimator(LOGISTIC)).fit(WORDS, ["a | b", *Y[1:]])
+    path, of_lines = sm.save(mixed, tmp_path / "mixed.similia"), ("-o", tmp_path / "sets.jsonl")
+    assert "the class 'a | b' holds ' | '" in refused("predict", path, table, "--coverage", 0.9)
+    assert "exclude each other" in refused("predict", path, table, "--coverage", 0.9, "--scores")
+    assert "needs 99 calibration objects, found 60" in refused("predict", path, table, *of_lines, "--coverage", 0.99)
+    assert "above 0 and below 1, got 90" in refused("predict", path, table, *of_lines, "--coverage", 90)
+
+
+@pytest.mark.parametrize("how", [["--budget", "2s", "--cv", 3], ["--kernel", "Spectrum(k=2)", "--landmarks", 20]])
+def test_a_model_calibrated_with_the_held_out_objects(how, tmp_path):
+    words = [word + ("AAAA" if i % 2 else "CGCG") for i, word in enumerate(WORDS)]
+    data, path = tmp_path / "data.csv", tmp_path / "model.similia"
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *([w, "ab"[i % 2]] for i, w in enumerate(words))])
+    said = invoke("fit", data, "-o", path, "--conformal", "--test", 0.5, *how).output
+    assert "fitted on 30 and calibrated with 30" in " ".join(said.split())
+    model = sm.load(path)
+    assert len(model.calibration_scores_) == 30
+    invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "sets.csv")
+    assert rows_of(tmp_path / "sets.csv")[0] == ["item", "label", "set"]
+    assert "--test 0 holds out none" in refused("fit", data, "-o", path, "--conformal", "--test", 0)
+
+
+def test_intervals_of_a_distance(tmp_path):
+    data, path = tmp_path / "data.csv", tmp_path / "model.similia"
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *([w, w.count("A") + i / 100] for i, w in enumerate(WORDS))])
+    invoke("fit", data, "-o", path, "--conformal", "--test", 0.4, "--distance", "Levenshtein()")
+    assert len(sm.load(path).calibration_scores_) == 24
+    invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "ends.csv")
+    ends = np.array([row[1:] for row in rows_of(tmp_path / "ends.csv")[1:]], dtype=float)
+    assert (ends[:, 1] < ends[:, 0]).all()
+    assert (ends[:, 0] < ends[:, 2]).all()

@@ -61,6 +61,14 @@ def fit(
     test: Annotated[
         float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
     ] = 0.2,
+    conformal: Annotated[
+        bool,
+        typer.Option(
+            "--conformal",
+            help="Calibrate the model with the held-out objects instead of fitting it to them too, so that 'similia "
+            "predict --coverage 0.9' writes sets of labels or intervals that hold the truth with this probability.",
+        ),
+    ] = False,
     seed: Seed = 0,
 ) -> None:
     """Train a model on labelled data: the best of many pipelines, or NysHD with a kernel, or D2KE with a distance.
@@ -88,13 +96,15 @@ def fit(
     training.check_options(
         {"--budget": budget, "--cv": cv, "--voters": voters}, chooses, kernel, distance, test, scoring
     )
+    if conformal and not test:
+        raise ValueError("--conformal calibrates with the held-out objects, and --test 0 holds out none; drop one")
     check_output(output, data)
     seconds = training.parse_duration(budget or "10m")
     table = training.as_compared(data, kernel, distance, table)
     read = read_labelled(data, **table)
     y, decided = training.targets_of(read, task, scoring, table.get("label"))
     training.check_suits(scoring, decided, y)
-    part = training.Part(read, y, decided, test, seed, scoring)
+    part = training.Part(read, y, decided, test, seed, scoring, conformal)
     if chooses:
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
@@ -103,4 +113,8 @@ def fit(
     sm.save(model, output)
     size = output.stat().st_size
     result({"objects": len(y), "kind": read.kind, "task": decided, **facts, "model": output, "bytes": size})
-    console().print(f"fitted on all {len(y)} and wrote {written(output)} ({size / 1e6:.1f} MB)")
+    how = f"fitted on all {len(y)}"
+    if conformal:
+        held_out = len(part.split()[1])
+        how = f"fitted on {len(y) - held_out} and calibrated with {held_out}"
+    console().print(f"{how} and wrote {written(output)} ({size / 1e6:.1f} MB)")

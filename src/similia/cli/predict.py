@@ -21,6 +21,13 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")
     ] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Add the set of labels, or the interval, that holds the truth with this probability, such as 0.9; "
+            "for models made by 'similia fit --conformal'."
+        ),
+    ] = None,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
@@ -29,6 +36,8 @@ def predict(
     [bold]similia predict model.similia new.csv --text sequence -o predictions.csv[/bold]
 
     [bold]similia predict model.similia new.csv --text sequence --id read --scores -o predictions.tsv[/bold]
+
+    [bold]similia predict model.similia new.csv --coverage 0.9 -o sets.csv[/bold]
     """
     import similia as sm
     from similia.cli.inputs import open_objects
@@ -48,7 +57,7 @@ def predict(
     compared = comparison_in(fitted)
     table = as_series(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
-    form = Predictions(fitted, form_name, scores, table.get("names"))  # raises if the model has no scores
+    form = Predictions(fitted, form_name, scores, table.get("names"), coverage)  # raises if the model cannot
     check_comparison(compared, stream, stream.take([0]), fitted=True)
     if output is None:
         print_stream(form, stream, sys.stdout, workers=workers)

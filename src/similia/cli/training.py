@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
@@ -49,6 +50,7 @@ class Part:
     test: float  # share to hold out
     seed: int
     scoring: str | None
+    conformal: bool = False  # whether the held-out objects calibrate the model
 
     def described(self) -> str:
         """Describe the training data in one line."""
@@ -76,9 +78,14 @@ class Part:
         """Return the objects and the targets at the positions `rows`."""
         return sm.objects.take(self.read.objects, rows), self.y[rows]
 
+    def calibrated(self, model: Any, rows: npt.NDArray) -> Any:
+        """Return a conformal model around a fitted `model` that has not seen the objects at the positions `rows`."""
+        kind = sm.ConformalClassifier if self.task == "classification" else sm.ConformalRegressor
+        return kind(FrozenEstimator(model), random_state=self.seed).fit(*self.take(rows))
+
 
 def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
-    """Choose a pipeline, score it on held-out objects and fit it to all; return the pipeline and facts for JSON."""
+    """Choose a pipeline, score it on held-out objects, fit it to all or calibrate it; return it and facts for JSON."""
     console().print(part.described())
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
@@ -90,13 +97,15 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     scores = None
     if len(test):
         scores = scores_of(auto, *part.take(test), part.task, auto.measure_, part.y[train])
-        auto.refit(part.read.objects, part.y)
+        if not part.conformal:
+            auto.refit(part.read.objects, part.y)
     option = option_of(auto)
     if option:
         console().print(f"to fit another model with the same similarity: similia fit ... {option}", markup=False)
     nested = {"score": auto.best_score_, "interval": auto.best_score_interval_, "outer_folds": auto.n_outer_folds_}
     rows = rows_of({key: values for key, values in auto.cv_results_.items() if key != "estimator"})
-    return auto.best_estimator_, {
+    model = part.calibrated(auto.best_estimator_, test) if part.conformal else auto.best_estimator_
+    return model, {
         "chosen": auto.best_name_,
         "option": option,
         "stopped_early": auto.stopped_early_,
@@ -136,7 +145,7 @@ def made(
     landmarks: int | None,
     directions: str | None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Score NysHD or D2KE on held-out objects, then fit it to all; return the model and facts for JSON."""
+    """Score NysHD or D2KE on held-out objects, then fit it to all or calibrate it; return it and facts for JSON."""
     recipe = _recipe(part, kernel, distance, bits, landmarks, directions)
     objects = part.read.objects
     check_comparison(recipe.compared, part.read, objects)
@@ -150,10 +159,11 @@ def made(
         scored = fitted(clone(model), *part.take(train))
         scores = scores_of(scored, *part.take(test), part.task, part.scoring, part.y[train])
         model = clone(scored.pipeline_) if recipe.folds else model  # with the parameters that were chosen
-    model = fitted(model, objects, part.y)
+    model = scored if part.conformal else fitted(model, objects, part.y)
     model = getattr(model, "pipeline_", model)
     if recipe.folds:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
+    model = part.calibrated(model, test) if part.conformal else model
     return model, {"compared_by": recipe.spec, "held_out": scores}
 
 

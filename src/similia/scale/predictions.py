@@ -1,6 +1,7 @@
-"""Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class.
+"""Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class, or with sets.
 
-Scores are rounded to six digits: the last digits of sums of floats depend on the chunks, but files must not.
+Scores are rounded to six digits, ends of intervals to nine: the last digits of sums of floats depend on the chunks, but
+files must not.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +24,58 @@ from similia.sources.source import Chunk
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
 _ITEM, _LABEL = "item", "label"
+_ENDS, _SET, _OR = ["low", "high"], "set", " | "
 
 
 class Predictions:
     """Turn the predictions of a fitted classifier or regressor into lines of a file; see `scale.stream.Form`.
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
-    model has none, its decision values). The first column has the names (or positions) of the objects. This column
-    is called `names`, like the input column with the names, if `names` is a str, else "item".
+    model has none, its decision values). With `coverage`, it holds the set of labels ("set") or the interval ("low",
+    "high") that has this coverage, by a `ConformalClassifier` or `ConformalRegressor`. The first column has the names
+    (or positions) of the objects. This column is called `names`, like the input column with the names, if `names` is a
+    str, else "item".
     """
 
     row: Any = None
 
-    def __init__(self, model: Any, form: str = "csv", scores: bool = False, names: str | int | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        form: str = "csv",
+        scores: bool = False,
+        names: str | int | None = None,
+        coverage: float | None = None,
+    ) -> None:
         self.model = model
         self.function: Callable[[Any, Any], Any] = _scored if scores else _labels
         self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
         self._form, self._classes = form, _classes_of(model) if scores else []
+        self._known: list[Any] | None = None  # the labels of which sets are made
+        self._digits = 9 if coverage is not None else 6
+        if coverage is not None:
+            if scores:
+                raise ValueError("scores and coverage exclude each other; write two files")
+            self.belongs["coverage"] = float(coverage)
+            self.function, self._known = _covered(model, coverage)
+            self._classes = _ENDS if self._known is None else [_SET]
+            mixed = [label for label in map(str, self._known or ()) if _OR in label]
+            if mixed and form != "jsonl":
+                raise ValueError(
+                    f"the class {mixed[0]!r} holds {_OR!r}, which stands between the labels of a set; write the sets "
+                    "as JSON (a file that ends in .jsonl)"
+                )
         self._item = names if isinstance(names, str) else _ITEM
         if self._item != _ITEM:
             self.belongs["item"] = self._item
-        ours = {_LABEL, *(["scores"] * bool(self._classes) if form == "jsonl" else self._classes)}
+        ours = {_LABEL, *(["scores"] if scores and form == "jsonl" else self._classes)}
         if names is not None and self._item in ours:
             raise ValueError(
                 f"the column {names!r} of the data would stand beside one that is called so among the predictions; "
                 "rename it in the data, or do without names: rows keep their order, and are numbered from 0"
             )
         taken = [name for name in self._classes if name in (self._item, _LABEL)]
-        if taken and form != "jsonl":
+        if taken and scores and form != "jsonl":
             raise ValueError(
                 f"a class is called {taken[0]!r}, as a column of every table of predictions is; write the scores as "
                 "JSON (a file that ends in .jsonl)"
@@ -61,10 +87,12 @@ class Predictions:
         """Return the lines of a chunk, encoded as UTF-8."""
         labels, scores = predicted if self._classes else (predicted, np.empty((len(predicted), 0)))
         names: Iterable[Any] = range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
-        rows = zip(names, labels.tolist(), scores.tolist(), strict=True)
+        rows = zip(names, labels.tolist(), self._sets(scores.tolist()), strict=True)
         if self._form == "jsonl":
             return "".join(self._json(*row) + "\n" for row in rows).encode()
-        return self._table([name, label, *(f"{value:.6g}" for value in values)] for name, label, values in rows)
+        if self._known is not None:
+            return self._table([name, label, _OR.join(map(str, values))] for name, label, values in rows)
+        return self._table([name, label, *map(self._rounded, values)] for name, label, values in rows)
 
     def first(self, n: int) -> bytes:
         """Return the header line (empty for "jsonl"); `n` is not used."""
@@ -75,10 +103,23 @@ class Predictions:
         csv.writer(lines, delimiter="\t" if self._form == "tsv" else ",").writerows(rows)
         return lines.getvalue().encode()
 
-    def _json(self, name: Any, label: Any, values: list[float]) -> str:
+    def _sets(self, rows: list[list[Any]]) -> list[list[Any]]:
+        """Return the labels of each set, from rows of booleans; return rows of numbers unchanged."""
+        known = self._known
+        if known is None:
+            return rows
+        return [[label for label, inside in zip(known, row, strict=True) if inside] for row in rows]
+
+    def _rounded(self, value: float) -> str:
+        return f"{value:.{self._digits}g}"
+
+    def _json(self, name: Any, label: Any, values: list[Any]) -> str:
         facts = {self._item: name, _LABEL: label}
-        if self._classes:
-            facts["scores"] = {c: float(f"{value:.6g}") for c, value in zip(self._classes, values, strict=True)}
+        if self._known is not None:
+            facts[_SET] = values
+        elif self._classes:
+            numbers = {c: float(self._rounded(value)) for c, value in zip(self._classes, values, strict=True)}
+            facts |= numbers if self._classes is _ENDS else {"scores": numbers}
         return json.dumps(facts)
 
 
@@ -115,6 +156,28 @@ def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
             "(of pairs of them?), expected one a class; leave scores out"
         )
     return np.asarray(last.predict(X)), scores + 0.0  # turns -0 into 0
+
+
+@part_of_more()
+def _with_sets(model: Any, X: Any, coverage: float) -> tuple[npt.NDArray, npt.NDArray[np.bool_]]:
+    return np.asarray(model.predict(X)), model.predict_set(X, coverage)
+
+
+@part_of_more()
+def _with_intervals(model: Any, X: Any, coverage: float) -> tuple[npt.NDArray, npt.NDArray[np.float64]]:
+    return np.asarray(model.predict(X)), model.predict_interval(X, coverage) + 0.0
+
+
+def _covered(model: Any, coverage: float) -> tuple[Callable[[Any, Any], Any], list[Any] | None]:
+    """Return the function for sets or intervals of a conformal model, and the labels of which sets are made."""
+    if hasattr(model, "predict_set"):
+        return partial(_with_sets, coverage=coverage), model.classes_.tolist()
+    if hasattr(model, "predict_interval"):
+        return partial(_with_intervals, coverage=coverage), None
+    raise ValueError(
+        f"the model ({type(steps_of(model)[-1]).__name__}) is not calibrated, so it has no sets or intervals; "
+        "'similia fit --conformal', or sm.ConformalClassifier and sm.ConformalRegressor, calibrate one"
+    )
 
 
 def _method(last: Any) -> str:

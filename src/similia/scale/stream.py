@@ -126,8 +126,8 @@ def encode_stream(
 
 def predict_stream(
     model: Any, source: Objects, output: str | os.PathLike[str], *, text: str | int | None = None,
-    names: str | None = None, scores: bool = False, chunk: int = CHUNK, workers: Any = None,
-    progress: Progress | None = None,
+    names: str | None = None, scores: bool = False, coverage: float | None = None, chunk: int = CHUNK,
+    workers: Any = None, progress: Progress | None = None,
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
@@ -149,6 +149,9 @@ def predict_stream(
     scores : bool, default=False
         Whether to add a column for each class with its probability, or, if the model has no ``predict_proba``, its
         decision value (with two classes, the value and its negative), rounded to six digits.
+    coverage : float, optional
+        For a `ConformalClassifier`, add the column ``set``, the labels of the set with this coverage, separated by
+        " | " (a list in JSON); for a `ConformalRegressor`, add ``low`` and ``high``, the ends of the interval.
     chunk : int, default=10_000
     workers : int or str, optional
     progress : Progress, optional
@@ -162,7 +165,7 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If scores are asked for but the model has none, if the source has no column called `names` or the output has
+        If scores or a coverage are asked for but the model has none, if the source has no column called `names` or the output has
         another column of that name, or if `output` has the ending of another format, such as ``.npy``.
 
     Examples
@@ -181,7 +184,7 @@ def predict_stream(
     """
     output = as_path(output)
     item = source.reading.names if isinstance(source, Source) and names is None else names
-    form = Predictions(model, form_of(output), scores, item)
+    form = Predictions(model, form_of(output), scores, item, coverage)
     opened = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
     return write_stream(form, opened, output, workers=workers, progress=progress)
 
