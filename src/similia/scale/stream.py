@@ -165,8 +165,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If scores or a coverage are asked for but the model has none, if the source has no column called `names` or the output has
-        another column of that name, or if `output` has the ending of another format, such as ``.npy``.
+        If scores or a coverage are asked for but the model has none, if the source has no column called `names` or the
+        output has another column of that name, or if `output` has the ending of another format, such as ``.npy``.
 
     Examples
     --------
