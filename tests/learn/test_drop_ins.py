@@ -109,7 +109,7 @@ def test_dtw_search_does_not_depend_on_threads(k):
     window=st.sampled_from([None, 0, 1, 3, 0.2]), longest=st.sampled_from([2, 20]),
 )  # fmt: skip
 def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
-    from similia.learn import _dtw_neighbors as loops
+    from similia.learn import dtw_neighbors as loops
 
     random = np.random.default_rng(seed)
     Y = sm.objects.as_series(series(random, 40, p, longest, False))

@@ -567,3 +567,9 @@ def min_hashes(counts, n, seed, n_rounds):
         own = seeds[1 + n_rounds + h] % 2**32
         found[h] = min((lowbias32(element >> 32 ^ own) for element in elements), default=2**32 - 1)
     return [found[h] for h in range(n)]
+
+
+def nearest_others(distance, objects, k):
+    """Return distances and positions of the k nearest other objects of each, by (distance, position), both (n, k)."""
+    rows = [sorted((distance(x, y), j) for j, y in enumerate(objects) if j != i)[:k] for i, x in enumerate(objects)]
+    return np.array([[d for d, _ in row] for row in rows]), np.array([[j for _, j in row] for row in rows])

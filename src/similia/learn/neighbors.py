@@ -2,7 +2,7 @@ r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
 Distances to the n training objects are computed in blocks of rows that fit into ``similia.config(max_memory=...)``.
 Each block is one call d(X, training objects), so the distance can use its SIMD loops, threads and sparse products.
-`similia.distances.DTW` has its own search (`similia.learn._dtw_neighbors`), which skips most series by lower bounds and
+`similia.distances.DTW` has its own search (`similia.learn.dtw_neighbors`), which skips most series by lower bounds and
 stops warping early.
 
 Cost: m n distances for m objects; fewer for DTW. Memory: the training objects and a block of distances.
@@ -126,7 +126,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
         if type(self.distance_) is DTW:
-            from similia.learn._dtw_neighbors import nearest
+            from similia.learn.dtw_neighbors import nearest
 
             return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
         m = n_objects(X)

@@ -6,7 +6,8 @@ _NAMES = {
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
     "Recall": "recall",
+    "knn_graph": "neighbour_graph",
     "exports": "",
 }
-__all__ = ["HammingIndex", "Recall", "SimilaritySearch", "exports"]
+__all__ = ["HammingIndex", "Recall", "SimilaritySearch", "exports", "knn_graph"]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -51,6 +51,18 @@ class Metric(Comparison):
             values[start : start + step] = found.reshape(block.shape)
         return values
 
+    def pairs(self, X: Any, rows: Index, columns: Index, kept: dict[str, Any]) -> Floats:
+        """Return kernel values or distances of the pairs ``X[rows[k]], X[columns[k]]``; `rows` must be ascending."""
+        if hasattr(self.function, "paired"):
+            values = self.function.paired(X, X, rows, columns, **kept)
+            return np.asarray(values, np.float64)
+        found = np.empty(len(rows))
+        starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
+        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+            with pairs_named([rows[start]], columns[start:stop], "X[{}] and X[{}]"):
+                found[start:stop] = self.between(take(X, [rows[start]]), take(X, columns[start:stop]))[0]
+        return found
+
     def kept(self, Y: Any) -> dict[str, Any]:
         """Return what `of_candidates` can reuse for the same `Y`: feature counts if the kernel has them, else {}."""
         return {"counts": self.function.counted(Y)} if getattr(self.function, "reuses_counts", False) else {}
@@ -85,17 +97,21 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
     """Return `metric` as a `Metric`; "kernel" stands for the kernel or distance of the encoder's first step."""
     if isinstance(metric, str) and metric == "kernel":
         return metric_of(encoder, name)
-    if isinstance(metric, Distance):
-        return Metric(metric, False)
-    if isinstance(metric, Kernel) and not isinstance(metric, Pairwise):
-        return Metric(metric, True)
-    if callable(metric) and not isinstance(metric, type):
+    return metric_from(metric, name, "None, 'projected', 'kernel', or " if name == "rerank" else "'kernel', or ")
+
+
+def metric_from(function: Any, name: str, words: str = "") -> Metric:
+    """Return a kernel or distance of similia as a `Metric`; errors name it `name` and list other values, `words`."""
+    if isinstance(function, Distance):
+        return Metric(function, False)
+    if isinstance(function, Kernel) and not isinstance(function, Pairwise):
+        return Metric(function, True)
+    if callable(function) and not isinstance(function, type):
         raise ValueError(
-            f"{name} is {metric!r}, which may be a kernel or a distance; "
+            f"{name} is {function!r}, which may be a kernel or a distance; "
             "if it is a distance, wrap it in similia.distances.FromFunction(f)"
         )
-    words = "None, 'projected', 'kernel'" if name == "rerank" else "'kernel'"
-    raise ValueError(f"{name} must be {words}, or a kernel or distance of similia, got {metric!r}")
+    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {function!r}")
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:

@@ -1,0 +1,376 @@
+"""Neighbour graphs: the k nearest other objects of each object in a collection, as a sparse matrix of distances.
+
+``method="exact"`` compares all pairs, tile by tile and each pair once if the distance is symmetric; DTW has its own
+search, which skips most pairs by lower bounds. ``method="bits"`` takes four steps:
+
+1. an encoder turns each object into a code of packed bits;
+2. the codes are sorted by random choices of their bits, and objects near each other in such an order are compared by
+   the bits in which their codes differ. Each object keeps a list of the nearest;
+3. neighbours of neighbours are compared too, until the lists hardly change (NN-descent), still by codes;
+4. the lists are sorted by the similarity itself, and step 3 is repeated with it.
+
+Every step changes a list only after all objects have read the lists of the step before, so the graph depends neither on
+blocks nor on threads. Cost: n encodings, n log n for the orders, and a few hundred evaluations for each object. Memory:
+the objects, their codes, three lists for each, and a block of pairs.
+
+Papers: Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity measures", WWW 2011
+(NN-descent); Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, Section 3 (sorted orders
+of permuted bits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from similia.codes.bits import as_words
+from similia.codes.sign_projection import SignRandomProjection
+from similia.core.config import rows_per_block
+from similia.core.errors import BadParameter, BadType, warn_user
+from similia.core.progress import logger_of, track
+from similia.core.threads import run_in_ranges
+from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
+from similia.distances.dtw import DTW
+from similia.embeddings.d2ke import D2KE
+from similia.embeddings.nystroem import Nystroem
+from similia.embeddings.random_objects import Representatives
+from similia.objects import n_objects, take
+from similia.objects.sequences import at_least_one
+from similia.pipelines import Pipeline
+from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
+from similia.sources.dask import is_lazy
+
+_EXACT = 10_000  # objects up to which method="auto" compares all pairs
+_TILE = 2048  # rows of a tile of distances
+_N_BITS, _FIT_ON = 256, 10_000  # bits of codes, and objects to which the default encoder is fitted
+_ORDERS, _REACH = 12, 8  # sorted orders of the codes, and places on either side that are compared
+_SPARE = 20  # least length of a list
+_JOINED = 20  # neighbours of an object, in either direction, whose neighbours are compared with it
+_PROPOSED = 512  # most objects compared with one object in a round
+_ROUNDS = 8  # most rounds of neighbours of neighbours
+_SETTLED_CODES, _SETTLED = 0.1, 0.01  # shares of changed entries at which rounds by codes, by the similarity, end
+_MEASURED, _POOR = 200, 0.9  # objects on which recall is measured, and recall below which a warning is emitted
+_GRAIN = 256  # minimum number of objects per thread
+_LOGGER = logger_of(__name__)
+
+Compare = Callable[[Any, Any], Floats]
+
+
+def knn_graph(
+    X: Any,
+    similarity: Any,
+    n_neighbors: int = 10,
+    *,
+    method: str = "auto",
+    encoder: Any = None,
+    symmetric: bool = False,
+    random_state: Any = None,
+    return_recall: bool = False,
+) -> Any:
+    """Return the graph of nearest neighbours of a collection, as a sparse matrix of distances.
+
+    Parameters
+    ----------
+    X : collection of n objects
+    similarity : kernel or distance of similia
+        A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of two objects in
+        `similia.distances.FromFunction`.
+    n_neighbors : int, default=10
+        Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
+    method : {"auto", "exact", "bits"}, default="auto"
+        "exact" compares all pairs, or as many as a pruned search needs (`similia.distances.DTW`). "bits" compares a few
+        hundred candidates with each object; it may miss neighbours, but its distances are exact. "auto" takes "exact"
+        for up to 10,000 objects, otherwise "bits".
+    encoder : transformer of objects to packed bits, optional
+        Makes the codes of "bits". By default `similia.Nystroem` (for a kernel), or `similia.D2KE` with distances to
+        objects of `X` (for a distance), then `similia.SignRandomProjection`, fitted to 10,000 of the objects. A clone
+        of a given encoder is fitted to `X`.
+    symmetric : bool, default=False
+        Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
+        `n_neighbors` objects or more. If two objects have two distances, the smaller is stored.
+    random_state : int, numpy generator or None, default=None
+        Source of randomness of "bits". An integer makes results the same for any ``config(max_memory=...)`` and any
+        number of threads.
+    return_recall : bool, default=False
+        Whether to return the measured recall too.
+
+    Returns
+    -------
+    graph : csr_matrix of float64, shape (n, n)
+        Distances. Row i holds the `n_neighbors` nearest objects of object i, without itself, in ascending order of
+        (distance, index). Distances of 0 are stored, as scikit-learn expects: pass the graph to estimators with
+        ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
+        are the arrays of indices and distances that other libraries take.
+    recall : float
+        Only with `return_recall`: mean share of the neighbours that are no farther than the true last neighbour, of 200
+        objects that are compared with all others. 1.0 for "exact".
+
+    Raises
+    ------
+    ValueError
+        If `n_neighbors` is not below n, `method` is unknown, or `similarity` is a plain function.
+
+    Warns
+    -----
+    UserWarning
+        If the recall measured is below 0.9. Recall is logged in any case.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> words = ["kitten", "mitten", "sitting", "sunday", "monday", "kitten"]
+    >>> graph = sm.search.knn_graph(words, sm.distances.Levenshtein(), n_neighbors=2)
+    >>> graph.indices.reshape(6, 2)[0], graph.data.reshape(6, 2)[0]
+    (array([5, 1], dtype=int32), array([0., 1.]))
+    """
+    if is_lazy(X):
+        raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
+    metric = metric_from(similarity, "similarity")
+    check_positive_int(n_neighbors, "n_neighbors")
+    if method not in ("auto", "exact", "bits"):
+        raise BadParameter("method", "'auto', 'exact' or 'bits'", repr(method))
+    objects = metric.as_objects(X)
+    n = at_least_one(objects)
+    if n_neighbors >= n:
+        raise BadParameter("n_neighbors", f"below {n}, the number of objects", f"{n_neighbors}")
+    metric = metric.decided(objects)
+    if method == "exact" or (method == "auto" and n <= _EXACT):
+        recall, (distances, neighbours) = 1.0, _exact(metric, objects, n_neighbors)
+    else:
+        seeds = spawn_seeds(random_state, 3)
+        codes = _codes(X, objects, metric, encoder, seeds[0])
+        distances, neighbours = _by_bits(metric, objects, codes, n_neighbors, generator(seeds[1]))
+        recall = _recall(metric, objects, neighbours, generator(seeds[2]))
+    limits = np.arange(0, n * n_neighbors + 1, n_neighbors)
+    graph = sp.csr_matrix((distances.ravel().astype(np.float64), neighbours.ravel(), limits), shape=(n, n))
+    if symmetric:
+        graph = _in_both_directions(graph)
+    return (graph, recall) if return_recall else graph
+
+
+def _in_both_directions(graph: sp.csr_matrix) -> sp.csr_matrix:
+    """Return the graph and its transpose in one; a sum or maximum of sparse matrices would drop distances of 0."""
+    entries = graph.tocoo()
+    rows, columns = np.concatenate([[entries.row, entries.col], [entries.col, entries.row]], axis=1).astype(np.int64)
+    values = np.tile(entries.data, 2)
+    order = np.lexsort((values, columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    first = np.r_[True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])]
+    rows, columns, values = rows[first], columns[first], values[first]
+    order = np.lexsort((columns, values, rows))
+    limits = np.searchsorted(rows, np.arange(graph.shape[0] + 1))
+    return sp.csr_matrix((values[order], columns[order], limits), shape=graph.shape)
+
+
+# ---- all pairs
+def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
+    """Return the distances and positions of the `k` nearest other objects of each object, both (n, k)."""
+    if type(metric.function) is DTW:
+        from similia.learn.dtw_neighbors import nearest
+
+        return nearest(metric.function, X, X, k, without_self=True)
+    from similia.search import _neighbour_graph as loops
+
+    n = n_objects(X)
+    best, which = np.full((n, k), np.inf), np.full((n, k), n, np.int32)
+    norms = metric.norms(X)
+    for rows, columns, D in track(_tiles(metric, X, n, norms), "neighbours"):
+        sides = [(D, rows, columns)]
+        if columns is not rows and _symmetric(metric):
+            sides.append((np.ascontiguousarray(D.T), columns, rows))
+        for tile, own, others in sides:
+
+            def merge(first: int, last: int, tile: Any = tile, own: Any = own, others: Any = others) -> None:
+                loops.merge_tile(tile, own[0], others[0], best, which, first, last)
+
+            run_in_ranges(merge, len(own), _GRAIN)
+    return best, which
+
+
+def _symmetric(metric: Metric) -> bool:
+    """Return whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
+    facts = getattr(metric.function, "facts", None)
+    return metric.is_kernel or bool(
+        facts is not None and facts.symmetric and getattr(metric.function, "symmetric", True)
+    )
+
+
+def _tiles(metric: Metric, X: Any, n: int, norms: Any) -> Iterator[tuple[Index, Index, Floats]]:
+    """Yield rows, columns and distances of tiles; if symmetric, only those on the diagonal and to the right of it.
+
+    A symmetric tile on the diagonal repeats its upper half below: each pair has one value, whatever the tiles.
+    """
+    symmetric, step = _symmetric(metric), min(_TILE, n)
+    width = rows_per_block(4 * 8 * step, at_most=4 * _TILE)
+    step = min(step, width)
+    for start in range(0, n, step):
+        rows = np.arange(start, min(n, start + step))
+        objects = take(X, rows)
+        left = None if norms is None else norms[rows][:, None]
+
+        def between(others: Any, right: Any, objects: Any = objects, left: Any = left) -> Floats:
+            values = metric.between(objects, others)
+            return values if norms is None else feature_distances(values.astype(np.float64), left, right)
+
+        D = between(objects, None if norms is None else norms[rows])
+        if symmetric:
+            D = np.triu(D, 1)
+            D += D.T
+        yield rows, rows, np.ascontiguousarray(D)
+        spans = [(start + len(rows), n)] if symmetric else [(0, start), (start + len(rows), n)]
+        for low, high in spans:
+            for at in range(low, high, width):
+                columns = np.arange(at, min(high, at + width))
+                right = None if norms is None else norms[columns]
+                yield rows, columns, np.ascontiguousarray(between(take(X, columns), right))
+
+
+# ---- by bits
+def _codes(X: Any, objects: Any, metric: Metric, encoder: Any, seed: int | None) -> npt.NDArray[np.uint8]:
+    """Return packed bits of the objects, by a clone of `encoder` or the default encoder."""
+    if encoder is not None:
+        check_encoder(encoder)
+        return check_codes(clone(encoder).fit(X).transform(X), "the encoder's output")
+    from sklearn.preprocessing import StandardScaler
+
+    n = n_objects(objects)
+    rng = generator(seed)
+    some = np.sort(rng.choice(n, min(n, _FIT_ON), replace=False))
+    seeds = spawn_seeds(seed, 2)
+    size = min(_N_BITS, len(some))
+    first: Any = Nystroem(metric.function, size, random_state=seeds[0])
+    if not metric.is_kernel:
+        first = D2KE(metric.function, size, Representatives(), random_state=seeds[0])
+
+    centre, signs = StandardScaler(with_std=False), SignRandomProjection(_N_BITS, random_state=seeds[1])
+    steps = Pipeline([("vectors", first), ("centre", centre), ("bits", signs)]).fit(take(objects, some))
+    return check_codes(steps.transform(objects), "the encoder's output")
+
+
+class _Lists:
+    """The nearest objects found so far of each of n objects, in ascending order of (distance, position)."""
+
+    def __init__(self, n: int, length: int) -> None:
+        self.best = np.full((n, length), np.inf)
+        self.which = np.full((n, length), n, np.int32)
+        self.new = np.zeros((n, length), np.bool_)
+
+    def offer(self, propose: Callable[..., None], most: int, compare: Compare, what: str) -> None:
+        """Compare each object with others and keep the nearest.
+
+        ``propose(start, columns, counts, first, last)`` fills row i of `columns` with ``counts[i]`` others of object
+        ``start + i``, at most `most` of them, none of which is in its list.
+        """
+        from similia.search import _neighbour_graph as loops
+
+        n = len(self.best)
+        step = rows_per_block(32 * most, at_most=2**14)
+        for start in track(range(0, n, step), what, -(-n // step)):
+            size = min(step, n - start)
+            columns, counts = np.empty((size, most), np.int32), np.zeros(size, np.int64)
+            run_in_ranges(lambda a, b: propose(start, columns, counts, a, b), size, _GRAIN)  # noqa: B023
+            chosen = columns[np.arange(most) < counts[:, None]]
+            offsets = np.concatenate([[0], np.cumsum(counts)])
+            values = compare(np.repeat(np.arange(start, start + size), counts), chosen)
+
+            def merge(a: int, b: int) -> None:
+                loops.merge_pairs(start, offsets, chosen, values, self.best, self.which, self.new, a, b)  # noqa: B023
+
+            run_in_ranges(merge, size, _GRAIN)
+
+    def settle(self, compare: Compare, what: str, settled: float) -> None:
+        """Compare objects with the neighbours of their neighbours, in rounds, until the lists hardly change."""
+        from similia.search import _neighbour_graph as loops
+
+        n, length = self.best.shape
+        width = min(_JOINED, length)
+        for _ in range(_ROUNDS):
+            near, new = self.which[:, :width].copy(), self.new[:, :width].copy()
+            back, back_new = np.empty((n, _JOINED), np.int32), np.zeros((n, _JOINED), np.bool_)
+            loops.reverse(near, new, back, back_new)
+            self.new[:] = False
+
+            def propose(*where: Any) -> None:
+                loops.propose(near, self.which, new, back, back_new, *where)  # noqa: B023
+
+            self.offer(propose, _PROPOSED, compare, what)
+            if np.count_nonzero(self.new[:, :width]) <= settled * n * width:
+                return
+
+
+def _by_bits(
+    metric: Metric, X: Any, codes: npt.NDArray[np.uint8], k: int, rng: np.random.Generator
+) -> tuple[Floats, npt.NDArray[np.integer]]:
+    """Return the distances and positions of (nearly) the `k` nearest other objects of each object, both (n, k)."""
+    from similia.search import _neighbour_graph as loops
+
+    words, n = as_words(codes), len(codes)
+
+    def bits_apart(rows: Index, columns: Index) -> Floats:
+        out = np.empty(len(rows), np.float64)
+        run_in_ranges(lambda a, b: loops.bits_apart(words, rows, columns, out, a, b), len(rows), 2**16)
+        return out
+
+    length = min(n - 1, max(_SPARE, 2 * k))
+    lists = _Lists(n, length)
+    for order in _sorted_orders(codes, rng):
+        place = np.empty(n, np.int64)
+        place[order] = np.arange(n)
+
+        def window(*where: Any) -> None:
+            loops.propose_window(order, place, lists.which, _REACH, *where)  # noqa: B023
+
+        lists.offer(window, 2 * _REACH, bits_apart, "candidates by codes")
+    lists.settle(bits_apart, "neighbours by codes", _SETTLED_CODES)
+    true, norms = _Lists(n, length), metric.norms(X)
+    kept = metric.kept(X)
+
+    def compare(rows: Index, columns: Index) -> Floats:
+        values = metric.pairs(X, rows, columns, kept)
+        return values if norms is None else feature_distances(values, norms[rows], norms[columns])
+
+    def listed(start: int, columns: Index, counts: Index, first: int, last: int) -> None:
+        columns[first:last] = lists.which[start + first : start + last]
+        counts[first:last] = np.count_nonzero(columns[first:last] < n, axis=1)
+
+    true.offer(listed, length, compare, "neighbours compared")
+    true.settle(compare, "neighbours of neighbours", _SETTLED)
+    return true.best[:, :k], true.which[:, :k]
+
+
+def _sorted_orders(codes: npt.NDArray[np.uint8], rng: np.random.Generator) -> Iterator[Index]:
+    """Yield orders of the codes, each sorted by 64 bits chosen at random; equal ones stay in the order of positions."""
+    n_bits = 8 * codes.shape[1]
+    for _ in range(_ORDERS):
+        bits = rng.choice(n_bits, min(64, n_bits), replace=False)
+        keys = np.zeros(len(codes), np.uint64)
+        for bit in bits:
+            keys = (keys << np.uint64(1)) | ((codes[:, bit // 8] >> np.uint8(7 - bit % 8)) & np.uint8(1)).astype(
+                np.uint64
+            )
+        yield np.argsort(keys, kind="stable")
+
+
+def _recall(metric: Metric, X: Any, neighbours: Any, rng: np.random.Generator) -> float:
+    """Return the recall of a sample of objects, log it, and warn if it is low."""
+    n = len(neighbours)
+    sample, norms = np.sort(rng.choice(n, min(n, _MEASURED), replace=False)), metric.norms(X)
+    shares, step = [], rows_per_block(24 * n, at_most=32)
+    for start in track(range(0, len(sample), step), "recall", -(-len(sample) // step)):
+        rows = sample[start : start + step]
+        D = metric.distances(take(X, rows), X, norms).astype(np.float64)
+        D[np.arange(len(rows)), rows] = np.inf
+        shares.append(shares_found(D, neighbours[rows]))
+    recall = float(np.concatenate(shares).mean())
+    _LOGGER.info("knn_graph: recall %.3f, measured on %d of %d objects", recall, len(sample), n)
+    if recall < _POOR:
+        warn_user(
+            f"the graph holds {recall:.0%} of the true neighbours (measured on {len(sample)} objects); give encoder= a "
+            "longer code that suits the objects, or method='exact'"
+        )
+    return recall

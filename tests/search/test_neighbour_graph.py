@@ -1,0 +1,196 @@
+"""Neighbour graphs against brute force, and in the hands of scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein as rapidfuzz
+from sklearn.cluster import DBSCAN, HDBSCAN
+from sklearn.neighbors import KNeighborsClassifier, sort_graph_by_row_values
+
+import similia as sm
+from similia.core import threads
+from similia.search import knn_graph, neighbour_graph
+from tests.naive.similarities import nearest_others
+
+LEVENSHTEIN = sm.distances.Levenshtein()
+
+
+def mutated_families(n, n_letters=40, size=20, seed=0):
+    """Return strings of DNA: families of one ancestor, in each of which a quarter of the letters is drawn anew."""
+    rng = np.random.default_rng(seed)
+    ancestors = rng.integers(4, size=(-(-n // size), n_letters))
+    letters = np.repeat(ancestors, size, axis=0)[:n]
+    letters = np.where(rng.random(letters.shape) < 0.25, rng.integers(4, size=letters.shape), letters)
+    return ["".join(row) for row in np.array(list("ACGT"))[letters]]
+
+
+def arrays(graph):
+    k = graph.indptr[1]
+    assert (graph.indptr == np.arange(0, graph.nnz + 1, k)).all()
+    return graph.data.reshape(-1, k), graph.indices.reshape(-1, k)
+
+
+def assert_equal_graphs(one, other):
+    for left, right in zip(arrays(one), arrays(other), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("AB", max_size=4), min_size=2, max_size=12), st.data())
+def test_exact_graph_is_that_of_brute_force(words, data):
+    k = data.draw(st.integers(1, len(words) - 1))
+    expected = nearest_others(lambda x, y: float(rapidfuzz.distance(x, y)), words, k)
+    with patch.object(neighbour_graph, "_TILE", data.draw(st.integers(1, 5))):
+        found = arrays(knn_graph(words, LEVENSHTEIN, k, method="exact"))
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text("AB", max_size=4), min_size=3, max_size=12), st.integers(0, 2**32))
+def test_few_objects_are_all_found_by_bits(words, seed):
+    """Up to 16 objects, every sorted order offers all others."""
+    k = len(words) // 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # equal words: nothing to centre
+        graph, recall = knn_graph(words, LEVENSHTEIN, k, method="bits", random_state=seed, return_recall=True)
+    assert_equal_graphs(graph, knn_graph(words, LEVENSHTEIN, k, method="exact"))
+    assert recall == 1
+
+
+def test_asymmetric_distance_is_evaluated_from_each_object():
+    def longer(x, y):
+        return float(max(0, len(y) - len(x)))
+
+    words = ["abc", "a", "abcde", "ab", "abcdefg"]
+    expected = nearest_others(longer, words, 2)
+    with patch.object(neighbour_graph, "_TILE", 2):
+        found = arrays(knn_graph(words, sm.distances.FromFunction(longer, symmetric=False), 2, method="exact"))
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_kernel_stands_for_the_distance_of_its_features():
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    expected = nearest_others(lambda x, y: np.sqrt(2 - 2 * np.exp(-0.1 * ((x - y) ** 2).sum())), X, 4)
+    for method in ("exact", "bits"):
+        distances, neighbours = arrays(knn_graph(X, sm.kernels.RBF(0.1), 4, method=method, random_state=0))
+        np.testing.assert_array_equal(neighbours, expected[1])
+        np.testing.assert_allclose(distances, expected[0], atol=1e-7)
+
+
+def test_series_under_dtw():
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=n).cumsum() for n in rng.integers(5, 15, 40)]
+    distance = sm.distances.DTW(window=0.2)
+    D = distance(series)
+    np.fill_diagonal(D, np.inf)
+    distances, neighbours = arrays(knn_graph(series, distance, 5, method="exact"))
+    np.testing.assert_array_equal(neighbours, np.argsort(D, axis=1, kind="stable")[:, :5])
+    np.testing.assert_array_equal(distances, np.sort(D, axis=1)[:, :5])
+
+
+def test_bits_find_most_neighbours_and_say_how_many():
+    words = mutated_families(3000)
+    graph, recall = knn_graph(words, LEVENSHTEIN, 5, method="bits", random_state=0, return_recall=True)
+    true = arrays(knn_graph(words, LEVENSHTEIN, 5, method="exact"))[0]
+    distances, neighbours = arrays(graph)
+    share = np.mean(distances <= true[:, -1:])
+    assert share > 0.97
+    assert abs(recall - share) < 0.03  # of 200 objects
+    i, j = 17, int(neighbours[17, 2])
+    assert distances[i, 2] == rapidfuzz.distance(words[i], words[j])
+    assert (distances[:, 1:] >= distances[:, :-1]).all()
+    assert (neighbours != np.arange(len(words))[:, None]).all()
+    assert (np.diff(np.sort(neighbours, axis=1)) > 0).all()
+
+
+def test_refinement_is_what_finds_them():
+    words = mutated_families(3000)
+    with patch.object(neighbour_graph, "_ROUNDS", 0), pytest.warns(UserWarning, match="of the true neighbours"):
+        _, recall = knn_graph(words, LEVENSHTEIN, 5, method="bits", random_state=0, return_recall=True)
+    assert recall < 0.9
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("method", ["exact", "bits"])
+def test_graph_depends_neither_on_threads_nor_on_blocks(method):
+    words = mutated_families(1200)
+
+    def graph():
+        return knn_graph(words, LEVENSHTEIN, 5, method=method, random_state=3)
+
+    expected = graph()
+    with patch.object(threads, "cpu_count", return_value=1), sm.config(max_memory="300KB"):
+        assert_equal_graphs(graph(), expected)
+    with patch.object(threads, "cpu_count", return_value=5), patch.object(neighbour_graph, "_GRAIN", 7):
+        assert_equal_graphs(graph(), expected)
+
+
+def test_own_encoder():
+    words = mutated_families(600)
+    encoder = sm.MinHash(sm.kernels.Spectrum(k=4), 256, bits=1, random_state=0)
+    _, recall = knn_graph(words, LEVENSHTEIN, 5, method="bits", encoder=encoder, random_state=0, return_recall=True)
+    assert recall > 0.9
+    assert not hasattr(encoder, "n_features_in_")
+
+
+def test_auto_depends_on_the_number_of_objects():
+    words = mutated_families(300)
+    with patch.object(neighbour_graph, "_EXACT", 300), patch.object(neighbour_graph, "_by_bits") as by_bits:
+        knn_graph(words, LEVENSHTEIN, 5)
+        assert not by_bits.called
+        by_bits.side_effect = InterruptedError
+        with pytest.raises(InterruptedError):
+            knn_graph([*words, "A"], LEVENSHTEIN, 5)
+
+
+def test_scikit_learn_takes_the_graph():
+    words = [*mutated_families(200, size=50), *["ACGT" * 10] * 3]  # some are equal: zeros are stored
+    y = np.repeat(np.arange(5), 50)[: len(words)]
+    graph = knn_graph(words, LEVENSHTEIN, 8)
+    assert (graph.data[graph.indptr[-4] :].reshape(3, 8)[:, :2] == 0).all()
+    D = LEVENSHTEIN(words).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an unsorted graph would be sorted with a warning
+        assert sort_graph_by_row_values(graph, warn_when_not_sorted=True) is graph
+        sparse = KNeighborsClassifier(8, metric="precomputed").fit(graph, y).predict(graph)
+        core = DBSCAN(eps=14, min_samples=4, metric="precomputed").fit(graph)
+        both = knn_graph(words, LEVENSHTEIN, 60, symmetric=True)
+        found = HDBSCAN(min_cluster_size=10, min_samples=5, metric="precomputed", copy=True).fit(both)
+    assert len(set(found.labels_[:200])) >= 4
+    order = np.argsort(D + np.diag(np.full(len(D), np.inf)), axis=1, kind="stable")[:, :8]
+    np.testing.assert_array_equal(sparse, [np.bincount(y[row]).argmax() for row in order])
+    dense = DBSCAN(eps=14, min_samples=4, metric="precomputed").fit(D)
+    np.testing.assert_array_equal(core.core_sample_indices_, dense.core_sample_indices_)
+
+
+def test_symmetric_graph_keeps_zeros():
+    words = ["a", "a", "ab", "abcd", "xyz"]
+    graph = knn_graph(words, LEVENSHTEIN, 1, symmetric=True)
+    entries = graph.tocoo()
+    pairs = dict(zip(zip(entries.row.tolist(), entries.col.tolist(), strict=True), entries.data.tolist(), strict=True))
+    one_way = {(0, 1): 0, (1, 0): 0, (2, 0): 1, (3, 2): 2, (4, 0): 3}
+    assert pairs == one_way | {(j, i): d for (i, j), d in one_way.items()}
+    assert graph.indices[: graph.indptr[1]].tolist() == [1, 2, 4]  # ascending distances
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_neighbors": 3}, "n_neighbors must be below 3, the number of objects, got 3"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
+        ({"method": "fast"}, "method must be 'auto', 'exact' or 'bits', got 'fast'"),
+        ({"similarity": rapidfuzz.distance}, "which may be a kernel or a distance; if it is a distance, wrap it"),
+        ({"similarity": "cosine"}, "similarity must be a kernel or distance of similia, got 'cosine'"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        knn_graph(**{"X": ["a", "b", "c"], "similarity": LEVENSHTEIN, "n_neighbors": 1, **arguments})
