@@ -40,6 +40,7 @@ _NAMES = {
     "KernelSVC": "learn", "KernelRidge": "learn", "KernelSVR": "learn",
     "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
     "GaussianProcessRegressor": "learn", "GaussianProcessClassifier": "learn",
+    "OutlierDetector": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
     "ConformalClassifier": "learn", "ConformalRegressor": "learn",
     "quantise": "devices", "export_c": "devices", "export_verilog": "devices",

@@ -43,7 +43,7 @@ LEFT_OUT = {
     "Morgan": "its counts are integers that RDKit computes",
     "ShardedIndex": "searches its shards as HammingIndex does; tests/test_dask.py compares the two",
 }
-METHODS = ("transform", "predict", "predict_proba", "decision_function", "kneighbors", "search")
+METHODS = ("transform", "predict", "predict_proba", "decision_function", "p_values", "kneighbors", "search")
 CONFORMAL = ("predict", "p_values", "predict_set", "predict_interval")
 N_NEIGHBORS = 11
 
@@ -374,6 +374,11 @@ def _learners() -> Iterator[tuple[str, Case]]:
         make = lambda metric=metric: sm.KNeighborsClassifier(metric, 5, "distance")  # noqa: E731
         yield f"KNeighborsClassifier of {name}", Case(data, make)
     yield "KNeighborsRegressor of DTW, series", Case("series", lambda: sm.KNeighborsRegressor(d.DTW(), 3))
+    new = {"novelty": True}
+    yield "OutlierDetector, strings", Case("strings", lambda: sm.OutlierDetector(d.Levenshtein(), **new))
+    yield "OutlierDetector, series", Case("series", lambda: sm.OutlierDetector(d.DTW(), **new))
+    by_span = lambda: sm.OutlierDetector(graph_kernel, "reconstruction", n_components=31, **new, **seed)  # noqa: E731
+    yield "OutlierDetector(reconstruction), graphs", Case("graphs", by_span)
     yield "VoteClassifier", Case("strings", lambda: sm.VoteClassifier([_of_spectra(), sm.KNeighborsClassifier(_PAIRS)]))
     voters = lambda: sm.VoteRegressor([sm.KNeighborsRegressor(d.DTW(), 3), sm.KNeighborsRegressor(d.ERP())])  # noqa: E731
     yield "VoteRegressor", Case("series", voters)

@@ -27,7 +27,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
@@ -395,7 +395,7 @@ class Case:
 
     @property
     def supervised(self) -> bool:
-        return "predict" in self.methods
+        return "predict" in self.methods and not is_outlier_detector(self.estimator)
 
     @property
     def makes_columns(self) -> bool:

@@ -8,6 +8,7 @@ _NAMES = {
     "KernelSVC": "kernel_machines", "KernelRidge": "kernel_machines", "KernelSVR": "kernel_machines",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
     "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process",
+    "OutlierDetector": "outliers",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
     "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",

@@ -73,16 +73,17 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
     def _fit_objects(self, X: Any) -> None:
         """Check the parameters; store the distance, and the training objects in the layout that the distance uses."""
         refuse_lazy(X, "neighbours are searched among objects in memory; take SimilaritySearch or D2KE")
-        refuse_class(self.distance, "distance")
-        if not callable(self.distance):
+        given = getattr(self, self._by)
+        refuse_class(given, self._by)
+        if not callable(given):
             raise TypeError(
-                f"distance must be a distance or kernel, called as d(X, Y) -> (n, m), got {self.distance!r}; "
+                f"{self._by} must be a distance or kernel, called as d(X, Y) -> (n, m), got {given!r}; "
                 "see similia.distances and similia.kernels"
             )
         check_positive_int(self.n_neighbors, "n_neighbors")
-        if self.weights not in ("uniform", "distance"):
+        if getattr(self, "weights", "uniform") not in ("uniform", "distance"):
             raise ValueError(f"weights must be 'uniform' or 'distance', got {self.weights!r}")
-        distance = decided(self.distance, X)
+        distance = decided(given, X)
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
         at_most(self.n_neighbors, n, "n_neighbors")

@@ -1,0 +1,261 @@
+r"""Find the objects of a collection, or new objects, that resemble no others; with exact p-values.
+
+A score says how far an object is from the training objects, and each training object is scored as if it had not been
+one of them:
+
+- ``method="neighbors"``: the distance to the k-th nearest training object;
+- ``method="reconstruction"``: k(x, x) - \|phi(x)\|^2, the squared distance in the feature space of a kernel from the
+  span of s training objects, the landmarks of `similia.Nystroem`. With H the kernel matrix of the landmarks, landmark i
+  is at 1 / (H^-1)_ii from the span of the others.
+
+The p-value of a new object z is (1 + c) / (m + 1), where c of the m objects that calibrate it have a score at least as
+strange. By neighbours, all training objects calibrate, scored in the collection that holds z too: the new distance to
+the k-th neighbour of object i is max(d_{k-1}(i), min(d_k(i), d(i, z))). It is smaller than the score of z, where it was
+not before, only if i is among the k neighbours of z; so one search gives the p-value. By reconstruction, the training
+objects that are not landmarks calibrate.
+
+Papers: Ramaswamy, Rastogi & Shim, "Efficient algorithms for mining outliers from large data sets", SIGMOD 2000;
+Laxhammar & Falkman, "Sequential conformal anomaly detection in trajectories based on Hausdorff distance", FUSION 2011;
+Vovk, Gammerman & Shafer, "Algorithmic learning in a random world", 2005, Proposition 2.3; Hoffmann, "Kernel PCA for
+novelty detection", Pattern Recognition 40, 2007.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.errors import BadParameter, BadValue
+from similia.core.estimators import all_at_once, offered_if
+from similia.core.state import array, made, optional, state
+from similia.core.validation import check_positive_int
+from similia.embeddings.nystroem import Nystroem
+from similia.learn.neighbors import _KNeighbors
+from similia.objects.sequences import at_least_one
+from similia.similarity import check_kernel, diagonal, evaluate, read_objects
+from similia.sources.dask import lazily, refuse_lazy
+
+Floats = npt.NDArray[np.floating]
+
+_FENCE = 1.5  # interquartile ranges beyond the third quartile at which contamination="auto" cuts
+_RELATIVE = 1e-12  # added to the eigenvalues of H, relative to the largest
+
+
+def _for_new_objects(detector: Any) -> None:
+    if not detector.novelty:
+        raise AttributeError("novelty=False: only fit_predict is available; set novelty=True to judge new objects")
+
+
+def _for_training_objects(detector: Any) -> None:
+    if detector.novelty:
+        raise AttributeError("novelty=True: fit_predict is not available; set novelty=False, or fit and predict")
+
+
+@state(
+    train_scores_=array("f8", "m"), offset_="number", nystroem_=optional(made("Nystroem")),
+    _closer=array("f8", "m"), _calibration=array("f8", None),
+)  # fmt: skip
+class OutlierDetector(OutlierMixin, _KNeighbors):
+    """Find objects that resemble no others, by a kernel or distance, with scikit-learn's interface for outliers.
+
+    Parameters
+    ----------
+    similarity : kernel or distance
+        As for `KNeighborsClassifier`; a kernel for ``method="reconstruction"``.
+    method : {"neighbors", "reconstruction"}, default="neighbors"
+        Score: distance to the `n_neighbors`-th neighbour, or squared distance from the span of the landmarks.
+    n_neighbors : int, default=10
+        For "neighbors", at most the number of training objects less 1.
+    n_components : int, default=100
+        Number of landmarks for "reconstruction", at most half of the training objects.
+    contamination : "auto" or float in (0, 0.5], default="auto"
+        Share of the training objects that count as outliers. "auto" cuts at Tukey's fence: 1.5 interquartile ranges
+        beyond the third quartile of the distances.
+    novelty : bool, default=False
+        As for `sklearn.neighbors.LocalOutlierFactor`. False: find the outliers among the training objects, with
+        `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and `p_values`.
+    random_state : int, numpy generator or None, default=None
+        Source of randomness with which "reconstruction" draws the landmarks.
+
+    Attributes
+    ----------
+    train_scores_ : ndarray of float64, shape (n,)
+        Scores of the training objects, each of which is left out of its own score.
+    offset_ : float
+        Objects with scores below it are outliers.
+    objects_ : collection of objects
+        The training objects, in the layout of the similarity; for "reconstruction" only the landmarks.
+    distance_, n_samples_fit_, n_features_in_ : callable, int, int
+        `similarity` with its settings fixed from the training objects, number of `objects_`, and the number of columns
+        if objects are rows of a table.
+    nystroem_ : Nystroem or None
+        The embedding of "reconstruction".
+
+    Raises
+    ------
+    ValueError
+        In `fit`, for fewer than two objects or a parameter out of range.
+
+    Notes
+    -----
+    If the training objects and a new object are exchangeable (for example, drawn independently from one distribution)
+    and the similarity is symmetric and not fitted to the data, then P(p <= a) <= a for each a in (0, 1), whatever the
+    distribution. This is a statement about one new object, averaged over training collections: it does not hold given
+    a collection, and the p-values of several new objects are dependent.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> words = ["kitten", "mitten", "bitten", "sitting", "fitting", "hitting", "xylophone"]
+    >>> sm.OutlierDetector(sm.distances.Levenshtein(), n_neighbors=2).fit_predict(words)
+    array([ 1,  1,  1,  1,  1,  1, -1])
+    >>> detector = sm.OutlierDetector(sm.distances.Levenshtein(), n_neighbors=2, novelty=True).fit(words[:6])
+    >>> detector.predict(["litten", "quartz"]), detector.p_values(["litten", "quartz"]).round(3)
+    (array([ 1, -1]), array([1.   , 0.143]))
+    """
+
+    _by = "similarity"
+    nystroem_: Any
+
+    def __init__(
+        self,
+        similarity: Any,
+        method: str = "neighbors",
+        *,
+        n_neighbors: int = 10,
+        n_components: int = 100,
+        contamination: str | float = "auto",
+        novelty: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.similarity = similarity
+        self.method = method
+        self.n_neighbors = n_neighbors
+        self.n_components = n_components
+        self.contamination = contamination
+        self.novelty = novelty
+        self.random_state = random_state
+
+    @all_at_once
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the scores of n >= 2 training objects; `y` is ignored."""
+        self._check()
+        strangeness = self._fit_neighbors(X) if self.method == "neighbors" else self._fit_span(X)
+        self.train_scores_ = -strangeness
+        if self.contamination == "auto":
+            first, third = np.percentile(strangeness, [25, 75])
+            self.offset_ = -float(third + _FENCE * (third - first))
+        else:
+            self.offset_ = float(np.percentile(self.train_scores_, 100 * float(self.contamination)))
+        return self
+
+    @offered_if(_for_training_objects)
+    def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.int64]:
+        """Fit to objects and return +1 for each inlier among them and -1 for each outlier, shape (n,)."""
+        return _signs(self.fit(X).train_scores_ - self.offset_)
+
+    @offered_if(_for_new_objects)
+    @lazily
+    def score_samples(self, X: Any) -> Floats:
+        """Return minus the distance of new objects, as `method` defines it, shape (m,): low for outliers."""
+        return -self._strangeness(X)[0]
+
+    @offered_if(_for_new_objects)
+    @lazily
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``score_samples(X) - offset_``, shape (m,): negative for outliers."""
+        return -self._strangeness(X)[0] - self.offset_
+
+    @offered_if(_for_new_objects)
+    @lazily
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return +1 for each inlier among new objects and -1 for each outlier, shape (m,)."""
+        return _signs(-self._strangeness(X)[0] - self.offset_)
+
+    @offered_if(_for_new_objects)
+    @lazily
+    def p_values(self, X: Any) -> Floats:
+        """Return conformal p-values of new objects, in (0, 1], shape (m,): small for outliers; see the notes."""
+        strangeness, distances, indices = self._strangeness(X)
+        m = len(self._calibration)
+        counts = m - np.searchsorted(np.sort(self._calibration), strangeness)
+        if self.nystroem_ is None:
+            own = strangeness[:, None]
+            falls = (distances < own) & (self._calibration[indices] >= own) & (self._closer[indices] < own)
+            counts -= falls.sum(axis=1)
+        return (1.0 + counts) / (1.0 + m)
+
+    def _check(self) -> None:
+        if self.method not in ("neighbors", "reconstruction"):
+            raise BadParameter("method", "'neighbors' or 'reconstruction'", repr(self.method))
+        share = self.contamination
+        number = isinstance(share, Real) and not isinstance(share, bool) and 0 < share <= 0.5
+        if not number and not (isinstance(share, str) and share == "auto"):
+            raise BadParameter("contamination", "'auto' or a number in (0, 0.5]", repr(share))
+
+    def _fit_neighbors(self, X: Any) -> Floats:
+        self._fit_objects(X)
+        _at_least(self.objects_, 2)
+        k = min(self.n_neighbors, self.n_samples_fit_ - 1)
+        distances, _ = self._nearest(self.objects_, k, without_self=True)
+        distances = distances.astype(np.float64)
+        self._calibration = distances[:, -1]
+        self._closer = distances[:, -2] if k > 1 else np.zeros(len(distances))
+        self.nystroem_ = None
+        return self._calibration
+
+    def _fit_span(self, X: Any) -> Floats:
+        refuse_lazy(X, "give objects in memory")
+        check_kernel(self.similarity)
+        n = _at_least(X, 2)
+        s = min(check_positive_int(self.n_components, "n_components"), n // 2)
+        self.nystroem_ = Nystroem(self.similarity, s, random_state=self.random_state).fit(X)
+        self.distance_, self.objects_, self.n_samples_fit_ = self.nystroem_.kernel_, self.nystroem_.landmarks_, s
+        self._squared_norms = None
+        strangeness = self._from_span(read_objects(self, self.distance_, X, reset=True))
+        landmarks = self.nystroem_.landmark_indices_
+        self._calibration = np.delete(strangeness, landmarks)
+        strangeness[landmarks] = _from_span_of_others(evaluate(self.distance_, self.objects_, self.objects_))
+        self._closer = np.zeros(n)
+        return strangeness
+
+    def _strangeness(self, X: Any) -> tuple[Floats, Any, Any]:
+        """Return the distances of new objects, and the distances and indices of their neighbours (or None, None)."""
+        check_is_fitted(self, "offset_")
+        if self.nystroem_ is not None:
+            return self._from_span(read_objects(self, self.distance_, X, reset=False)), None, None
+        k = min(self.n_neighbors, self.n_samples_fit_ - 1)
+        distances, indices = self._nearest(self._read(self.distance_, X, reset=False), k, without_self=False)
+        distances = distances.astype(np.float64)
+        return distances[:, -1], distances, indices
+
+    def _from_span(self, objects: Any) -> Floats:
+        """Return the squared distances of objects, in the layout of the kernel, from the span of the landmarks."""
+        Z = self.nystroem_.transform(objects).astype(np.float64)
+        return np.maximum(diagonal(self.distance_, objects) - np.square(Z).sum(axis=1), 0.0)
+
+
+def _at_least(X: Any, least: int) -> int:
+    """Return the number of objects; raise if there are fewer than `least`."""
+    n = at_least_one(X)
+    if n < least:
+        raise BadValue(None, f"holds {n} object (n_samples = {n})", f"at least {least}", "an outlier needs others")
+    return n
+
+
+def _signs(decision: Floats) -> npt.NDArray[np.int64]:
+    return np.where(decision < 0, -1, 1).astype(np.int64)
+
+
+def _from_span_of_others(H: npt.NDArray) -> Floats:
+    """Return the squared distance of each landmark from the span of the others; `H` is their kernel matrix."""
+    values, vectors = np.linalg.eigh(H.astype(np.float64))
+    values = np.maximum(values, 0.0)
+    small = _RELATIVE * max(float(values.max()), np.finfo(np.float64).tiny)
+    inverse = (np.square(vectors) / (values + small)).sum(axis=1)
+    return np.maximum(1.0 / inverse - small, 0.0)

@@ -1,0 +1,166 @@
+"""`OutlierDetector` against its definition, and the coverage of its p-values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein as rapidfuzz
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import euclidean_distances
+
+import similia as sm
+from similia.checks import check_structured_estimator
+from tests.naive.similarities import nearest_others
+
+LEVENSHTEIN = sm.distances.Levenshtein()
+WORDS = st.lists(st.text("AB", max_size=5), min_size=3, max_size=9)
+
+
+def edits(x, y):
+    return float(rapidfuzz.distance(x, y))
+
+
+def naive_p_value(words, new, k):
+    """Return the share of the collection with `new` whose k-th neighbours are at least as far as that of `new`."""
+    farthest = nearest_others(edits, [*words, new], k)[0][:, -1]
+    return np.mean(farthest >= farthest[-1])
+
+
+@settings(max_examples=150, deadline=None)
+@given(WORDS, st.text("AB", max_size=7), st.data())
+def test_p_value_is_that_of_the_whole_collection(words, new, data):
+    k = data.draw(st.integers(1, len(words) - 1))
+    detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=k, novelty=True).fit(words)
+    assert detector.p_values([new]) == pytest.approx(naive_p_value(words, new, k))
+
+
+@settings(max_examples=60, deadline=None)
+@given(WORDS, st.data())
+def test_scores_are_distances_to_the_kth_neighbour(words, data):
+    k = data.draw(st.integers(1, len(words) - 1))
+    detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=k, novelty=True).fit(words)
+    np.testing.assert_array_equal(detector.train_scores_, -nearest_others(edits, words, k)[0][:, -1])
+    new = ["ABBA", "", "C"]
+    expected = [-sorted(edits(x, y) for y in words)[k - 1] for x in new]
+    np.testing.assert_array_equal(detector.score_samples(new), expected)
+
+
+def test_reconstruction_is_the_distance_from_the_span_of_landmarks():
+    """With a linear kernel, the span is one of vectors, and least squares give the distance from it."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(40, 12)), rng.normal(size=(7, 12))
+    detector = sm.OutlierDetector(lambda A, B: A @ B.T, "reconstruction", n_components=6, novelty=True, random_state=0)
+    detector.fit(X)
+    landmarks = detector.nystroem_.landmark_indices_
+
+    def residual(x, others):
+        rest = x - X[others].T @ np.linalg.lstsq(X[others].T, x, rcond=None)[0]
+        return rest @ rest
+
+    expected = [residual(x, landmarks[landmarks != i]) for i, x in enumerate(X)]
+    np.testing.assert_allclose(-detector.train_scores_, expected, atol=1e-9)
+    scores = np.array([residual(x, landmarks) for x in new])
+    np.testing.assert_allclose(-detector.score_samples(new), scores, atol=1e-9)
+    others = np.delete(np.array(expected), landmarks)
+    ranks = [(1 + np.sum(others >= score)) / (1 + len(others)) for score in scores]
+    np.testing.assert_allclose(detector.p_values(new), ranks)
+
+
+def test_equal_landmarks_are_in_the_span_of_each_other():
+    X = np.repeat(np.eye(4)[:2], 10, axis=0)
+    detector = sm.OutlierDetector(sm.kernels.RBF(1.0), "reconstruction", n_components=10, random_state=0).fit(X)
+    np.testing.assert_allclose(detector.train_scores_, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        sm.OutlierDetector(euclidean_distances, n_neighbors=3, novelty=True),
+        sm.OutlierDetector(sm.kernels.RBF(0.5), "reconstruction", n_components=7, novelty=True, random_state=0),
+    ],
+    ids=["neighbors", "reconstruction"],
+)
+def test_p_values_are_uniform(detector):
+    """Over many collections, p <= a as often as a: at most, and nearly (scores of numbers do not tie)."""
+    rng = np.random.default_rng(1)
+    p, n = [], 19
+    for _ in range(1500):
+        X = rng.standard_t(2, size=(n + 1, 2))
+        p.append(detector.fit(X[:n]).p_values(X[n:])[0])
+    m = n if detector.method == "neighbors" else n - 7
+    levels = np.arange(1, m + 1) / (m + 1)
+    rates = np.mean(np.array(p)[:, None] <= levels + 1e-9, axis=0)
+    assert (np.abs(rates - levels) < 4 * np.sqrt(levels * (1 - levels) / 1500)).all()
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_strings_of_another_kind_are_found(contamination):
+    rng = np.random.default_rng(0)
+    ancestor = rng.integers(4, size=30)
+    family = np.where(rng.random((95, 30)) < 0.1, rng.integers(4, size=(95, 30)), ancestor)
+    words = ["".join(row) for row in np.array(list("ACGT"))[np.vstack([family, rng.integers(4, size=(5, 30))])]]
+    odd = np.arange(100) >= 95
+    for similarity, method in (
+        (LEVENSHTEIN, "neighbors"),
+        (sm.kernels.Spectrum(k=3, normalize=True), "reconstruction"),
+    ):
+        detector = sm.OutlierDetector(similarity, method, n_components=8, contamination=contamination, random_state=0)
+        labels = detector.fit_predict(words)
+        assert (labels[odd] == -1).all()
+        assert roc_auc_score(odd, -detector.train_scores_) > 0.99
+        if contamination == 0.1:
+            assert np.sum(labels == -1) <= 10
+
+
+def test_methods_belong_to_one_mode():
+    words = ["a", "ab", "b", "abc"]
+    detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=1)
+    assert not hasattr(detector, "predict")
+    with pytest.raises(AttributeError, match="set novelty=True"):
+        detector.fit(words).p_values(words)
+    with pytest.raises(AttributeError, match="fit_predict is not available"):
+        sm.OutlierDetector(LEVENSHTEIN, novelty=True).fit_predict(words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "density"}, "method must be 'neighbors' or 'reconstruction', got 'density'"),
+        ({"contamination": 0.7}, "contamination must be 'auto' or a number in"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
+    ],
+)
+def test_wrong_parameters(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sm.OutlierDetector(LEVENSHTEIN, **arguments).fit(["a", "b", "c"])
+
+
+def test_one_object_has_no_others():
+    with pytest.raises(ValueError, match=r"X holds 1 object \(n_samples = 1\), expected at least 2"):
+        sm.OutlierDetector(LEVENSHTEIN, n_neighbors=1).fit(["a"])
+
+
+@pytest.mark.parametrize("method", ["neighbors", "reconstruction"])
+def test_saved_detector(method, tmp_path):
+    words = ["kitten", "mitten", "bitten", "sitting", "fitting", "hitting", "witty"]
+    similarity = LEVENSHTEIN if method == "neighbors" else sm.kernels.Spectrum(k=2)
+    detector = sm.OutlierDetector(similarity, method, n_neighbors=2, n_components=3, novelty=True, random_state=0)
+    detector.fit(words)
+    sm.save(detector, tmp_path / "odd.similia")
+    loaded = sm.load(tmp_path / "odd.similia")
+    for name in ("predict", "decision_function", "p_values"):
+        np.testing.assert_array_equal(
+            getattr(loaded, name)(["smitten", "q"]), getattr(detector, name)(["smitten", "q"])
+        )
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=|n_components=")
+@pytest.mark.parametrize("method", ["neighbors", "reconstruction"])
+def test_structured_checks(method):
+    words = ["kitten", "mitten", "bitten", "sitting", "fitting", "hitting", "witty", "city", "pity", "kit"]
+    similarity = LEVENSHTEIN if method == "neighbors" else sm.kernels.Spectrum(k=2)
+    check_structured_estimator(
+        sm.OutlierDetector(similarity, method, n_neighbors=2, n_components=3, novelty=True, random_state=0), words
+    )
