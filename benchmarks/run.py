@@ -37,8 +37,9 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 `{command}`
 
 The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON`,
-`SIMILIA_CHEM_PYTHON` and `SIMILIA_EMLEARN_PYTHON` name the folder of data sets and interpreters that have the rivals
-(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`).
+`SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON` and `SIMILIA_PYNNDESCENT_PYTHON`
+name the folder of data sets and interpreters that have the rivals
+(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`; `pynndescent`).
 """
 
 
