@@ -54,6 +54,18 @@ def test_verilog_is_written_as_by_python(folder):
         assert (folder / "v" / name).read_bytes() == (folder / "own" / name).read_bytes()
 
 
+def test_float32_is_written_as_by_python(folder):
+    invoke("export", folder / "m", folder / "w.csv", "--float", "-o", folder / "f", "--name", "words")
+    sm.export_c(sm.load(folder / "m"), folder / "own", WORDS, name="words", numbers="float")
+    for path in (folder / "own").iterdir():
+        assert (folder / "f" / path.name).read_text() == path.read_text()
+    assert "in float32, C99" in (folder / "f" / "words.h").read_text()
+    given = ("export", folder / "m", folder / "w.csv", "--float", "-o", folder / "new")
+    assert "--float is for C, and Verilog has whole numbers only" in refused(*given, "--to", "verilog")
+    assert "--float and --max-bytes exclude each other" in refused(*given, "--max-bytes", 4000)
+    assert not (folder / "new").exists()
+
+
 def test_json_without_data(folder):
     found = json.loads(invoke("export", folder / "m", "--max-length", 50, "-o", folder / "c", "--json").stdout)
     assert (found["bits"], found["kind"], "loss" in found) == (64, "substrings", False)

@@ -138,6 +138,11 @@ def _scaled(X, y):
     return sm.Pipeline(steps).fit(X, y)
 
 
+def _edits(X, y):
+    steps = [("d2ke", sm.D2KE(Levenshtein(), 24, random_state=0)), ("signs", sm.SignRandomProjection(264))]
+    return sm.Pipeline([*steps, ("classifier", sm.HDClassifier("margin"))]).set_params(signs__random_state=0).fit(X, y)
+
+
 def _plain(method, X, y, **classifier):
     steps = [("scaler", StandardScaler()), ("signs", sm.SignRandomProjection(264, method, random_state=0))]
     return sm.Pipeline([*steps, ("classifier", sm.HDClassifier("ridge", **classifier))]).fit(X, y)
@@ -154,6 +159,7 @@ MAKERS = {
     "spectrum, long": lambda: (_nyshd(Spectrum(9), *_strings(), method="hadamard"), _strings()[0]),
     "weighted degree": lambda: (_nyshd(WeightedDegree(3), *_strings(), prototype_bits=1), _strings()[0]),
     "edit distances": lambda: (_nyshd(DistanceRBF(Levenshtein(), 0.01), *_strings()), _strings()[0]),
+    "D2KE, edit distances": lambda: (_edits(*_strings()), _strings()[0]),
     "graphs": lambda: (_nyshd(WeisfeilerLehman(3), *_graphs(), method="hadamard"), _graphs()[0]),
     "graphs without labels": lambda: (_nyshd(WeisfeilerLehman(2), *_graphs(False, False)), _graphs(False, False)[0]),
     "DTW": lambda: (_nyshd(_dtw(), *_series(1)), _series(1)[0]),
@@ -170,6 +176,11 @@ MAKERS = {
         _encoded(sm.SequenceEncoder(20, 3, 264, random_state=0), *_series(1)), _series(1)[0]),
     "n-grams": lambda: (_encoded(sm.NGramEncoder(3, 264, random_state=0), *_strings()), _strings()[0]),
 }  # fmt: skip
+
+IN_FLOATS = [
+    name for name in MAKERS
+    if "DTW" not in name and name not in ("D2KE, scaled", "levels", "one level", "n-grams") and "sequen" not in name
+]  # fmt: skip
 
 
 @cache

@@ -1,5 +1,8 @@
 """Exported C: the same codes and labels as Python on every compiler at hand, error codes, and files that are safe."""
 
+import platform
+import re
+import shutil
 import subprocess
 import warnings
 from dataclasses import replace
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 
 import similia as sm
-from devices.compiled import COMPILERS, MAKERS, answers, built, example, needed
+from devices.compiled import COMPILERS, IN_FLOATS, MAKERS, answers, built, example, needed
 from similia.devices.tables import Table, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
@@ -34,6 +37,8 @@ def random_objects(small, n, seed=1):
         labels = {"node_labels": random.integers(-(2**62), 2**62, offsets[-1])} if read.node_labels else {}
         edges = {"edge_labels": arcs.sum(axis=0) % 5} if read.edge_labels else {}
         return sm.objects.GraphBatch.from_arrays(offsets, arcs, repeated="first", **labels, **edges)
+    if small.in_floats:
+        return (random.normal(size=(n, read.n_features)) * random.choice([0, 0.1, 1, 1e4], (n, 1))).astype(np.float32)
     return random.integers(-(2**15) + 1, 2**15, (n, len(read.units.steps)))
 
 
@@ -58,6 +63,89 @@ def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
     assert own.stdout == "0 of 20 objects differ\n"
     assert_equal(program, small, small.input.read(X))
     assert_equal(program, small, random_objects(small, 200))
+
+
+# ---- float32
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", IN_FLOATS)
+def test_codes_and_labels_in_float32_are_those_of_python(name, compiler, tmp_path):
+    needed(compiler)
+    model, X = example(name)
+    small = sm.export_c(model, tmp_path, X, numbers="float")
+    program = built(compiler, tmp_path)
+    assert subprocess.run(program, capture_output=True, text=True).stdout == "0 of 20 objects differ\n"
+    assert_equal(program, small, small.input.read(X))
+    assert_equal(program, small, random_objects(small, 200))
+
+
+INSIDE = """#include "model.c"
+#include <stdio.h>
+#include <string.h>
+static void show(float value) { uint32_t bits; memcpy(&bits, &value, 4); printf("%u ", bits); }
+int main(void) { float number; BODY return 0; }
+"""
+
+
+def inside(folder, body, text, *command):
+    """Return the numbers of float32 that `body` shows, compiled together with the model."""
+    (folder / "inside.c").write_text(INSIDE.replace("BODY", body))
+    subprocess.run([*command, "-std=c99", "inside.c", "-o", "inside"], cwd=folder, check=True)
+    done = subprocess.run([folder / "inside"], input=text, capture_output=True, text=True, check=True)
+    return np.array(done.stdout.split(), np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "edit distances"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_similarities_and_coordinates_have_the_bits_of_python(name, compiler, tmp_path):
+    command, _ = needed(compiler)
+    model, X = example(name)
+    small = sm.export_c(model, tmp_path, X, numbers="float")
+    random = np.random.default_rng(0)
+    q = np.concatenate([[0, 1e-30, 86, 3e38], random.random(2000) * 100 / small.input.curve.gamma]).astype(np.float32)
+    text = " ".join(map(str, q))
+    found = inside(tmp_path, 'while (scanf("%f", &number) == 1) show(decayed(number));', text, *command)
+    expected = replace(small.input.curve, square=False)(q)
+    assert found.tobytes() == expected.tobytes()
+    k = random.random(small.input.width).astype(np.float32)
+    body = """static float k[N_NUMBERS], z[N_COORDINATES];
+      for (unsigned j = 0; j < N_NUMBERS; j++) if (scanf("%f", k + j) != 1) return 1;
+      coordinates(k, z); for (unsigned i = 0; i < N_COORDINATES; i++) show(z[i]);"""
+    assert inside(tmp_path, body, " ".join(map(str, k)), *command).tobytes() == small.linear(k[None])[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["riscv64-linux-gnu-gcc", "-std=gnu99"], ["clang", "--target=aarch64-none-elf", "-ffreestanding"]],
+    ids=["gcc", "clang"],
+)
+def test_no_product_and_sum_become_one_operation(command, tmp_path):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    model, X = example("Gaussian")
+    sm.export_c(model, tmp_path, X, numbers="float")
+    source = (tmp_path / "model.c").read_text()
+    for pragmas in (True, False):  # without them, these compilers do it
+        text = source if pragmas else source.replace("#pragma", "// ")
+        (tmp_path / "model.c").write_text(text)
+        subprocess.run([*command, "-O2", "-S", "model.c", "-o", "model.s"], cwd=tmp_path, check=True)
+        assert ("fmadd" in (tmp_path / "model.s").read_text()) == (not pragmas)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("-ffast-math", "without -ffast-math"), ("-mfpmath=387", "compile with -msse2 -mfpmath=sse")],
+)
+def test_options_that_change_float32_are_refused(option, message, tmp_path):
+    if platform.machine() != "x86_64":
+        pytest.skip("the options are those of x86")
+    command, _ = needed("gcc")
+    model, X = example("Gaussian")
+    sm.export_c(model, tmp_path, X, numbers="float")
+    done = subprocess.run([*command, "-std=c99", option, "-c", "model.c"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert message in done.stderr
 
 
 def test_of_equal_scores_the_first_class_wins(tmp_path):
@@ -93,9 +181,12 @@ def test_codes_only_have_no_labels(tmp_path):
 
 
 def test_without_objects_the_landmarks_are_the_tests(tmp_path):
-    for name in ("gappy k-mers", "graphs", "edit distances", "DTW", "Gaussian"):
+    for name, numbers in (
+        ("gappy k-mers", "whole"), ("graphs", "whole"), ("edit distances", "whole"), ("DTW", "whole"),
+        ("Gaussian", "whole"), ("Gaussian", "float"), ("D2KE, edit distances", "float"),
+    ):  # fmt: skip
         model, _ = example(name)
-        sm.export_c(model, tmp_path / name)
+        sm.export_c(model, tmp_path / name, numbers=numbers, overwrite=True)
         assert subprocess.run(built("gcc", tmp_path / name), capture_output=True, text=True).stdout == (
             "0 of 20 objects differ\n"
         )
@@ -111,6 +202,12 @@ def test_no_library_is_called_and_nothing_is_written_to_the_heap(tmp_path):
         }  # fmt: skip
         for word in ("float", "double", "malloc", "goto"):
             assert word not in source, (name, word)
+        if name in IN_FLOATS:
+            sm.export_c(model, tmp_path / name, X, numbers="float", overwrite=True)
+            source = (tmp_path / name / "model.c").read_text() + (tmp_path / name / "model.h").read_text()
+            assert re.findall("#include.*", source) == ['#include "model.h"', "#include <stdint.h>"]
+            for word in ("double", "malloc", "goto"):
+                assert word not in source, (name, word)
 
 
 # ---- bad input
@@ -232,6 +329,14 @@ def test_random_bytes_are_answered_or_refused(name, tmp_path):
     assert status_of(tmp_path, body) == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["Gaussian", "vectors", "vectors, hadamard"])
+def test_random_bytes_as_float32_are_answered(name, tmp_path):  # nan and infinity are among them
+    model, X = example(name)
+    sm.export_c(model, tmp_path, X, numbers="float")
+    body = '#define INPUT (float *)(void *)bytes\n#define MOST MODEL_FEATURES\n#define ALPHABET ""\n'
+    assert status_of(tmp_path, body + FUZZ % 2000) == [0, 1]
+
+
 # ---- files
 
 
@@ -256,9 +361,9 @@ def test_names_are_those_of_c(name, tmp_path):
 
 
 def test_the_readme_adds_up(tmp_path):
-    for name in MAKERS:
+    for name, numbers in [*((name, "whole") for name in MAKERS), *((name, "float") for name in IN_FLOATS)]:
         model, X = example(name)
-        small = sm.export_c(model, tmp_path / name, X)
+        small = sm.export_c(model, tmp_path / name, X, numbers=numbers, overwrite=True)
         text = (tmp_path / name / "model.txt").read_text()
         tables = text.split(" bytes:\n")[1].split("\n\n")[0].splitlines()
         assert sum(int(line.split()[0]) for line in tables) == small.n_bytes
@@ -266,9 +371,10 @@ def test_the_readme_adds_up(tmp_path):
 
 
 def test_sizes_are_those_of_the_compiler(tmp_path):
-    for name in ("spectrum, hadamard", "graphs", "DTW", "levels"):
+    whole, floats = ("spectrum, hadamard", "graphs", "DTW", "levels"), ("vectors", "weighted degree", "edit distances")
+    for name, numbers in [*((name, "whole") for name in whole), *((name, "float") for name in (*whole[:2], *floats))]:
         model, X = example(name)
-        small = sm.export_c(model, tmp_path / name, X)
+        small = sm.export_c(model, tmp_path / name, X, numbers=numbers, overwrite=True)
         command, _ = needed("gcc")
         subprocess.run(
             [*command[:1], "-std=c99", "-Os", "-c", "model.c", "-o", "model.o"], cwd=tmp_path / name, check=True
@@ -308,4 +414,7 @@ def test_literals():
     assert literal(-(2**63), "int64_t") == "INT64_MIN"
     assert literal(-5, "int64_t") == "INT64_C(-5)"
     assert literal(2**32 - 1, "uint32_t") == "UINT32_C(4294967295)"
+    assert [literal(np.float32(x), "float") for x in (0, -0.5, 1.5, 10, 2**-126)] == [
+        "0x0p+0F", "-0x1p-1F", "0x1.8p+0F", "0x1.4p+3F", "0x1p-126F"
+    ]  # fmt: skip
     assert Table("a", "", "int16_t", np.zeros((3, 4))).n_bytes == 24

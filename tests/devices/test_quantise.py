@@ -12,8 +12,10 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 import similia as sm
-from devices.compiled import MAKERS, example
+from devices.compiled import IN_FLOATS, MAKERS, example
+from naive import floats as slow
 from naive import whole_numbers as naive
+from similia.devices.floats import Decay, FloatHadamard, FloatPrototypes, exp_minus
 from similia.devices.inputs import Curve, Units
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
 from similia.devices.tables import sizes_of
@@ -154,6 +156,99 @@ def test_units_keep_whole_numbers_and_leave_room_for_others():
     np.testing.assert_allclose(units.read(X) * units.steps, X, atol=units.steps.max() / 2)
     with pytest.raises(ValueError, match=r"X\[1\] holds 40000 in column 0, expected at most 32767; quantise with X"):
         units.read(np.array([[0.0, 0, 0], [40000, 0, 0]]))
+
+
+# ---- float32
+
+
+@pytest.mark.parametrize("name", IN_FLOATS)
+def test_stages_in_float32_equal_loops_over_single_numbers(name):
+    model, X = example(name)
+    small = sm.quantise(model, X, numbers="float")
+    objects = small.input.read(X)
+    k, codes = small.input.numbers(objects)[:4], small.codes(objects)[:4]
+    for i, (row, code) in enumerate(zip(k, codes, strict=True)):
+        if name == "Gaussian":
+            gamma = np.float32(small.input.curve.gamma)
+            distances = [slow.squared_distance(objects[i], landmark) for landmark in small.input.landmarks]
+            assert row.tolist() == [slow.exp_minus(gamma * d) for d in distances]
+        z = slow.coordinates(small.linear.A, small.linear.c, row)
+        assert np.array(z).dtype == np.float32
+        assert z == small.linear(row[None])[0].tolist()
+        if isinstance(small.signs, FloatHadamard):
+            bits = slow.hadamard_signs(small.signs.flips, small.n_bits, z)
+        else:
+            bits = slow.dense_signs(small.signs.P, z)
+        assert bits == np.unpackbits(code).tolist()
+        if isinstance(small.prototypes, FloatPrototypes):
+            found = slow.scores(small.prototypes.R, small.prototypes.c, bits)
+            assert found == small.prototypes(code[None])[0].tolist()
+            assert small.predict(X)[i] == small.classes_[found.index(max(found))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(0, 100, width=32))
+@example_of(0.0)
+@example_of(float(np.nextafter(np.float32(86), np.float32(0))))
+@example_of(86.0)
+def test_exp_in_float32_is_exp(t):
+    t = np.float32(t)
+    found = exp_minus(np.array([t]))[0]
+    assert found.dtype == np.float32
+    assert found == slow.exp_minus(t)
+    assert found == 0 if t >= 86 else abs(found / np.exp(-np.float64(t)) - 1) < 5e-7
+
+
+def test_decay_is_a_function_of_the_distance_or_its_square():
+    d = np.arange(30)
+    np.testing.assert_allclose(Decay(0.1)(d), np.exp(-0.1 * d), rtol=1e-6)
+    np.testing.assert_allclose(Decay(0.1, square=True)(d), np.exp(-0.1 * d**2) * (d**2 < 860), rtol=1e-5)
+    np.testing.assert_allclose(Decay(0.1, square=True).exact(d), np.exp(-0.1 * d**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", IN_FLOATS)
+def test_in_float32_nearly_nothing_changes(name):
+    model, X = example(name)
+    small = sm.quantise(model, X, numbers="float")
+    loss = small.loss(X, model.predict(X))
+    assert loss.bits > 0.998
+    assert loss.labels == 1
+    assert small.in_floats
+
+
+def test_minus_zero_is_not_negative():
+    signs = FloatHadamard(np.ones((1, 3, 256), bool), 256)
+    assert np.unpackbits(signs(np.zeros((1, 4), np.float32))).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("DTW", r"the distance DTW\(\) cannot be in float32, Levenshtein can; take numbers='whole'"),
+        ("D2KE, scaled", r"the distance DTW\(\) cannot be in float32"),
+        ("n-grams", r"NGramEncoder\(.*\) has no numbers to compute in float32; take numbers='whole'"),
+    ],
+)
+def test_what_cannot_be_in_float32_is_named(name, message):
+    model, X = example(name)
+    with pytest.raises(TypeError, match=message):
+        sm.quantise(model, X, numbers="float")
+
+
+def test_numbers_are_whole_or_float(tmp_path):
+    model, X = example("vectors")
+    with pytest.raises(ValueError, match="numbers must be 'whole' or 'float', got 'double'"):
+        sm.quantise(model, X, numbers="double")
+    with pytest.raises(ValueError, match="model must be a pipeline, or quantised with numbers='float', got a model of"):
+        sm.export_c(sm.quantise(model, X), tmp_path, X, numbers="float")
+    floats = sm.quantise(model, numbers="float")
+    with pytest.raises(TypeError, match="the core has no floating point; quantise the model with numbers='whole'"):
+        sm.export_verilog(floats, tmp_path, X)
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(ValueError, match=r"X\[1\] holds 1e\+39 in column 3, expected numbers of float32; scale"):
+        floats.predict(np.where(np.arange(24).reshape(2, 12) == 15, 1e39, 0))
+    with pytest.raises(ValueError, match=r"products of counts may reach .* above 32 bits; give smaller objects"):
+        sm.quantise(example("gappy k-mers")[0], max_length=2**31 - 1, numbers="float")
 
 
 # ---- near the model before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,10 @@ def export(
         int | None, typer.Option("--max-length", help="Most letters, points or nodes of an object.")
     ] = None,
     letters: Annotated[str, typer.Option("--letters", help="Further letters that strings may hold.")] = "",
+    floats: Annotated[
+        bool,
+        typer.Option("--float", help="Write C in float32, for a processor with a floating-point unit."),
+    ] = False,
     max_bytes: Annotated[
         int | None,
         typer.Option(
@@ -46,7 +51,7 @@ def export(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
 ) -> None:
-    """Write a model in whole numbers as C99, or its core as Verilog; labels and codes equal those of Python.
+    """Write a model in whole numbers or float32 as C99, or its core as Verilog; labels and codes equal those of Python.
 
     [bold]similia fit splice --kernel 'GappyKmers(k=4)' --landmarks 100 --bits 2000 -o splice.similia[/bold]
 
@@ -64,6 +69,13 @@ def export(
     if to not in ("c", "verilog"):
         raise ValueError(f"--to must be c or verilog, got {to!r}")
     smaller = _checked(data, max_bytes, max_loss, save)
+    if floats and to != "c":
+        raise ValueError("--float is for C, and Verilog has whole numbers only; drop --float or --to verilog")
+    if floats and smaller:
+        raise ValueError(
+            f"--float and --{next(iter(smaller)).replace('_', '-')} exclude each other: sizes are compared in whole "
+            "numbers; export the model of --save with --float"
+        )
     check_name(name)
     check_new([f"{name}.{'c' if to == 'c' else 'v'}"], output, overwrite)
     if save is not None:
@@ -78,7 +90,7 @@ def export(
     with placed_in(read), _model_named(model):
         if smaller:
             fitted, facts = _smaller(fitted, read, y, smaller, seed)
-        write = sm.export_c if to == "c" else sm.export_verilog
+        write = partial(sm.export_c, numbers="float" if floats else "whole") if to == "c" else sm.export_verilog
         X = None if read is None else read.objects
         small = write(fitted, output, X, name=name, max_length=max_length, letters=letters, overwrite=overwrite)
         loss = None if X is None else small.loss(X, y if small.prototypes else None)

@@ -1,4 +1,4 @@
-"""Write a quantised model as C99: one header, one source without libraries or floating point, and a test program.
+"""Write a quantised model as C99: one header, one source without libraries, and a test program.
 
 The loops are in ``templates/model.c.jinja``; ``tables.py`` makes the constant arrays.
 """
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
 from similia.devices.files import answers, check_name, quantised, render, write
+from similia.devices.floats import LARGEST, LN2, LN2_REST, LOG2_E, SERIES, Decay, FloatHadamard, FloatVectors
 from similia.devices.inputs import (
     Edits,
     NGrams,
@@ -21,8 +22,8 @@ from similia.devices.inputs import (
     Warped,
 )
 from similia.devices.quantised import Loss, Quantised
-from similia.devices.stages import HadamardSigns
-from similia.devices.tables import operations_of, short_length, tables_of
+from similia.devices.stages import HadamardSigns, Linear, Prototypes
+from similia.devices.tables import literal, operations_of, short_length, tables_of
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 
@@ -31,14 +32,14 @@ _N_TESTS = 20
 
 def export_c(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
-    letters: str = "", overwrite: bool = False,
+    letters: str = "", numbers: str = "whole", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
     """Write a fitted pipeline as C99 that computes the same codes and labels as its quantised twin in Python.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
-    checks 20 objects on any machine; and ``NAME.txt`` with bytes, memory and operations. The C has no floating point,
-    no calls of a library, no recursion, and allocates nothing: its scratch memory is static, so it must
-    not be called by several threads or interrupts at once.
+    checks 20 objects on any machine; and ``NAME.txt`` with bytes, memory and operations. The C has no floating point
+    (unless `numbers` is "float"), no calls of a library, no recursion, and allocates nothing: its scratch memory is
+    static, so it must not be called by several threads or interrupts at once.
 
     Parameters
     ----------
@@ -54,6 +55,9 @@ def export_c(
         As for `similia.quantise`; not used if `model` is quantised already.
     letters : str, default=""
         Likewise.
+    numbers : "whole" or "float", default="whole"
+        As for `similia.quantise`: "float" is for processors with a floating-point unit. A quantised `model` keeps its
+        numbers.
     overwrite : bool, default=False
         Whether to replace files that exist.
 
@@ -72,7 +76,7 @@ def export_c(
     Warns
     -----
     UserWarning
-        If whole numbers change more than 3 % of the bits of the codes of X.
+        If whole numbers or float32 change more than 3 % of the bits of the codes of X.
 
     Examples
     --------
@@ -87,7 +91,7 @@ def export_c(
     ['promoters.c', 'promoters.h', 'promoters.txt', 'promoters_test.c']
     """
     check_name(name)
-    small, loss = quantised(model, X, max_length, letters)
+    small, loss = quantised(model, X, max_length, letters, numbers)
     write(_rendered(small, name, _tests(small, X), loss), folder, overwrite)
     return small
 
@@ -98,6 +102,8 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
         return []
     objects, codes, labels = answers(small, X, _N_TESTS)
     arguments = small.input.arguments(objects)
+    if isinstance(small.input, FloatVectors):
+        arguments = [[literal(number, "float") for number in x] for x in arguments]
     return [
         (value, int(label), code.tobytes().hex()) for value, label, code in zip(arguments, labels, codes, strict=True)
     ]
@@ -115,10 +121,11 @@ def _rendered(small: Quantised, name: str, tests: list[Any], loss: Loss | None) 
         "strings": read.kind in ("substrings", "edits", "ngrams"), "series": read.kind in ("warped", "sequence"),
         "graphs": read.kind == "subtrees",
         "ram": _scratch(small), "operations": operations_of(small), "kmers": _kmers(read),
-        "shift": read.curve.shift if hasattr(read, "curve") else 0,
+        "shift": getattr(getattr(read, "curve", None), "shift", 0),
         "longest": read.letters.longest if hasattr(read, "letters") else getattr(read, "longest", 0),
         "units": getattr(read, "units", None), "loss": loss,
-        "short": short_length(small.linear) if small.linear is not None else 0,
+        "short": short_length(small.linear) if isinstance(small.linear, Linear) else 0,
+        "floats": small.in_floats, **_float_facts(read),
         "exponents": _exponents(read), "counter": f"uint{_counter_bits(read)}_t",
     }  # fmt: skip
     files = (".h", ".c", "_test.c")
@@ -132,6 +139,18 @@ def _exponents(read: Any) -> str:
     units = getattr(read, "units", None)
     found = [] if units is None else np.log2(units.steps).astype(int).tolist()
     return str(found[0]) if len(found) == 1 else "{" + ", ".join(map(str, found)) + "}"
+
+
+def _float_facts(read: Any) -> dict[str, Any]:
+    """Return what only float32 needs: the type of numbers k, and the constants of exp(-gamma q)."""
+    curve = getattr(read, "curve", None)
+    if not isinstance(curve, Decay):
+        return {"similarity": "float" if isinstance(read, FloatVectors) else "int32_t", "decay": None}
+    named: dict[str, Any] = {"gamma": curve.gamma, "largest": LARGEST, "log2_e": LOG2_E}
+    named |= {"ln2": LN2, "ln2_rest": LN2_REST}
+    constants = {name: literal(np.float32(value), "float") for name, value in named.items()}
+    series = [literal(coefficient, "float") for coefficient in SERIES]
+    return {"similarity": "float", "decay": {**constants, "series": series, "square": curve.square}}
 
 
 def _kmers(read: Any) -> dict[str, int]:
@@ -158,14 +177,16 @@ def _counter_bits(read: Any) -> int:
 def _scratch(small: Quantised) -> int:
     """Return the bytes of static memory that the C writes to, without the stack."""
     read, total = small.input, small.n_bits // 8
-    if small.prototypes is not None:
+    if isinstance(small.prototypes, Prototypes):
         total += 4 * len(small.prototypes.R)
     if small.linear is None:
         return total + small.n_bits * _counter_bits(read) // 8
     r = len(small.linear.A)
-    total += 10 * r + 8 * (r % 2) + 4 * read.width
+    total += 4 * read.width + (4 * r if small.in_floats else 10 * r + 8 * (r % 2))
+    if isinstance(small.signs, FloatHadamard):
+        total += 4 * small.signs.flips.shape[2]
     if isinstance(small.signs, HadamardSigns):
-        total += 4 * (small.signs.flips.shape[2] + short_length(small.linear))
+        total += 4 * (small.signs.flips.shape[2] + short_length(small.linear))  # type: ignore[arg-type]
     if isinstance(read, Edits):
         total += 4 * (read.letters.longest + 1)
     if isinstance(read, Subtrees):

@@ -27,9 +27,16 @@ def check_name(name: str) -> None:
         raise BadParameter("name", expected, short(name))
 
 
-def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple[Quantised, Loss | None]:
-    """Return a model in whole numbers and, given X, what that changes on some of its objects; warn of a bad loss."""
-    small = model if isinstance(model, Quantised) else quantise(model, X, max_length=max_length, letters=letters)
+def quantised(
+    model: Any, X: Any, max_length: int | None, letters: str, numbers: str = "whole"
+) -> tuple[Quantised, Loss | None]:
+    """Return a model as on the device and, given X, what that changes on some of its objects; warn of a bad loss."""
+    small = model
+    if isinstance(model, Quantised) and numbers == "float" and not model.in_floats:
+        found = "a model of whole numbers"
+        raise BadParameter("model", "a pipeline, or quantised with numbers='float'", found)
+    if not isinstance(model, Quantised):
+        small = quantise(model, X, max_length=max_length, letters=letters, numbers=numbers)
     if X is None:
         return small, None
     if small is model:
@@ -37,10 +44,13 @@ def quantised(model: Any, X: Any, max_length: int | None, letters: str) -> tuple
     n = n_objects(X)
     loss = small.loss(take(X, np.linspace(0, n - 1, min(n, _COMPARED)).astype(int)))
     if loss.bits < _ALIKE:
-        warn_user(
-            f"in whole numbers, {loss}: similarities may be too close to 0 for 24 bits (try a smaller gamma), or the "
-            "units too coarse (give X as in training)"
-        )
+        if small.in_floats:
+            warn_user(f"in float32, {loss}: small eigenvalues may need more digits (try fewer landmarks)")
+        else:
+            warn_user(
+                f"in whole numbers, {loss}: similarities may be too close to 0 for 24 bits (try a smaller gamma), or "
+                "the units too coarse (give X as in training)"
+            )
     return small, loss
 
 

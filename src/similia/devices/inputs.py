@@ -34,6 +34,7 @@ from similia.codes.hypervectors import basis, tie_code
 from similia.core.errors import BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_vectors
+from similia.devices.floats import Decay
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
 from similia.kernels.dna import complements_of, letters_read
@@ -112,6 +113,7 @@ class Curve:
     Entry i stands for d = i 2^shift. From the last but one, the function has its value.
     """
 
+    limit: ClassVar[int] = _ONE
     values: Ints
     shift: int
 
@@ -380,15 +382,17 @@ class Edits(_Strings):
     kind: ClassVar[str] = "edits"
     letters: Letters
     landmarks: StringBatch
-    curve: Curve
+    curve: Curve | Decay
 
-    limit: ClassVar[int] = _ONE
+    @property
+    def limit(self) -> int:
+        return self.curve.limit
 
     @property
     def width(self) -> int:
         return len(self.landmarks)
 
-    def numbers(self, objects: StringBatch) -> Ints:
+    def numbers(self, objects: StringBatch) -> npt.NDArray:
         return self.curve(Levenshtein()(objects, self.landmarks).astype(np.int64))
 
 

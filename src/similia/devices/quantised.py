@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,15 @@ from similia.codes.sign_projection import hadamard_length
 from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
+from similia.devices.floats import (
+    Decay,
+    FloatGaussian,
+    FloatHadamard,
+    FloatLinear,
+    FloatPrototypes,
+    FloatSigns,
+    FloatVectors,
+)
 from similia.devices.inputs import (
     Curve,
     Edits,
@@ -80,14 +88,15 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A fitted pipeline in whole numbers: what `similia.quantise` returns and `export_c` writes.
+    """A fitted pipeline in whole numbers, or in float32: what `similia.quantise` returns and `export_c` writes.
 
     Attributes
     ----------
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages; see ``similia.devices.inputs`` and ``similia.devices.stages``. `linear` and `signs` are None if an
+        The stages; see ``similia.devices.inputs``, ``similia.devices.stages`` and, for float32,
+        ``similia.devices.floats``. `linear` and `signs` are None if an
         encoder of hypervectors makes the codes, and `prototypes` if the pipeline ends with the codes.
     classes_ : ndarray or None
         Labels, in the order of the scores.
@@ -95,15 +104,20 @@ class Quantised:
 
     model: Any
     input: Any
-    linear: Linear | None
-    signs: DenseSigns | HadamardSigns | None
-    prototypes: Prototypes | None
+    linear: Linear | FloatLinear | None
+    signs: DenseSigns | HadamardSigns | FloatSigns | FloatHadamard | None
+    prototypes: Prototypes | FloatPrototypes | None
     classes_: npt.NDArray | None
 
     @property
     def n_bits(self) -> int:
         """Length of the codes."""
         return int((self.signs or self.input).n_bits)
+
+    @property
+    def in_floats(self) -> bool:
+        """Whether coordinates are float32."""
+        return isinstance(self.linear, FloatLinear)
 
     @property
     def n_bytes(self) -> int:
@@ -130,8 +144,8 @@ class Quantised:
         """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
         return self.codes(self.input.read(X))
 
-    def scores(self, X: Any) -> Ints:
-        """Return the scores of the classes, int64 of shape (n, n_classes); the largest gives the label."""
+    def scores(self, X: Any) -> npt.NDArray:
+        """Return the scores of the classes, int64 or float32 of shape (n, n_classes); the largest gives the label."""
         if self.prototypes is None:
             raise AttributeError("the model ends with codes and has no classes; quantise a pipeline with HDClassifier")
         return self.prototypes(self.transform(X))
@@ -174,7 +188,8 @@ class Quantised:
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
-        return self.signs(self.linear(self.input.numbers(objects)))
+        signs: Any = self.signs  # both stages are whole, or both are float32
+        return np.asarray(signs(self.linear(self.input.numbers(objects))))
 
     def _codes_before(self, X: Any) -> npt.NDArray[np.uint8]:
         for step in steps_of(self.model):
@@ -188,8 +203,10 @@ class Quantised:
         return f"Quantised({self.input.kind}, {self.n_bits} bits, {classes}, {self.n_bytes} bytes)"
 
 
-def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "") -> Quantised:
-    """Return a fitted pipeline as a model of whole numbers, for devices without floating point.
+def quantise(
+    model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "", numbers: str = "whole"
+) -> Quantised:
+    """Return a fitted pipeline as a model of whole numbers, or of float32, for small devices.
 
     Parameters
     ----------
@@ -212,11 +229,16 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
         Most letters of a string, points of a series or nodes of a graph, instead of those of the longest object.
     letters : str, default=""
         Further letters that strings may hold. Other letters raise an error, and a device returns an error code.
+    numbers : "whole" or "float", default="whole"
+        With "float", coordinates, projections and prototypes have float32, for devices with a floating-point unit;
+        counts of substrings and of colours, and prototypes with `prototype_bits`, stay whole. Vectors are read as
+        float32. Every operation rounds in a fixed order, so a device and Python still agree bit for bit. Series under
+        ``DTW`` and the encoders of hypervectors cannot be in float32.
 
     Returns
     -------
     Quantised
-        With `transform` and `predict` in whole numbers; `loss` compares them with those of `model`.
+        With `transform` and `predict` as on the device; `loss` compares them with those of `model`.
 
     Raises
     ------
@@ -225,17 +247,18 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ValueError
-        If `X` is needed, `max_length` is below the length of an object of `X` (without `X`, of a landmark),
-        `max_length` or `letters` is given for objects that have none, or sums could exceed 64 bits.
+        If `numbers` is neither "whole" nor "float", `X` is needed, `max_length` is below the length of an object of
+        `X` (without `X`, of a landmark), `max_length` or `letters` is given for objects that have none, or sums could
+        exceed 64 bits.
 
     Notes
     -----
-    Similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with 24 bits and at most 2050
-    entries; coordinates that this rounding would drown are left out. Factors of coordinates have 16 bits, with a power
-    of two for each coordinate, or 32 bits if 16 change the coordinates by more than 1 %. Projections have 8 bits,
-    and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is not computed, as it
-    changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept, only two
-    to three bits for each bit of the code.
+    With ``numbers="whole"``, similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with
+    24 bits and at most 2050 entries; coordinates that this rounding would drown are left out. Factors of coordinates
+    have 16 bits, with a power of two for each coordinate, or 32 bits if 16 change the coordinates by more than 1 %.
+    Projections have 8 bits, and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is
+    not computed, as it changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept,
+    only two to three bits for each bit of the code.
 
     Examples
     --------
@@ -247,15 +270,20 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
     >>> loss.labels > 0.9, loss.bits > 0.98
     (True, True)
     """
+    if numbers not in ("whole", "float"):
+        raise BadParameter("numbers", "'whole' or 'float'", short(numbers))
+    whole = numbers == "whole"
     steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
     for part in (model, *steps, *([classifier] if classifier else [])):
         check_is_fitted(part, msg=f"model ({kinds_of(model)}) is not fitted; fit it first: model.fit(X, y)")
     length = None if max_length is None else check_positive_int(max_length, "max_length")
     if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
+        if not whole:
+            raise TypeError(f"{_name(steps[0])} has no numbers to compute in float32; take numbers='whole'")
         read = _encoder(steps[0], X, length, letters)
         _check_unused(read, length, letters)
-        return Quantised(model, read, None, None, *_learner(classifier, read.n_bits))
+        return Quantised(model, read, None, None, *_learner(classifier, read.n_bits, whole))
     if not steps or not isinstance(steps[-1], SignRandomProjection):
         raise BadType(
             None,
@@ -267,20 +295,37 @@ def quantise(model: Any, X: Any = None, *, max_length: int | None = None, letter
             parameter="similia.recipes.nyshd(kernel).fit(X, y)",
         )
     projection = steps.pop()
-    read, k, A, c = _input(steps, X, length, letters)
+    read, k, A, c = _input(steps, projection, X, length, letters, whole)
     _check_unused(read, length, letters)
     for step in steps:
         A, c = _affine(step, A, c)
     used = 1 + int(np.flatnonzero(np.abs(A.reshape(len(A), -1)).sum(axis=1) + np.abs(c)).max(initial=0))
-    linear = Linear.of(A[:used], c[:used], read.limit, k)
-    signs = signs_of(projection, used)
-    return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits))
+    if whole:
+        signs = signs_of(projection, used)
+        linear = Linear.of(A[:used], c[:used], read.limit, k)
+        return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits, whole))
+    floats = _float_signs(projection, used)
+    return Quantised(
+        model, read, FloatLinear.of(A[:used], c[:used]), floats, *_learner(classifier, floats.n_bits, whole)
+    )
 
 
-def _learner(classifier: HDClassifier | None, n_bits: int) -> tuple[Prototypes | None, npt.NDArray | None]:
-    """Return the prototypes in whole numbers and the classes, or None twice."""
+def _float_signs(projection: SignRandomProjection, n_coordinates: int) -> FloatSigns | FloatHadamard:
+    if projection.projection_ is not None:
+        return FloatSigns(projection.projection_[:, :n_coordinates].astype(np.float32))
+    return FloatHadamard(projection.signs_ < 0, 8 * len(projection.get_feature_names_out()))
+
+
+def _learner(
+    classifier: HDClassifier | None, n_bits: int, whole: bool
+) -> tuple[Prototypes | FloatPrototypes | None, npt.NDArray | None]:
+    """Return the prototypes and the classes, or None twice; prototypes of `prototype_bits` are whole in any case."""
     if classifier is None:
         return None, None
+    if not whole and classifier.prototype_bits is None:
+        R, c = classifier.in_floats()
+        floats = FloatPrototypes((R / np.sqrt(n_bits)).astype(np.float32), c.astype(np.float32))
+        return floats, classifier.classes_
     integers, factors, intercepts, bits = classifier.in_integers()
     return Prototypes.of(integers, factors / np.sqrt(n_bits), intercepts, bits), classifier.classes_
 
@@ -302,7 +347,9 @@ def _encoder(encoder: Any, X: Any, length: int | None, letters: str) -> Levels |
     return _holding(Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
 
 
-def _input(steps: list[Any], X: Any, length: int | None, letters: str) -> tuple[Any, Ints | None, Floats, Floats]:
+def _input(
+    steps: list[Any], projection: Any, X: Any, length: int | None, letters: str, whole: bool
+) -> tuple[Any, Ints | None, Floats, Floats]:
     """Take the first step off `steps` if it compares objects.
 
     Return the input, the whole numbers of some objects, if the step compares them, and A and c of the coordinates.
@@ -316,18 +363,22 @@ def _input(steps: list[Any], X: Any, length: int | None, letters: str) -> tuple[
         ):
             return _features(kernel, landmarks, steps, X, letters, length, A)
         if isinstance(kernel, RBF):
-            return _above_noise(_gaussian(kernel, landmarks, X), kernel, landmarks, X, A)
+            return _above_noise(_gaussian(kernel, landmarks, X, whole), kernel, landmarks, X, A)
         if isinstance(kernel, DistanceRBF):
-            gamma = float(kernel.gamma)
-            found = _distances(kernel.distance, landmarks, X, letters, length, lambda d: np.exp(-gamma * d * d))
+            decay = Decay(float(kernel.gamma), square=True)
+            found = _distances(kernel.distance, landmarks, X, letters, length, decay, whole)
             return _above_noise(found, kernel, landmarks, X, A)
         raise TypeError(f"the kernel {_name(kernel)} cannot be quantised; {_KERNELS} can")
     if isinstance(first, D2KE):
         del steps[0]
-        gamma = float(first.gamma_)
-        found = _distances(first.distance, first.random_objects_, X, letters, length, lambda d: np.exp(-gamma * d))
+        decay = Decay(float(first.gamma_))
+        found = _distances(first.distance, first.random_objects_, X, letters, length, decay, whole)
         factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
         return found, None, factors, np.zeros(found.width)
+    if not whole:
+        n_features = (first or projection).n_features_in_
+        read = FloatVectors(n_features)
+        return (read if X is None else _holding(read, X)), None, np.ones(n_features), np.zeros(n_features)
     if X is None:
         raise _needs_objects("a model without landmarks")
     units = Units.of(check_vectors(X).astype(np.float64))
@@ -371,6 +422,7 @@ def _features(
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
         found = Substrings(Features.of(kernel, landmarks), known)
     _holding(found, X, landmarks)
+    _ = found.limit  # raises if products of counts exceed 32 bits
     norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
     return found, found.numbers(landmarks), A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
 
@@ -391,23 +443,29 @@ def _above_noise(read: Any, kernel: Any, landmarks: Any, X: Any, A: Floats) -> t
     return read, k, np.where(kept[:, None], A / read.limit, 0.0), np.zeros(len(A))
 
 
-def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any) -> Gaussian:
+def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any, whole: bool) -> Gaussian | FloatGaussian:
+    gamma = float(kernel.gamma) * float(kernel.scale)
+    if not whole:
+        return _holding(FloatGaussian(landmarks.shape[1], landmarks.astype(np.float32), Decay(gamma)), X, landmarks)
     vectors = landmarks if X is None else np.concatenate([landmarks, check_vectors(X, n_features=landmarks.shape[1])])
     units = Units.of(vectors.astype(np.float64), common=True)
-    step, gamma = float(units.steps[0]), float(kernel.gamma) * float(kernel.scale)
+    step = float(units.steps[0])
     rows = units.read(landmarks.astype(np.float64))
     curve = Curve.of(lambda d: np.exp(-gamma * step**2 * d), _most_squared(rows.shape[1]))
     return Gaussian(units, rows, curve)
 
 
 def _distances(
-    distance: Any, landmarks: Any, X: Any, letters: str, length: int | None, decay: Callable[[Floats], Floats]
+    distance: Any, landmarks: Any, X: Any, letters: str, length: int | None, decay: Decay, whole: bool
 ) -> Edits | Warped:
     """Return the input that applies the function `decay` to distances to `landmarks`."""
     if type(distance) is Levenshtein:
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
         longest = max(known.longest, int(np.diff(landmarks.offsets).max()))
-        return _holding(Edits(known, landmarks, Curve.of(decay, longest)), X, landmarks)
+        curve_of_edits = Curve.of(decay.exact, longest) if whole else decay
+        return _holding(Edits(known, landmarks, curve_of_edits), X, landmarks)
+    if not whole:
+        raise TypeError(f"the distance {_name(distance)} cannot be in float32, Levenshtein can; take numbers='whole'")
     if type(distance) is DTW and (landmarks.n_dims == 1 or distance.local == "sqeuclidean"):
         batches = [landmarks, *([] if X is None else [as_series(X)])]
         units = Units.of(np.concatenate([batch.values for batch in batches]).astype(np.float64), common=True)
@@ -417,8 +475,8 @@ def _distances(
 
         def curve(d: Floats) -> Floats:
             if distance.local == "euclidean":
-                return decay(d * step)
-            return decay(np.sqrt(d) * step if distance.root else d * step**2)
+                return decay.exact(d * step)
+            return decay.exact(np.sqrt(d) * step if distance.root else d * step**2)
 
         both = length + int(np.diff(landmarks.offsets).max())
         cost = 2 * 2**15 if distance.local == "euclidean" else _most_squared(landmarks.n_dims)

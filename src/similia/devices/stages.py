@@ -189,8 +189,8 @@ def bit_length(values: Ints) -> Ints:
     return (values[:, None] >= 1 << np.arange(63, dtype=np.int64)).sum(axis=1)
 
 
-def hadamard(rows: Ints) -> Ints:
-    """Multiply each row by the Hadamard matrix of its length, a power of two."""
+def hadamard(rows: npt.NDArray) -> npt.NDArray:
+    """Multiply each row by the Hadamard matrix of its length p, a power of two, by its factors 1, 2, ..., p / 2."""
     n, p = rows.shape
     half = 1
     while half < p:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hadamard import padded
+from similia.devices.floats import FloatGaussian, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
 from similia.devices.inputs import (
     Curve,
     Edits,
@@ -42,11 +43,12 @@ class Table:
 
     @property
     def n_bytes(self) -> int:
-        return int(self.values.size) * int(re.findall(r"\d+", self.type)[0]) // 8
+        bits = 32 if self.type == "float" else int(re.findall(r"\d+", self.type)[0])
+        return int(self.values.size) * bits // 8
 
     def lines(self) -> str:
         """Return the numbers, a line for about every 100 characters."""
-        numbers = [literal(int(value), self.type) for value in self.values.ravel().tolist()]
+        numbers = [literal(value, self.type) for value in self.values.ravel()]
         lines, line = [], ""
         for number in numbers:
             if len(line) + len(number) > _PER_LINE:
@@ -56,8 +58,11 @@ class Table:
         return "\n".join([*lines, line.rstrip(", ")])
 
 
-def literal(value: int, kind: str) -> str:
+def literal(value: Any, kind: str) -> str:
     """Return a number as C of type `kind`, with a suffix for 64 bits and for the smallest number."""
+    if kind == "float":
+        return re.sub(r"\.?0*p", "p", float(value).hex()) + "F"  # hexadecimal, so that no compiler rounds it
+    value = int(value)
     if kind == "int64_t":
         return f"INT64_C({value})" if value > -(2**63) else "INT64_MIN"
     if kind == "uint32_t":
@@ -73,15 +78,26 @@ def sizes_of(small: Quantised) -> dict[str, int]:
 def tables_of(small: Quantised) -> Iterator[Table]:
     """Yield the tables of a model in C."""
     yield from _input_tables(small.input)
-    if small.linear is not None:
-        yield from _coordinate_tables(small.linear)
-    if isinstance(small.signs, DenseSigns):
-        yield Table("projection", "P, row by row", "int8_t", small.signs.P)
+    if isinstance(small.linear, FloatLinear):
+        yield from _coordinate_tables(small.linear, "float", "float")
+    elif small.linear is not None:
+        kind = "int16_t" if np.abs(small.linear.A).max() < 2**15 else "int32_t"
+        yield from _coordinate_tables(small.linear, kind, "int64_t")
+        if small.linear.shifts.any():
+            yield Table("shifts", "division of each sum by a power of two", "uint8_t", small.linear.shifts)
+    if isinstance(small.signs, DenseSigns | FloatSigns):
+        kind = "int8_t" if isinstance(small.signs, DenseSigns) else "float"
+        yield Table("projection", "P, row by row", kind, small.signs.P)
+    elif isinstance(small.signs, FloatHadamard):
+        yield Table("flips", "signs before each product", "uint8_t", np.packbits(small.signs.flips))
     elif small.signs is not None:
         yield Table(
             "flips", "signs before each product, as they are read", "uint8_t", _flips(small.signs, small.linear)
         )
-    if small.prototypes is not None:
+    if isinstance(small.prototypes, FloatPrototypes):
+        yield Table("prototypes", "R, row by row", "float", small.prototypes.R)
+        yield Table("intercepts", "c", "float", small.prototypes.c)
+    elif small.prototypes is not None:
         yield from _prototype_tables(small.prototypes)
 
 
@@ -100,13 +116,16 @@ def _input_tables(read: Any) -> Iterator[Table]:
         yield from _letter_tables(read.letters)
         yield Table("landmarks", "their letters", "uint8_t", read.landmarks.values)
         yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
-        yield from _curve_table(read.curve)
+        if isinstance(read.curve, Curve):
+            yield from _curve_table(read.curve)
     elif isinstance(read, Warped):
         yield Table("landmarks", "their values", "int16_t", read.landmarks.values.astype(np.int64))
         yield _smallest("first_of_landmark", "where a landmark begins", read.landmarks.offsets)
         yield from _curve_table(read.curve)
         if (widths := _half_widths(read)) is not None:
             yield _smallest("half_widths", "of the band, by the longer length", widths)
+    elif isinstance(read, FloatGaussian):
+        yield Table("landmarks", "their numbers", "float", read.landmarks)
     elif isinstance(read, Gaussian):
         yield Table("landmarks", "their numbers", "int16_t", read.landmarks)
         yield from _curve_table(read.curve)
@@ -124,13 +143,10 @@ def _input_tables(read: Any) -> Iterator[Table]:
         yield Table("ties", "code that decides ties", "uint8_t", read.ties)
 
 
-def _coordinate_tables(linear: Linear) -> Iterator[Table]:
-    kind = "int16_t" if np.abs(linear.A).max() < 2**15 else "int32_t"
+def _coordinate_tables(linear: Linear | FloatLinear, kind: str, kind_of_sums: str) -> Iterator[Table]:
     yield Table("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", kind, linear.A)
     if linear.c.any():
-        yield Table("offsets_of_sums", "c", "int64_t", linear.c)
-    if linear.shifts.any():
-        yield Table("shifts", "division of each sum by a power of two", "uint8_t", linear.shifts)
+        yield Table("offsets_of_sums", "c", kind_of_sums, linear.c)
 
 
 def _feature_tables(features: Features) -> Iterator[Table]:
@@ -160,10 +176,9 @@ def short_length(linear: Linear) -> int:
     return max(8, padded(len(linear.A)))
 
 
-def _flips(signs: HadamardSigns, linear: Linear | None) -> npt.NDArray[np.uint8]:
+def _flips(signs: HadamardSigns, linear: Any) -> npt.NDArray[np.uint8]:
     """Return the flips of each block in the order in which C reads them: those of the first product that meet
     coordinates, all of the second, and of the third in eights at a distance of p / 8."""
-    assert linear is not None
     n_blocks, _, p = signs.flips.shape
     first, second, third = np.moveaxis(signs.flips, 1, 0)
     third = np.swapaxes(third.reshape(n_blocks, 8, p // 8), 1, 2).reshape(n_blocks, p)
@@ -203,20 +218,21 @@ def _smallest(name: str, meaning: str, values: npt.NDArray) -> Table:
 
 def operations_of(small: Quantised) -> dict[str, int]:
     """Return how many operations of each kind the label of the longest object takes."""
-    found = _operations_of_input(small.input)
+    found, floats = _operations_of_input(small.input), small.in_floats
     if small.linear is not None:
-        found["multiplications of coordinates (16 x 32 bits)"] = int(small.linear.A.size)
-    if isinstance(small.signs, DenseSigns):
-        found["multiplications of signs (8 x 16 bits)"] = int(small.signs.P.size)
+        found[f"multiplications of coordinates ({'float32' if floats else '16 x 32 bits'})"] = int(small.linear.A.size)
+    if isinstance(small.signs, DenseSigns | FloatSigns):
+        found[f"multiplications of signs ({'float32' if floats else '8 x 16 bits'})"] = int(small.signs.P.size)
     elif small.signs is not None:
         assert small.linear is not None
         blocks, _, p = small.signs.flips.shape
-        short = short_length(small.linear)
+        short = p if isinstance(small.linear, FloatLinear) else short_length(small.linear)
         additions = 2 * p * (p.bit_length() - 1) + short * (short.bit_length() - 1)
-        found["additions of signs (32 bits)"] = blocks * additions
+        found[f"additions of signs ({'float32' if floats else '32 bits'})"] = blocks * additions
     if small.prototypes is not None:
         signs = small.prototypes.bits == 1
-        what = "bytes compared" if signs else "additions of scores (8 bits to 32)"
+        kind = "float32" if isinstance(small.prototypes, FloatPrototypes) else "8 bits to 32"
+        what = "bytes compared" if signs else f"additions of scores ({kind})"
         found[what] = int(small.prototypes.R.size) // (8 if signs else 1)
     return found
 
@@ -231,6 +247,8 @@ def _operations_of_input(read: Any) -> dict[str, int]:
         return {"cells of edit distances": read.letters.longest * len(read.landmarks.values)}
     if isinstance(read, Warped):
         return {"cells of DTW, at most": read.longest * len(read.landmarks.values)}
+    if isinstance(read, FloatGaussian):
+        return {"multiplications of distances (float32)": int(read.landmarks.size)}
     if isinstance(read, Gaussian):
         return {"multiplications of distances (32 bits)": int(read.landmarks.size)}
     if isinstance(read, NGrams):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from similia.core.errors import BadParameter
 from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.quantised import Quantised
-from similia.devices.stages import DenseSigns, HadamardSigns, Linear
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 
 _N_TESTS = 1000
 _WITHIN_A_CLOCK = {"a", "b", "start", "shifted"}  # what the core declares as reg and no tool keeps
@@ -199,7 +199,7 @@ def roms_of(small: Quantised) -> list[Rom]:
         roms.append(_rom("projection", "P, row by row", signs.P, "address"))
     else:
         roms.append(Rom("flips", "signs before each product", signs.flips.reshape(-1), 1, "address", signed=False))
-    if prototypes is not None:
+    if isinstance(prototypes, Prototypes):
         R, bits = prototypes.R.reshape(-1), prototypes.bits
         roms.append(Rom("prototypes", "R, row by row", R > 0 if bits == 1 else R, bits, "address", signed=bits > 1))
         roms.append(_rom("weights", "m of each class", prototypes.m, "row"))
@@ -221,7 +221,7 @@ def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
         a, b = [*a, width["projection"]], [*b, z]
         totals += [_most(row, 2 ** (z - 1)) for row in signs.P]
         columns.append(R)
-    if prototypes is not None:
+    if isinstance(prototypes, Prototypes):
         products = [_most(row, 1) for row in prototypes.R]
         a, b = [*a, width["prototypes"], 2, width["weights"]], [*b, 2, _signed_width(max(products))]
         totals += products
@@ -274,6 +274,8 @@ def _linear_and_signs(small: Quantised) -> tuple[Linear, DenseSigns | HadamardSi
             "the codes of an encoder of hypervectors are made without numbers k, which the core takes; give a pipeline "
             "with SignRandomProjection, or use export_c"
         )
+    if not isinstance(small.linear, Linear) or not isinstance(small.signs, DenseSigns | HadamardSigns):
+        raise TypeError("the core has no floating point; quantise the model with numbers='whole', or use export_c")
     return small.linear, small.signs
 
 

@@ -499,6 +499,14 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         factors = np.einsum("ij,ij->i", exact, whole) / np.where(squares > 0, squares, 1.0)
         return whole.astype(np.int8), factors, self.intercept_.copy(), bits
 
+    def in_floats(self) -> tuple[Floats, Floats]:
+        """Return prototypes as they are scored: (R, b) of shapes (n_classes, d) and (n_classes,).
+
+        The scores of a sample x of unit length are ``R @ x + b``.
+        """
+        check_is_fitted(self, "prototypes_")
+        return self._directions(), self.intercept_.copy()
+
     def _scores(self, X: npt.ArrayLike) -> Floats:
         check_is_fitted(self, "prototypes_")
         check_columns(self, X, reset=False)
