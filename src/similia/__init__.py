@@ -43,6 +43,7 @@ _NAMES = {
     "OutlierDetector": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",
     "ConformalClassifier": "learn", "ConformalRegressor": "learn",
+    "KernelKMeans": "learn",
     "quantise": "devices", "export_c": "devices", "export_verilog": "devices",
     "HammingIndex": "search", "SimilaritySearch": "search",
     "AutoClassifier": "selection", "AutoRegressor": "selection", "explain": "explanations",

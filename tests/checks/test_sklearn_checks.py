@@ -90,6 +90,7 @@ VECTORS = [
     sm.GaussianProcessRegressor(rbf_kernel),
     sm.GaussianProcessRegressor(rbf_kernel, n_landmarks=100, random_state=0),
     sm.GaussianProcessClassifier(rbf_kernel),
+    sm.KernelKMeans(rbf_kernel),
     KNeighborsClassifier(euclidean_distances),
     KNeighborsRegressor(euclidean_distances),
     sm.OutlierDetector(euclidean_distances),

@@ -103,6 +103,8 @@ CASES = {
     "GaussianProcessRegressor, landmarks": (sm.GaussianProcessRegressor(WL, n_landmarks=4), GRAPHS),
     "GaussianProcessClassifier": (sm.GaussianProcessClassifier(SPECTRUM, n_landmarks=4), STRINGS),
     "KernelSVR of series": (sm.KernelSVR(kernels.DistanceRBF(distances.DTW(), 0.1)), SERIES),
+    "KernelKMeans": (sm.KernelKMeans(WL, 2), GRAPHS),
+    "KernelKMeans of a distance": (sm.KernelKMeans(distances.DTW(), 2), SERIES),
     "KNeighborsClassifier": (KNeighborsClassifier(distances.DTW()), SERIES),
     "KNeighborsRegressor": (KNeighborsRegressor(WL), GRAPHS),
     "VoteClassifier": (sm.VoteClassifier([KernelSVC(SPECTRUM), KNeighborsClassifier(SPECTRUM)]), STRINGS),

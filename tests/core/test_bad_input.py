@@ -190,6 +190,7 @@ OF_KERNELS = {
     "KernelSVR": sm.learn.KernelSVR,
     "GaussianProcessRegressor": sm.GaussianProcessRegressor,
     "GaussianProcessClassifier": sm.GaussianProcessClassifier,
+    "KernelKMeans": lambda f: sm.KernelKMeans(f, 2),
     "Normalized": lambda f: sm.Nystroem(kernels.Normalized(f), 3),
 }
 OF_DISTANCES = {

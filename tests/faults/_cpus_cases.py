@@ -360,6 +360,9 @@ def _learners() -> Iterator[tuple[str, Case]]:
     yield "GaussianProcessRegressor, landmarks", Case("series", process)
     process = lambda: sm.GaussianProcessClassifier(k.Spectrum(k=4, normalize=True), n_landmarks=40, **seed)  # noqa: E731
     yield "GaussianProcessClassifier", Case("strings", process)
+    clusters = lambda: sm.KernelKMeans(k.Spectrum(k=4, normalize=True), 4, 40, **seed)  # noqa: E731
+    yield "KernelKMeans", Case("strings", clusters)
+    yield "KernelKMeans, DTW", Case("series", lambda: sm.KernelKMeans(d.DTW(), 4, 40, **seed))
     for data, metric in [
         ("strings", d.Levenshtein()),
         ("strings", k.Spectrum(k=4)),

@@ -11,6 +11,7 @@ _NAMES = {
     "OutlierDetector": "outliers",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
     "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
+    "KernelKMeans": "clusters",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -1,0 +1,257 @@
+"""Kernel k-means: beside its definition on the Gram matrix and scikit-learn's k-means; streams, Dask, bad input."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import dask.array
+import dask.bag
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import linear_kernel
+
+import similia as sm
+from similia.core.threads import limited_to
+from similia.learn.clusters import _squared_distances
+from tests.naive import kernel_kmeans as naive
+
+SPECTRUM = sm.kernels.Spectrum(k=2, normalize=True)
+LETTERS = ["ab", "cd", "ef"]
+
+
+def strings(n, seed=0):
+    """Return strings of three kinds, by their letters, and the kinds."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(0, 3, n)
+    kinds[:3] = range(3)
+    return ["".join(rng.choice([*LETTERS[kind], "x"], size=rng.integers(5, 15))) for kind in kinds], kinds
+
+
+def groups(n=300, seed=0):
+    return make_blobs(n, centers=[[0, 0], [8, 0], [0, 8]], random_state=seed)
+
+
+def same(one, other):
+    """Compare two fitted models, bit for bit."""
+    for name in ("labels_", "cluster_centers_", "medoid_indices_", "counts_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+    assert (one.inertia_, one.n_iter_) == (other.inertia_, other.n_iter_)
+
+
+# ---- the definition
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 30), k=st.integers(1, 4))
+def test_a_fit_is_a_fixed_point_of_kernel_k_means(seed, n, k):
+    X, _ = strings(n + 3, seed)
+    model = sm.KernelKMeans(SPECTRUM, k, tol=0, random_state=seed).fit(X[:n])
+    if (model.counts_ == 0).any():
+        return  # warned of, and tested below
+    K = SPECTRUM(X)
+    D = naive.squared_distances(K[:n, :n], K[:n, :n], K.diagonal()[:n], model.labels_, k)
+    np.testing.assert_allclose(model.transform(X[:n]) ** 2, D, atol=1e-8)
+    np.testing.assert_allclose(D[np.arange(n), model.labels_], D.min(axis=1), atol=1e-8)
+    np.testing.assert_allclose(D[model.medoid_indices_, np.arange(k)], D.min(axis=0), atol=1e-8)
+    assert model.inertia_ == pytest.approx(D.min(axis=1).sum(), abs=1e-7)
+    assert model.score(X[:n]) == pytest.approx(-model.inertia_, abs=1e-7)
+    np.testing.assert_array_equal(model.predict(X[:n]), model.labels_)
+    np.testing.assert_array_equal(model.counts_, np.bincount(model.labels_, minlength=k))
+    assert list(model.medoids_) == [X[i] for i in model.medoid_indices_]
+    if model.embedding_.rank_ == n:  # every direction of the feature space of the training objects is there
+        # New objects have a part outside that space, which no centre sees: squared distances lose the same for all.
+        new = naive.squared_distances(K[:n, :n], K[n:, :n], K.diagonal()[n:], model.labels_, k)
+        lost = new - model.transform(X[n:]) ** 2
+        np.testing.assert_allclose(lost, lost[:, :1].repeat(k, axis=1), atol=1e-7)
+
+
+@pytest.mark.parametrize("spread", [0.5, 4.0])
+def test_scikit_learn_finds_the_same_inertia_of_vectors(spread):
+    X, _ = make_blobs(400, centers=4, n_features=5, cluster_std=spread, random_state=1)
+    ours = sm.KernelKMeans(linear_kernel, 4, n_init=20, tol=1e-9, random_state=0).fit(X)
+    theirs = KMeans(4, n_init=20, tol=1e-9, random_state=0).fit(X)
+    assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-3)
+    assert adjusted_rand_score(ours.labels_, theirs.labels_) > 0.98
+    np.testing.assert_allclose(np.sort(ours.transform(X), axis=1), np.sort(theirs.transform(X), axis=1), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "X"),
+    [
+        (SPECTRUM, strings(60)[0]),
+        (sm.distances.JaroWinkler(), strings(60)[0]),
+        (sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y)))), strings(60)[0]),
+        (sm.pairwise(lambda x, y: len(set(x) & set(y)) / len(set(x) | set(y))), strings(60)[0]),
+    ],
+)
+def test_kernels_and_distances_find_the_kinds(similarity, X):
+    model = sm.KernelKMeans(similarity, 3, n_landmarks=40, random_state=0).fit(X)
+    assert adjusted_rand_score(strings(60)[1], model.labels_) > 0.9
+    assert isinstance(model.embedding_, sm.D2KE if isinstance(similarity, sm.distances.Distance) else sm.Nystroem)
+
+
+def test_more_starts_never_end_worse():
+    X, _ = make_blobs(200, centers=12, n_features=2, random_state=3)
+    inertia = [sm.KernelKMeans(linear_kernel, 12, n_init=n, random_state=0).fit(X).inertia_ for n in (1, 4, 16)]
+    assert inertia[0] >= inertia[1] >= inertia[2]
+    assert inertia[0] > inertia[2]
+
+
+def test_distances_of_close_vectors_keep_their_digits():
+    X = 1e4 + np.random.default_rng(0).normal(size=(40, 3)) * np.array([1e-3, 1e-3, 1.0])
+    squares, exact = _squared_distances(X, X[:5]), ((X[:, None] - X[:5]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squares, exact, rtol=1e-9)
+    np.testing.assert_array_equal(squares[:5].diagonal(), 0)
+
+
+# ---- the same for any blocks, threads and partitions
+@pytest.mark.parametrize("similarity", [SPECTRUM, sm.distances.Levenshtein()])
+def test_dask_memory_and_threads_change_nothing(similarity, monkeypatch):
+    monkeypatch.setattr("similia.learn.clusters._BLOCK", 16)
+    X, _ = strings(90)
+    make = lambda: sm.KernelKMeans(similarity, 4, n_landmarks=20, random_state=7)  # noqa: E731
+    model = make().fit(X)
+    assert model.medoid_indices_.max() >= 16
+    for parts in (1, 4):
+        bag = dask.bag.from_sequence(X, npartitions=parts)
+        other = make().fit(bag)
+        same(model, other)
+        np.testing.assert_array_equal(other.predict(bag).compute(), model.labels_)
+        assert other.score(bag) == pytest.approx(-model.inertia_, rel=1e-9)
+    with sm.config(max_memory=2000):
+        same(model, make().fit(X))
+    with limited_to(1):
+        same(model, make().fit(X))
+    np.testing.assert_array_equal(np.concatenate([model.transform([x]) for x in X]), model.transform(X))
+
+
+def test_dask_array_of_vectors():
+    X, _ = groups()
+    model = sm.KernelKMeans(linear_kernel, 3, random_state=0)
+    same(sm.KernelKMeans(linear_kernel, 3, random_state=0).fit(X), model.fit(dask.array.from_array(X, chunks=(70, 1))))
+
+
+def test_starts_on_a_sample_go_on_with_all_objects(monkeypatch):
+    monkeypatch.setattr("similia.learn.clusters._SAMPLE", 50)
+    X, y = groups()
+    model = sm.KernelKMeans(linear_kernel, 3, random_state=0).fit(X)
+    assert len(model.labels_) == model.counts_.sum() == 300
+    assert adjusted_rand_score(y, model.labels_) == 1
+    means = [model.embedding_.transform(X[model.labels_ == c]).mean(axis=0) for c in range(3)]
+    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-9)
+
+
+# ---- streams
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_partial_fit_keeps_running_means(seed, sizes):
+    X, _ = strings(20 + sum(sizes), seed)
+    model = sm.KernelKMeans(SPECTRUM, 3, random_state=0).partial_fit(X[:20])
+    same(model, sm.KernelKMeans(SPECTRUM, 3, random_state=0).fit(X[:20]))
+    first, stops = (model.cluster_centers_, model.counts_), 20 + np.cumsum([0, *sizes])
+    batches = [X[a:b] for a, b in pairwise(stops)]
+    for batch in batches:
+        before = model.cluster_centers_.copy()
+        model.partial_fit(batch)
+        assert not np.shares_memory(before, model.cluster_centers_)
+    centers, counts = naive.running_means(*first, [model.embedding_.transform(batch) for batch in batches])
+    np.testing.assert_allclose(model.cluster_centers_, centers, atol=1e-10)
+    np.testing.assert_array_equal(model.counts_, counts)
+    assert (model.n_seen_, len(model.labels_)) == (len(X), sizes[-1])
+    assert list(model.medoids_) == [X[i] for i in model.medoid_indices_]
+    np.testing.assert_array_equal(model.predict(batches[-1]), model.labels_)
+
+
+def test_a_stream_finds_groups_and_its_medoids_move():
+    X, y = groups(3000)
+    model = sm.KernelKMeans(linear_kernel, 3, random_state=0)
+    for start in range(0, 3000, 300):
+        model.partial_fit(X[start : start + 300])
+    assert adjusted_rand_score(y, model.predict(X)) == 1
+    assert (model.medoid_indices_ >= 300).any()
+    distances = np.linalg.norm(
+        X[model.medoid_indices_] - np.array([X[y == c].mean(axis=0) for c in y[model.medoid_indices_]]), axis=1
+    )
+    assert (distances < 0.5).all()
+
+
+# ---- the number of clusters
+def test_stability_finds_the_number_of_groups():
+    X, y = groups()
+    model = sm.KernelKMeans(linear_kernel, "stability", random_state=0).fit(X)
+    assert model.n_clusters_ == 3
+    assert adjusted_rand_score(y, model.labels_) == 1
+    np.testing.assert_array_equal(model.n_clusters_tried_, range(2, 11))
+    assert model.stability_.shape == (9, 10)
+    np.testing.assert_array_equal(model.stability_[1], 1)
+    assert (model.stability_[5:] < 1).any(axis=1).all()
+
+
+def test_a_list_tries_its_numbers_and_a_number_tries_none():
+    X, _ = groups()
+    model = sm.KernelKMeans(linear_kernel, [7, 3], random_state=0).fit(X)
+    np.testing.assert_array_equal(model.n_clusters_tried_, [3, 7])
+    assert model.n_clusters_ == 3
+    assert sm.KernelKMeans(linear_kernel, 5).fit(X).stability_.shape == (0, 10)
+
+
+def test_chance_is_not_stable():
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    model = sm.KernelKMeans(linear_kernel, [4, 8], n_init=1, random_state=0).fit(X)
+    assert model.stability_.mean() < 0.6
+
+
+# ---- input that is unusual or wrong
+def test_fewer_different_objects_than_clusters():
+    X = ["abab", "cdcd"] * 4
+    with pytest.warns(UserWarning, match=r"1 of 3 clusters are empty: too few objects differ; lower n_clusters"):
+        model = sm.KernelKMeans(SPECTRUM, 3, random_state=0).fit(X)
+    assert model.inertia_ == pytest.approx(0, abs=1e-12)
+    assert len(set(model.labels_)) == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_clusters": 0}, r"n_clusters.* integer >= 1.*0"),
+        ({"n_clusters": "many"}, r"n_clusters.*stability.*many"),
+        ({"n_clusters": []}, r"n_clusters.*list of integers >= 2"),
+        ({"n_clusters": [1, 2]}, r"n_clusters.*>= 2.*1"),
+        ({"n_clusters": 7}, r"X holds 6 objects.*at least n_clusters=7"),
+        ({"n_clusters": [2, 7]}, r"X holds 6 objects.*at least n_clusters=7"),
+        ({"n_landmarks": 0}, r"n_landmarks"),
+        ({"n_init": 0}, r"n_init"),
+        ({"max_iter": 0}, r"max_iter"),
+        ({"tol": -1}, r"tol"),
+        ({"similarity": "precomputed"}, r"similarity is 'precomputed', expected a kernel"),
+        ({"similarity": sm.kernels.Spectrum}, r"similarity is the class Spectrum.*write Spectrum\(\.\.\.\)"),
+        ({"similarity": sm.pairwise(lambda x, y: float(x != y))}, r"similarity.*0 for equal objects.*FromFunction"),
+    ],
+)
+def test_bad_parameters_get_one_sentence(parameters, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        sm.KernelKMeans(**{"similarity": SPECTRUM, "n_clusters": 2} | parameters).fit(strings(6)[0])
+
+
+def test_partial_fit_says_what_it_cannot_do():
+    X, _ = strings(20)
+    model = sm.KernelKMeans(SPECTRUM, 2, random_state=0).partial_fit(X)
+    with pytest.raises(TypeError, match=r"Dask collection, and partial_fit takes one batch"):
+        model.partial_fit(dask.bag.from_sequence(X))
+    with pytest.raises(ValueError, match=r"the model has 2 clusters, but n_clusters=3; start a new one"):
+        model.set_params(n_clusters=3).partial_fit(X)
+    with pytest.raises(ValueError, match=r"X is empty"):
+        model.set_params(n_clusters=2).partial_fit([])
+
+
+@pytest.mark.parametrize("similarity", [SPECTRUM, sm.distances.Levenshtein()])
+def test_save_and_load(tmp_path, similarity):
+    X, _ = strings(40)
+    model = sm.KernelKMeans(similarity, [2, 3], random_state=0).fit(X[:30])
+    sm.save(model, tmp_path / "clusters.sim")
+    other = sm.load(tmp_path / "clusters.sim")
+    np.testing.assert_array_equal(other.transform(X), model.transform(X))
+    same(model.partial_fit(X[30:]), other.partial_fit(X[30:]))
