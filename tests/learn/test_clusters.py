@@ -255,3 +255,23 @@ def test_save_and_load(tmp_path, similarity):
     other = sm.load(tmp_path / "clusters.sim")
     np.testing.assert_array_equal(other.transform(X), model.transform(X))
     same(model.partial_fit(X[30:]), other.partial_fit(X[30:]))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_explain_says_why_an_object_is_in_its_cluster(k):
+    X, _ = strings(40)
+    model = sm.KernelKMeans(SPECTRUM, k, random_state=0).fit(X[:30])
+    for x in X[30:35]:
+        found = sm.explain(model, x)
+        first, second = np.sort(model.transform([x])[0])[:2]
+        assert found.value == pytest.approx(second**2 - first**2)
+        total = sum(part.contribution for part in found.parts) + found.residual + found.omitted
+        assert total == pytest.approx(found.value)
+        assert f"for cluster {model.predict([x])[0]} against" in found.title
+        assert {part.name for part in found.parts} - {"intercept"} <= {x[i : i + 2] for i in range(len(x))}
+
+
+def test_one_cluster_has_nothing_to_explain():
+    X, _ = strings(10)
+    with pytest.raises(ValueError, match="the model has one cluster"):
+        sm.explain(sm.KernelKMeans(SPECTRUM, 1).fit(X), X[0])

@@ -12,6 +12,7 @@ first step           parts of the decision
                      kernel has features, a part for each feature of x, otherwise alpha_l k(x, l) for each landmark
                      l (see `_sums`)
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
+`KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `D2KE`               w_j (f_j(x) - mean) for each random object
 `Hydra`, ...         stretches of time: what their points add to the sum of w_j (f_j(x) - mean), by ``time_shares``
@@ -54,6 +55,7 @@ from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
+from similia.learn.clusters import KernelKMeans
 from similia.learn.gaussian_process import GaussianProcess, GaussianProcessClassifier, GaussianProcessRegressor
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
@@ -81,10 +83,11 @@ def explain(
         the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
         `y`, `what` is an estimator, and its decision for `x` is explained. Its learner must be a linear model, a
         support-vector machine, kernel ridge regression, a Gaussian process, random or extremely randomised trees,
-        `similia.learn.HDClassifier` or nearest neighbours. For voting and calibrated models, one member is explained,
-        if possible one that agrees with the result. If the targets were scaled linearly for training, the parts are in
-        the original units of the targets. If they were transformed in another way, the parts are in the transformed
-        units, and the `note` of the result gives the prediction in the original ones.
+        `similia.learn.HDClassifier`, nearest neighbours or `similia.learn.KernelKMeans`, whose decision is how much
+        larger the squared distance to the second nearest centre is. For voting and calibrated models, one member is
+        explained, if possible one that agrees with the result. If the targets were scaled linearly for training, the
+        parts are in the original units of the targets. If they were transformed in another way, the parts are in the
+        transformed units, and the `note` of the result gives the prediction in the original ones.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -197,6 +200,12 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
         if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
             return _of_a_vote(steps, x, naming, top)
         return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top)
+    if isinstance(learner, KernelKMeans):
+        check_is_fitted(learner)
+        if learner.n_clusters_ == 1:
+            raise ValueError("the model has one cluster; to explain why an object belongs to a cluster takes two")
+        center = linear.NearestCenter().fit(learner.cluster_centers_)
+        return _of_steps([*steps[:-1], learner.embedding_, center], x, naming, top)
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
         X = steps[0].transform(collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]

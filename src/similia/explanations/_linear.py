@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted
@@ -143,6 +144,17 @@ def check_learner(learner: Any) -> None:
     known = known or (hasattr(learner, "coef_") and (is_regressor(learner) or hasattr(learner, "classes_")))
     if not known:
         raise TypeError(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
+
+
+class NearestCenter(LinearClassifierMixin, BaseEstimator):
+    """Nearest centre as a linear classifier: |z - a|^2 - |z - b|^2 = 2 z . (b - a) + |a|^2 - |b|^2."""
+
+    def fit(self, centers: Floats) -> NearestCenter:
+        self.coef_, self.intercept_ = 2.0 * centers, -np.square(centers).sum(axis=1)
+        self.classes_ = np.array([f"cluster {c}" for c in range(len(centers))])
+        if len(centers) == 2:
+            self.coef_, self.intercept_ = self.coef_[1:] - self.coef_[:1], self.intercept_[1:] - self.intercept_[:1]
+        return self
 
 
 def several_numbers(learner: Any, n: int) -> ValueError:

@@ -246,6 +246,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     between numbers of clusters. The largest number within one standard error of the best mean is taken. A single
     cluster is always stable, so 1 cannot be tried; if all means are low, the objects have no clear groups.
 
+    `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
+
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise objects are grouped
     by their sizes. Vectors that do not fit into half of ``similia.config(max_memory=...)`` are computed again for each
     iteration; those of a Dask collection are kept by its workers.

@@ -1,0 +1,114 @@
+"""Clusters of time series: agreement with the classes (adjusted Rand index) and time, beside tslearn's and aeon's.
+
+SIMILIA_DATA names the folders of data sets, one of which has `series`; SIMILIA_RIVALS_PYTHON an interpreter that has
+aeon and tslearn. Training and test part are joined, each series is standardised, and all get the number of classes.
+`KernelKMeans(DTW())` runs with its defaults. DTW without a window was chosen, among five distances, on Plane,
+SyntheticControl, CBF and GunPointMaleVersusFemale, which are not among the sets here. It makes ten starts, as its
+default is; the rivals make one, tslearn's default, as each start costs them the same again. Everyone gets all cores,
+and calls are warm::
+
+    SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from joblib import cpu_count
+from measure import Rival, Row
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from similia.distances import DTW
+from similia.learn import KernelKMeans
+
+SETS = ("OliveOil", "Wine", "FaceFour", "SmoothSubspace", "SonyAIBORobotSurface1", "Herring", "Car")
+SEEDS = 3  # of ours and of Euclidean k-means; rivals, which take minutes, get one
+
+RIVAL = """
+import json, sys, time
+import aeon, numpy as np, tslearn
+from aeon.clustering import TimeSeriesKMeans as OfAeon
+from tslearn.clustering import KShape, TimeSeriesKMeans
+data, n_jobs = np.load(sys.argv[1]), int(sys.argv[3])
+names = [name for name in data.files if not name.endswith("_k")]
+makers = {
+    "tslearn k-means, DTW": lambda k: TimeSeriesKMeans(k, metric="dtw", random_state=0, n_jobs=n_jobs),
+    "tslearn k-shape": lambda k: KShape(k, random_state=0),
+    "aeon k-means, DTW": lambda k: OfAeon(k, distance="dtw", init="kmeans++", n_init=1, random_state=0, n_jobs=n_jobs),
+}
+labels, seconds = {}, {}
+for maker, make in makers.items():
+    make(2).fit(data[names[0]][:6, None, :12] if "aeon" in maker else data[names[0]][:6, :12, None])
+    for name in names:
+        X, k = data[name], int(data[name + "_k"])
+        start = time.perf_counter()
+        model = make(k).fit(X[:, None] if "aeon" in maker else X[:, :, None])
+        key = f"{maker}/{name}"
+        seconds[key], labels[key] = time.perf_counter() - start, np.asarray(model.labels_)
+        print(key, round(seconds[key], 2), file=sys.stderr, flush=True)
+np.savez(sys.argv[2], **labels)
+print(json.dumps(seconds | {"aeon": aeon.__version__, "tslearn": tslearn.__version__}))
+"""
+
+
+def run() -> list[Row]:
+    """Return the ratio of mean adjusted Rand indices and of total times to each rival."""
+    data, rival = _data(), Rival("SIMILIA_RIVALS_PYTHON")
+    if not data:
+        return []
+    ours, flat, seconds = {}, {}, {}
+    KernelKMeans(DTW(), 2, random_state=0).fit(data["OliveOil"][0][:6])
+    for name, (X, y) in data.items():
+        k, start = len(np.unique(y)), time.perf_counter()
+        ours[name] = _index(y, [KernelKMeans(DTW(), k, random_state=seed).fit(X).labels_ for seed in range(SEEDS)])
+        seconds[name] = (time.perf_counter() - start) / SEEDS
+        flat[name] = _index(y, [KMeans(k, n_init=10, random_state=seed).fit(X).labels_ for seed in range(SEEDS)])
+        print(f"{name}: {ours[name]:.3f} in {seconds[name]:.2g} s; Euclidean {flat[name]:.3f}")
+    what, mean = f"clusters of {len(data)} UCR sets", np.mean([*ours.values()])
+    index = f"{what}: mean adjusted Rand index"
+    rows = [Row(index, "scikit-learn k-means", mean / np.mean([*flat.values()]), at_least=1)]
+    if not rival:
+        return rows
+    arrays = {name: X for name, (X, _) in data.items()}
+    theirs, labels = rival.run(
+        RIVAL, arrays | {f"{name}_k": np.unique(y).size for name, (_, y) in data.items()}, cpu_count()
+    )
+    for maker in dict.fromkeys(key.partition("/")[0] for key in labels):
+        found = {name: _index(y, [labels[f"{maker}/{name}"]]) for name, (_, y) in data.items()}
+        taken = [theirs[f"{maker}/{name}"] for name in data]
+        print(maker, {name: f"{value:.3f}" for name, value in found.items()}, f"{sum(taken):.3g} s")
+        library, _, method = maker.partition(" ")
+        titled = f"{library} {theirs[library]} {method}"
+        rows.append(Row(index, titled, mean / np.mean([*found.values()]), at_least=1))
+        rows.append(
+            Row(f"{what}: speed", titled, sum(taken) / sum(seconds.values()), at_least=20 if "DTW" in maker else None)
+        )
+    return rows
+
+
+def _index(y: npt.NDArray, labels: list[npt.NDArray]) -> float:
+    return float(np.mean([adjusted_rand_score(y, found) for found in labels]))
+
+
+def _data() -> dict[str, tuple[npt.NDArray, npt.NDArray]]:
+    """Return standardised series and classes of each set that a folder of SIMILIA_DATA has, or nothing, saying so."""
+    folders = [Path(folder) / "series" for folder in os.environ.get("SIMILIA_DATA", "").split(os.pathsep)]
+    found = {}
+    for name in SETS:
+        path = next((folder / f"{name}.npz" for folder in folders if (folder / f"{name}.npz").exists()), None)
+        if path is None:
+            print(f"skipped: SIMILIA_DATA names no folder with series/{name}.npz")
+            return {}
+        with np.load(path) as file:
+            X = file["values"].reshape(len(file["lengths"]), -1).astype(np.float64)
+            found[name] = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True), file["y"]
+    return found
+
+
+if __name__ == "__main__":
+    print(*run(), sep="\n")
