@@ -163,6 +163,8 @@ def test_partial_fit_keeps_running_means(seed, sizes):
     assert (model.n_seen_, len(model.labels_)) == (len(X), sizes[-1])
     assert list(model.medoids_) == [X[i] for i in model.medoid_indices_]
     np.testing.assert_array_equal(model.predict(batches[-1]), model.labels_)
+    of_medoids, of_batch = model.transform(model.medoids_).diagonal(), model.transform(batches[-1])
+    assert (of_medoids <= of_batch.min(axis=0) + 1e-9).all()
 
 
 def test_a_stream_finds_groups_and_its_medoids_move():
