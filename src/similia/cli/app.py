@@ -13,6 +13,7 @@ from similia.cli.explain import explain
 from similia.cli.export import export
 from similia.cli.fit import fit
 from similia.cli.index import index
+from similia.cli.map import map
 from similia.cli.plan import plan
 from similia.cli.predict import predict
 from similia.cli.report import report
@@ -55,6 +56,7 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of wha
     (fit, ".similia"),
     (predict, None),
     (report, ".html"),
+    (map, ".html"),
     (explain, ".html"),
     (encode, ".npy"),
     (export, None),

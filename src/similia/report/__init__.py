@@ -1,10 +1,10 @@
-"""Show models: displays in the style of scikit-learn, and a report as one HTML page."""
+"""Show models and collections: displays in the style of scikit-learn, reports and maps as HTML pages."""
 
 from similia.core.lazy import attach
 
 _NAMES = {
     "ApproximationErrorDisplay": "approximation", "SpectrumDisplay": "approximation", "RobustnessDisplay": "bits",
-    "RecallDisplay": "bits", "EmbeddingDisplay": "displays", "write_report": "page",
+    "RecallDisplay": "bits", "EmbeddingDisplay": "displays", "write_report": "page", "write_map": "map_page",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -172,11 +172,15 @@ def templates() -> Environment:
     return found
 
 
-def page(**values: Any) -> str:
-    """Return the whole page as HTML; `values` are the variables of the template ``page.html.jinja``."""
-    style, script = (
-        resources.files("similia.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
-    )
+def page(name: str, **values: Any) -> str:
+    """Return a whole page as HTML; `values` are the variables of its template, and `name` is "page" or "map".
+
+    All pages share a style sheet and the script that draws objects; a page other than "page" adds a style sheet.
+    """
+    files = resources.files("similia.report")
+    drawing, own = (files.joinpath(f"{script}.js").read_text("utf-8") for script in ("draw", name))
+    styles = [files.joinpath(f"{style}.css").read_text("utf-8") for style in dict.fromkeys(("page", name))]
+    script = f'"use strict";\n(() => {{\n{drawing}\n{own}}})();\n'
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    own = {"style": Markup(style), "script": Markup(script), "digest": digest}
-    return templates().get_template("page.html.jinja").render(**own, **values)
+    parts = {"style": Markup("".join(styles)), "script": Markup(script), "digest": digest}
+    return templates().get_template(f"{name}.html.jinja").render(**parts, **values)

@@ -116,6 +116,7 @@ def _page_of(context: Context, title: str | None) -> str:
     for section in sections:
         data |= section.data
     return page(
+        "page",
         title=title or f"Report: {context.seen.kind}",
         model=context.parts,
         parameters=without_addresses(context.parts.whole),

@@ -1,4 +1,4 @@
-"""Nearest-neighbour search over binary codes and over the objects they encode."""
+"""Nearest-neighbour search over binary codes and over the objects they encode, and maps of objects."""
 
 from similia.core.lazy import attach
 
@@ -6,8 +6,9 @@ _NAMES = {
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
     "Recall": "recall",
+    "SimilarityMap": "similarity_map",
     "knn_graph": "neighbour_graph",
     "exports": "",
 }
-__all__ = ["HammingIndex", "Recall", "SimilaritySearch", "exports", "knn_graph"]
+__all__ = ["HammingIndex", "Recall", "SimilarityMap", "SimilaritySearch", "exports", "knn_graph"]
 __getattr__, __dir__ = attach(__name__, _NAMES)

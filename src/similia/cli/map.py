@@ -1,0 +1,87 @@
+"""``similia map`` writes a page with a map of a collection, to explore in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table
+
+
+def map(
+    data: Data,
+    table: Table,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    kernel: Kernel = None,
+    distance: Distance = None,
+    color: Annotated[
+        str | None, typer.Option(help="Column with the labels or numbers that colours show; as --label.")
+    ] = None,
+    landmarks: Landmarks = 300,
+    objects: Annotated[
+        int, typer.Option(min=10, help="Maximum number of objects; a random sample is taken of more.")
+    ] = 100_000,
+    save: Annotated[
+        Path | None, typer.Option(help="Also write the fitted map, to place new objects with similia.load.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write a map of a collection: similar objects lie close together. Zoom, search, choose with a lasso.
+
+    [bold]similia map reads.csv --text sequence --color species -o map.html[/bold]
+
+    [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
+    """
+    import similia as sm
+    from similia.cli.inputs import read_objects
+    from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, check_comparison, placed_in
+    from similia.cli.outputs import bars, check_output
+    from similia.cli.specs import parse_distance, parse_kernel
+    from similia.cli.voice import console, note, result, written
+    from similia.report import write_map
+
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
+    if color is not None and table.get("label") is not None:
+        raise ValueError("--color and --label name the same column; drop one of them")
+    for target in (output, save):
+        if target is not None:
+            check_output(target, data)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"a map is an HTML page; end {output} in .html")
+    column = color or table.get("label")
+    found = read_objects(data, labelled=column is not None, **table | {"label": column})
+    spec = distance or kernel
+    if spec is None:
+        spec = DEFAULT_KERNEL.get(found.kind) or DEFAULT_DISTANCE[found.kind]
+        note(f"note: {found.called} are compared by {spec}; --kernel or --distance names another")
+    is_distance = bool(distance) or (not kernel and found.kind not in DEFAULT_KERNEL)
+    compared = parse_distance(spec) if is_distance else parse_kernel(spec)
+    check_comparison(compared, found, found.objects)
+    placed = sm.SimilarityMap(compared, n_landmarks=landmarks, random_state=seed)
+    with bars(), placed_in(found):
+        placed.fit(found.objects)
+        write_map(
+            placed,
+            found.objects,
+            found.labels,
+            output,
+            title=title or f"Map of {Path(data).name}",
+            names=found.names,
+            color_name=column or "label",
+            max_objects=objects,
+            random_state=seed,
+        )
+    if save is not None:
+        sm.save(placed, save)
+    quality = {name: round(getattr(placed, name + "_"), 4) for name in ("trustworthiness", "continuity")}
+    size = output.stat().st_size
+    result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": spec, **quality})
+    console(highlight=False).print(
+        f"wrote {written(output)} ({size / 1e6:.1f} MB; trustworthiness {quality['trustworthiness']:.2f}, continuity "
+        f"{quality['continuity']:.2f}); open it in a browser",
+        markup=False,
+    )

@@ -1,0 +1,173 @@
+"""`write_map` writes a map of objects as an HTML page to explore: zoom, search, and choose objects with a lasso.
+
+The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
+4 bytes for each object, and drawn into an array of pixels, so that 100,000 points follow the pointer.
+Cost: one transform of the objects, and for graphs a drawing of each.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from similia.core.errors import BadParameter
+from similia.core.validation import as_path, check_labels, check_positive_int
+from similia.learn.targets import as_numbers
+from similia.objects import n_objects
+from similia.objects.sequences import at_least_one
+from similia.report._context import for_page, look_at
+from similia.report._model import fitted, sampled, taken
+from similia.report._render import legible, page
+from similia.search.similarity_map import metric_of_map
+from similia.similarity import without_addresses
+from similia.storage.disk import write_atomically
+
+_MOST_KEYS = 20  # classes with their own colour; the last stands for all others if there are more
+_SIDE = 2**16 - 1  # coordinates are integers from 0 to this
+
+
+def write_map(
+    model: Any, X: Any, color: Any = None, path: str | os.PathLike[str] | TextIO = "map.html", *,
+    title: str | None = None, names: Any = None, color_name: str = "label", max_objects: int = 100_000,
+    random_state: int = 0,
+) -> Any:  # fmt: skip
+    """Write a map of objects as one self-contained HTML page to explore.
+
+    Parameters
+    ----------
+    model : SimilarityMap
+        If it is not fitted, a copy is fitted to `X`.
+    X : collection of n objects
+        Objects in any form that the similarity of the map takes.
+    color : array-like of n labels or numbers, optional
+        What colours show. Text that is not all numbers, integers of at most 20 values, and booleans are classes; other
+        numbers are a scale. Beyond 20 classes, the rarest share a colour.
+    path : str, path or text file, default="map.html"
+        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        `io.StringIO`, is written at its current position.
+    title : str, optional
+        Title of the page.
+    names : sequence of n str, optional
+        Names of the objects, listed by the lasso; by default their positions in `X`.
+    color_name : str, default="label"
+        What `color` is called on the page.
+    max_objects : int, default=100_000
+        Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
+    random_state : int, default=0
+        Seed for drawing objects.
+
+    Returns
+    -------
+    Path or text file
+        Where the page was written.
+
+    Raises
+    ------
+    ValueError
+        If there are no objects, or `color` or `names` has another length than `X`.
+    FileNotFoundError
+        If the folder of `path` does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import similia as sm
+    >>> from similia.report import write_map
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> map = sm.SimilarityMap(sm.kernels.GappyKmers(k=4, gaps=1, normalize=True), random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_map(map, X, y, f"{folder}/map.html")
+    ...     "Search names, labels and texts" in path.read_text()
+    True
+    """
+    place: Any = path if isinstance(getattr(path, "file", path), io.TextIOBase) else as_path(path)
+    if isinstance(place, Path) and not place.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
+    if not hasattr(model, "features_") and not hasattr(model, "similarity"):
+        raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
+    check_positive_int(max_objects, "max_objects", minimum=2)
+    n = at_least_one(X)
+    labels = None if color is None else check_labels(color, n)
+    if names is not None and n_objects(names) != n:
+        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    chosen = sampled(X, max_objects, np.random.default_rng(random_state))
+    X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
+    model = model if fitted(model) else clone(model).fit(X)
+    seen = look_at(X)
+    data: dict[str, Any] = {
+        "xy": _packed(_on_the_page(model.transform(X))), "objects": for_page(seen), "color": color_name,
+        "names": None if names is None else [legible(names[i]) for i in chosen.tolist()],
+        "rows": chosen.tolist() if len(chosen) < n else None,
+    }  # fmt: skip
+    data |= _colored(None if labels is None else labels[chosen], len(chosen))
+    text = page(
+        "map", title=title or f"Map of {seen.kind}", count=len(chosen), data=data,
+        about=_about(model, seen.kind, len(chosen), n),
+    )  # fmt: skip
+    encoded = text.encode("utf-8", "replace")
+    if isinstance(place, Path):
+        write_atomically(place, encoded)
+    else:
+        place.write(encoded.decode())
+    return place
+
+
+def _about(model: Any, kind: str, n: int, n_all: int) -> str:
+    """Return a sentence on the similarity of the map, and how far its neighbours can be trusted."""
+    sample = f", drawn at random of {n_all:,}" if n < n_all else ""
+    return (
+        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. "
+        f"Trustworthiness {model.trustworthiness_:.2f}, continuity {model.continuity_:.2f}: 1 if the neighbours on the "
+        "map are the true neighbours, and the reverse; about 0.5 if places are random."
+    )
+
+
+def _on_the_page(points: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
+    """Return coordinates as integers from 0 to 65535, on one scale for both axes, centred, with y downwards."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    spread = float((high - low).max()) or 1.0
+    places = ((points - (low + high) / 2) / spread * [1, -1] + 0.5) * _SIDE
+    return np.clip(np.rint(places), 0, _SIDE).astype("<u2")
+
+
+def _packed(values: npt.NDArray[Any]) -> str:
+    """Return the bytes of an array in base64."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _colored(labels: npt.NDArray | None, n: int) -> dict[str, Any]:
+    """Return what the page needs for colours and its legend.
+
+    ``code`` holds a byte for each object: the number of its class, or its place on the scale of numbers. ``labels`` is
+    None without labels, a list of values if the legend does not give them, and otherwise empty.
+    """
+    if labels is None:
+        return {"code": _packed(np.zeros(n, np.uint8)), "labels": None, "keys": [""], "counts": [n], "other": False}
+    numbers = as_numbers(labels)
+    whole = numbers is not None and labels.dtype.kind != "f" and bool((numbers == np.rint(numbers)).all())
+    if numbers is not None and labels.dtype.kind != "b" and (not whole or len(np.unique(numbers)) > _MOST_KEYS):
+        low, high = float(numbers.min()), float(numbers.max())
+        share = (numbers - low) / (high - low) if high > low else np.zeros(n)
+        code = np.rint(255 * share).astype(np.uint8)
+        values = [float(f"{value:.6g}") for value in numbers.tolist()]
+        return {"code": _packed(code), "labels": values, "keys": None, "range": [f"{low:.4g}", f"{high:.4g}"]}
+    texts = np.array([legible(label) for label in labels.tolist()], dtype=object)
+    classes, codes, counts = np.unique(texts, return_inverse=True, return_counts=True)
+    frequent = np.argsort(-counts, kind="stable")
+    other = len(classes) > _MOST_KEYS
+    ranks = np.empty(len(classes), np.int64)
+    ranks[frequent] = np.minimum(np.arange(len(classes)), _MOST_KEYS - 1)
+    shown = [str(name) for name in classes[frequent]]
+    keys = [*shown[: _MOST_KEYS - 1], f"{len(classes) - _MOST_KEYS + 1} others"] if other else shown
+    code = ranks[codes.ravel()]
+    return {
+        "code": _packed(code.astype(np.uint8)), "labels": texts.tolist() if other else [], "keys": keys,
+        "counts": np.bincount(code, minlength=len(keys)).tolist(), "other": other,
+    }  # fmt: skip

@@ -1,0 +1,270 @@
+r"""Maps of objects: two coordinates for each object, so that similar objects lie close together.
+
+For a kernel, `Nystroem` turns objects into vectors z, and the map is their first two principal components: kernel PCA
+in the space that the landmarks span. With the mean m and the covariance matrix of the vectors, whose two largest
+eigenvalues have the eigenvectors a_1 and a_2, an object lies at
+
+.. math:: (a_1 \cdot (z - m),\; a_2 \cdot (z - m)).
+
+For a distance, the map is landmark multidimensional scaling: the two coordinates of `PseudoEuclidean` with the largest
+positive eigenvalues. The largest entry of each axis is positive, so maps do not flip between runs.
+
+A map in two dimensions must leave something out. How much is measured on a sample of objects, with their true
+distances: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects that are
+among the k nearest of i on the map, but not truly. Then
+
+.. math:: T(k) = 1 - \frac{2}{n k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
+
+is the trustworthiness: 1 if all neighbours on the map are neighbours. Continuity is the same with the roles of map and
+distance exchanged: 1 if all neighbours are neighbours on the map.
+
+Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500^2 at most for the two measures.
+
+Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
+1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
+"Neighborhood preservation in nonlinear projection methods", ICANN 2001 (both measures).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.errors import BadParameter
+from similia.core.estimators import Transformer, all_at_once
+from similia.core.products import row_product
+from similia.core.progress import track
+from similia.core.state import array, count, made, one_of, state
+from similia.core.threads import one_blas_thread
+from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
+from similia.embeddings.nystroem import Nystroem
+from similia.embeddings.pseudo_euclidean import PseudoEuclidean
+from similia.embeddings.spectrum import with_signs
+from similia.objects import n_objects, take
+from similia.objects.sequences import at_least_one
+from similia.search.metric import Metric, as_metric
+from similia.similarity import ComparesObjects, read_objects
+from similia.sources.dask import lazily, refuse_lazy
+
+Floats = npt.NDArray[np.float64]
+_BLOCK = 10_000  # objects whose vectors are in memory at a time; the axes are fitted to as many
+_MEASURED, _NEAR = 500, 10  # objects on which the map is measured, and neighbours of each that count
+
+
+@state(
+    similarity="comparison", method=one_of("landmarks"), features_=made("Nystroem", "PseudoEuclidean"),
+    axes_=array("f8", "r", 2), centre_=array("f8", 2), embedding_=array("f8", None, 2), explained_=array("f8", 2),
+    trustworthiness_="number", continuity_="number", _n_features_out=count(),
+)  # fmt: skip
+class SimilarityMap(ComparesObjects, Transformer):
+    """Place objects on a map with two coordinates, so that similar objects lie close together.
+
+    Parameters
+    ----------
+    similarity : kernel or distance of similia
+        Wrap a function of two objects in `similia.distances.FromFunction` if it is a distance.
+    method : {"landmarks"}, default="landmarks"
+        How objects are placed. "landmarks" is kernel PCA on the vectors of `Nystroem` for a kernel, and landmark
+        multidimensional scaling for a distance; its cost is linear in the number of objects.
+    n_landmarks : int, default=300
+        Number of objects, drawn uniformly, to which all objects are compared. If there are fewer, all are taken.
+    random_state : int, numpy Generator or None, default=None
+        Source of randomness with which `fit` draws landmarks and the objects on which the map is measured.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of float64, shape (n, 2)
+        Coordinates of the training objects.
+    trustworthiness_ : float
+        1 if all neighbours on the map are neighbours, about 0.5 for a random map. It is measured with the true
+        distances and 10 neighbours (fewer for less than 21 objects), on at most 500 training objects.
+    continuity_ : float
+        1 if all neighbours are neighbours on the map, about 0.5 for a random map; measured as `trustworthiness_`.
+    explained_ : ndarray of float64, shape (2,)
+        Share of the variance of the vectors (for a distance, of the sum of absolute eigenvalues) that each axis holds.
+    features_ : Nystroem or PseudoEuclidean
+        Fitted transformer of objects to vectors.
+    axes_ : ndarray of float64, shape (n_vector_columns, 2)
+        The two directions of the map. An object lies at ``features_.transform([x]) @ axes_ - centre_``.
+    centre_ : ndarray of float64, shape (2,)
+        What is subtracted, so that the map is centred.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if a parameter is invalid, `similarity` is a plain function, or all distances are 0.
+
+    Notes
+    -----
+    New objects are placed by `transform`. The place of an object depends only on the object, bit for bit. If similarity
+    is a kernel, distances for the two measures are those in its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+
+    References
+    ----------
+    Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
+    1998. de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004. Venna & Kaski,
+    "Neighborhood preservation in nonlinear projection methods", ICANN 2001.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> map = sm.SimilarityMap(sm.kernels.GappyKmers(k=4, gaps=1, normalize=True), random_state=0).fit(X)
+    >>> map.embedding_.shape, map.transform(["ACGTACGT"]).shape
+    ((106, 2), (1, 2))
+    >>> 0.5 < map.trustworthiness_ < 1
+    True
+    """
+
+    _by = "similarity"
+    _dtypes = ("float64",)
+
+    def __init__(
+        self, similarity: Any, method: str = "landmarks", n_landmarks: int = 300, random_state: RandomState = None
+    ) -> None:
+        self.similarity = similarity
+        self.method = method
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    @all_at_once
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks, fit the axes, and place the n objects of `X`; of `y`, only the length is checked."""
+        self._fit(X, y)
+        return self
+
+    @all_at_once
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Fit and return the coordinates of the training objects, shape (n, 2)."""
+        self._fit(X, y)
+        return self.embedding_.copy()
+
+    @lazily
+    def transform(self, X: Any) -> Floats:
+        """Return the coordinates of n objects, shape (n, 2)."""
+        check_is_fitted(self)
+        return self._place(read_objects(self, self.similarity, X, reset=False))
+
+    def _fit(self, X: Any, y: Any) -> None:
+        metric = metric_of_map(self.similarity)
+        if self.method != "landmarks":
+            raise BadParameter("method", "'landmarks'", repr(self.method))
+        s = check_positive_int(self.n_landmarks, "n_landmarks")
+        refuse_lazy(X, "a map needs its objects in memory; fit to a sample, then transform the collection")
+        X = read_objects(self, self.similarity, X, reset=True)
+        n = at_least_one(X)
+        if y is not None and n_objects(y) != n:
+            raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
+        seeds = spawn_seeds(self.random_state, 3)
+        seen = _drawn(n, _BLOCK, seeds[1])
+        if metric.is_kernel:
+            self.features_ = Nystroem(self.similarity, min(s, n), random_state=seeds[0]).fit(X)
+            self._principal_axes(self.features_.transform(take(X, seen)))
+            metric = Metric(self.features_.kernel_, True)
+        else:
+            self.features_ = PseudoEuclidean(self.similarity, None, min(s, n), random_state=seeds[0]).fit(X)
+            self._scaling_axes(self.features_.eigenvalues_)
+        self._n_features_out = 2
+        self.embedding_ = self._place(X)
+        measured = _drawn(n, _MEASURED, seeds[2])
+        D = _true_distances(metric, take(X, measured))
+        self.trustworthiness_, self.continuity_ = neighbourhoods_kept(D, self.embedding_[measured], _NEAR)
+
+    def _principal_axes(self, vectors: npt.NDArray[np.floating]) -> None:
+        """Set the axes to the first two principal components of the vectors of training objects."""
+        Z = vectors.astype(np.float64)
+        mean = Z.mean(axis=0)
+        Z -= mean
+        # A fixed order of sums: BLAS would change the last bits of the axes with the processor.
+        covariance = row_product(np.ascontiguousarray(Z.T), Z) / len(Z)
+        with one_blas_thread():
+            values, Q = np.linalg.eigh((covariance + covariance.T) / 2)
+        values, Q = np.maximum(values[::-1], 0.0), Q[:, ::-1]
+        self._set_axes(with_signs(Q[:, :2]), values[:2] / (values.sum() or 1.0))
+        self.centre_ = row_product(mean[None], self.axes_)[0]
+
+    def _scaling_axes(self, eigenvalues: Floats) -> None:
+        """Set the axes to the two columns of the vectors with the largest positive eigenvalues."""
+        chosen = np.flatnonzero(eigenvalues > 0)[:2]  # the eigenvalues are sorted by size
+        axes = np.eye(len(eigenvalues))[:, chosen]
+        self._set_axes(axes, eigenvalues[chosen] / np.abs(eigenvalues).sum())
+        self.centre_ = np.zeros(2)
+
+    def _set_axes(self, axes: Floats, shares: Floats) -> None:
+        """Set `axes_` and `explained_`; objects on a line have no second axis, and their second coordinate is 0."""
+        missing = 2 - axes.shape[1]
+        self.axes_ = np.ascontiguousarray(np.pad(axes, ((0, 0), (0, missing))))
+        self.explained_ = np.pad(shares, (0, missing))
+
+    def _place(self, X: Any) -> Floats:
+        """Return the coordinates of objects in the layout of the similarity."""
+        n = at_least_one(X)
+        out = np.empty((n, 2))
+        for start in track(range(0, n, _BLOCK), "SimilarityMap", -(-n // _BLOCK)):
+            stop = min(n, start + _BLOCK)
+            part = X if stop - start == n else take(X, np.arange(start, stop))
+            out[start:stop] = row_product(self.features_.transform(part), self.axes_) - self.centre_
+        return out
+
+    def _example(self) -> Any:
+        return take(self.features_.landmarks_, [0])
+
+
+def metric_of_map(similarity: Any) -> Metric:
+    """Return a kernel or distance of similia as a `Metric`; raise if `similarity` is anything else."""
+    if isinstance(similarity, str):
+        raise BadParameter("similarity", "a kernel or distance of similia", repr(similarity))
+    return as_metric(similarity, None, "similarity")
+
+
+def neighbourhoods_kept(distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int) -> tuple[float, float]:
+    """Return the trustworthiness and the continuity of a map.
+
+    Parameters
+    ----------
+    distances : ndarray, shape (n, n)
+        True distances; the diagonal is not used.
+    points : ndarray, shape (n, 2)
+        Coordinates on the map.
+    n_neighbors : int
+        Number k of neighbours; (n - 1) // 2 if that is less.
+
+    Notes
+    -----
+    The rank of an object is 1 plus the number of objects that are nearer: equally distant objects share a rank, so
+    neither is counted as wrong. Without ties, this is ``sklearn.manifold.trustworthiness``. Two objects or fewer have
+    the value 1, as no neighbour can be wrong.
+    """
+    gaps = points[:, None, :] - points[None, :, :]
+    on_map = np.sqrt(gaps[..., 0] ** 2 + gaps[..., 1] ** 2)
+    k = min(n_neighbors, (len(points) - 1) // 2)
+    if k < 1:
+        return 1.0, 1.0
+    return _kept(distances, on_map, k), _kept(on_map, distances, k)
+
+
+def _kept(true: npt.NDArray[np.floating], found: npt.NDArray[np.floating], k: int) -> float:
+    """Return 1 minus the scaled sum of how far the k nearest by `found` are beyond rank k by `true`."""
+    n, excess = len(true), 0
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        near = others[np.argsort(found[i, others], kind="stable")[:k]]
+        ranks = 1 + np.searchsorted(np.sort(true[i, others]), true[i, near])
+        excess += int(np.maximum(ranks - k, 0).sum())
+    return 1.0 - 2.0 * excess / (n * k * (2 * n - 3 * k - 1))
+
+
+def _true_distances(metric: Metric, X: Any) -> Floats:
+    """Return all distances of the objects of `X`, shape (n, n), in float64."""
+    if not metric.is_kernel:
+        return metric.distances(X, X).astype(np.float64)
+    values, norms = metric.between(X, X).astype(np.float64), metric.norms(X)
+    return np.sqrt(np.maximum(norms[:, None] + norms - 2 * values, 0.0))  # type: ignore[index]
+
+
+def _drawn(n: int, most: int, seed: int | None) -> npt.NDArray[np.int64]:
+    """Return the positions of all `n` objects, or of `most` of them, in ascending order."""
+    return np.arange(n) if n <= most else np.sort(generator(seed).choice(n, most, replace=False))
