@@ -19,6 +19,9 @@ def map(
     color: Annotated[
         str | None, typer.Option(help="Column with the labels or numbers that colours show; as --label.")
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="landmarks, or neighbours: UMAP, which keeps neighbourhoods (needs similia\\[maps]).")
+    ] = "landmarks",
     landmarks: Landmarks = 300,
     objects: Annotated[
         int, typer.Option(min=10, help="Maximum number of objects; a random sample is taken of more.")
@@ -61,9 +64,9 @@ def map(
     is_distance = bool(distance) or (not kernel and found.kind not in DEFAULT_KERNEL)
     compared = parse_distance(spec) if is_distance else parse_kernel(spec)
     check_comparison(compared, found, found.objects)
-    placed = sm.SimilarityMap(compared, n_landmarks=landmarks, random_state=seed)
+    placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
     with bars(), placed_in(found):
-        placed.fit(found.objects)
+        points = placed.fit_transform(found.objects)
         write_map(
             placed,
             found.objects,
@@ -71,6 +74,7 @@ def map(
             output,
             title=title or f"Map of {Path(data).name}",
             names=found.names,
+            points=points,
             color_name=column or "label",
             max_objects=objects,
             random_state=seed,

@@ -35,8 +35,8 @@ _SIDE = 2**16 - 1  # coordinates are integers from 0 to this
 
 def write_map(
     model: Any, X: Any, color: Any = None, path: str | os.PathLike[str] | TextIO = "map.html", *,
-    title: str | None = None, names: Any = None, color_name: str = "label", max_objects: int = 100_000,
-    random_state: int = 0,
+    title: str | None = None, names: Any = None, points: Any = None, color_name: str = "label",
+    max_objects: int = 100_000, random_state: int = 0,
 ) -> Any:  # fmt: skip
     """Write a map of objects as one self-contained HTML page to explore.
 
@@ -56,6 +56,8 @@ def write_map(
         Title of the page.
     names : sequence of n str, optional
         Names of the objects, listed by the lasso; by default their positions in `X`.
+    points : ndarray, shape (n, 2), optional
+        Coordinates of the objects, if known, such as ``model.fit_transform(X)``; by default, ``model.transform(X)``.
     color_name : str, default="label"
         What `color` is called on the page.
     max_objects : int, default=100_000
@@ -99,10 +101,17 @@ def write_map(
         raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
     chosen = sampled(X, max_objects, np.random.default_rng(random_state))
     X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
-    model = model if fitted(model) else clone(model).fit(X)
+    places = None if points is None else np.asarray(points, dtype=np.float64)
+    if places is not None and (places.shape != (n, 2) or not np.isfinite(places).all()):
+        raise BadParameter("points", f"finite numbers of shape ({n}, 2)", f"shape {places.shape}")
+    if not fitted(model):
+        model = clone(model).fit(X)
+        found = model.embedding_
+    else:
+        found = model.transform(X) if places is None else places[chosen]
     seen = look_at(X)
     data: dict[str, Any] = {
-        "xy": _packed(_on_the_page(model.transform(X))), "objects": for_page(seen), "color": color_name,
+        "xy": _packed(_on_the_page(found)), "objects": for_page(seen), "color": color_name,
         "names": None if names is None else [legible(names[i]) for i in chosen.tolist()],
         "rows": chosen.tolist() if len(chosen) < n else None,
     }  # fmt: skip
@@ -166,8 +175,8 @@ def _colored(labels: npt.NDArray | None, n: int) -> dict[str, Any]:
     ranks[frequent] = np.minimum(np.arange(len(classes)), _MOST_KEYS - 1)
     shown = [str(name) for name in classes[frequent]]
     keys = [*shown[: _MOST_KEYS - 1], f"{len(classes) - _MOST_KEYS + 1} others"] if other else shown
-    code = ranks[codes.ravel()]
+    ranked = ranks[codes.ravel()]
     return {
-        "code": _packed(code.astype(np.uint8)), "labels": texts.tolist() if other else [], "keys": keys,
-        "counts": np.bincount(code, minlength=len(keys)).tolist(), "other": other,
+        "code": _packed(ranked.astype(np.uint8)), "labels": texts.tolist() if other else [], "keys": keys,
+        "counts": np.bincount(ranked, minlength=len(keys)).tolist(), "other": other,
     }  # fmt: skip

@@ -9,6 +9,11 @@ eigenvalues have the eigenvectors a_1 and a_2, an object lies at
 For a distance, the map is landmark multidimensional scaling: the two coordinates of `PseudoEuclidean` with the largest
 positive eigenvalues. The largest entry of each axis is positive, so maps do not flip between runs.
 
+With ``method="neighbours"``, this map is only the start: UMAP moves objects towards their nearest neighbours in the
+graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and shows less of how far groups are apart.
+A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
+:math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
+
 A map in two dimensions must leave something out. How much is measured on a sample of objects, with their true
 distances: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects that are
 among the k nearest of i on the map, but not truly. Then
@@ -18,26 +23,30 @@ among the k nearest of i on the map, but not truly. Then
 is the trustworthiness: 1 if all neighbours on the map are neighbours. Continuity is the same with the roles of map and
 distance exchanged: 1 if all neighbours are neighbours on the map.
 
-Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500^2 at most for the two measures.
+Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500^2 at most for the two measures. With
+neighbours, also that of `knn_graph`, and n similarities to place a new object.
 
 Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
 1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
-"Neighborhood preservation in nonlinear projection methods", ICANN 2001 (both measures).
+"Neighborhood preservation in nonlinear projection methods", ICANN 2001 (both measures); McInnes, Healy & Melville,
+"UMAP", 2018, arXiv:1802.03426; Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once
 from similia.core.products import row_product
 from similia.core.progress import track
-from similia.core.state import array, count, made, one_of, state
+from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
 from similia.embeddings.nystroem import Nystroem
@@ -45,18 +54,28 @@ from similia.embeddings.pseudo_euclidean import PseudoEuclidean
 from similia.embeddings.spectrum import with_signs
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.search.metric import Metric, as_metric
+from similia.search.metric import Metric, feature_distances, metric_from
+from similia.search.neighbour_graph import knn_graph
 from similia.similarity import ComparesObjects, read_objects
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 10_000  # objects whose vectors are in memory at a time; the axes are fitted to as many
+_FEWEST = 4  # objects that UMAP can place
 _MEASURED, _NEAR = 500, 10  # objects on which the map is measured, and neighbours of each that count
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    """Return whether the objects of a saved map are there if its method needs them, and the similarity reads them."""
+    if (state["objects_"] is None) != (state["method"] == "landmarks"):
+        return False
+    return state["objects_"] is None or reads(state["similarity"], state["objects_"])
+
+
 @state(
-    similarity="comparison", method=one_of("landmarks"), features_=made("Nystroem", "PseudoEuclidean"),
-    axes_=array("f8", "r", 2), centre_=array("f8", 2), embedding_=array("f8", None, 2), explained_=array("f8", 2),
+    fits=_state_fits, similarity="comparison", method=one_of("landmarks", "neighbours"), n_neighbors=count(least=1),
+    objects_=optional(objects("n")), features_=made("Nystroem", "PseudoEuclidean"),
+    axes_=array("f8", "r", 2), centre_=array("f8", 2), embedding_=array("f8", "n", 2), explained_=array("f8", 2),
     trustworthiness_="number", continuity_="number", _n_features_out=count(),
 )  # fmt: skip
 class SimilarityMap(ComparesObjects, Transformer):
@@ -66,13 +85,17 @@ class SimilarityMap(ComparesObjects, Transformer):
     ----------
     similarity : kernel or distance of similia
         Wrap a function of two objects in `similia.distances.FromFunction` if it is a distance.
-    method : {"landmarks"}, default="landmarks"
+    method : {"landmarks", "neighbours"}, default="landmarks"
         How objects are placed. "landmarks" is kernel PCA on the vectors of `Nystroem` for a kernel, and landmark
-        multidimensional scaling for a distance; its cost is linear in the number of objects.
+        multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours" is UMAP of
+        the graph of nearest neighbours (`similia.search.knn_graph`), started from the map by landmarks; it needs
+        ``similia[maps]``.
     n_landmarks : int, default=300
         Number of objects, drawn uniformly, to which all objects are compared. If there are fewer, all are taken.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws landmarks and the objects on which the map is measured.
+        Source of randomness with which `fit` draws landmarks and the objects on which the map is measured, and of UMAP.
+    n_neighbors : int, default=15
+        Number of neighbours of each object, if method is "neighbours".
 
     Attributes
     ----------
@@ -84,23 +107,30 @@ class SimilarityMap(ComparesObjects, Transformer):
     continuity_ : float
         1 if all neighbours are neighbours on the map, about 0.5 for a random map; measured as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
-        Share of the variance of the vectors (for a distance, of the sum of absolute eigenvalues) that each axis holds.
+        Share of the variance of the vectors (for a distance, of the sum of absolute eigenvalues) that each axis of the
+        map by landmarks holds.
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
-        The two directions of the map. An object lies at ``features_.transform([x]) @ axes_ - centre_``.
+        The two directions of the map by landmarks: an object lies at ``features_.transform([x]) @ axes_ - centre_``.
     centre_ : ndarray of float64, shape (2,)
         What is subtracted, so that the map is centred.
+    objects_ : collection of n objects, or None
+        The training objects, if method is "neighbours".
 
     Raises
     ------
     ValueError
         In `fit`, if a parameter is invalid, `similarity` is a plain function, or all distances are 0.
+    ImportError
+        In `fit`, if method is "neighbours" and umap-learn is not installed.
 
     Notes
     -----
-    New objects are placed by `transform`. The place of an object depends only on the object, bit for bit. If similarity
-    is a kernel, distances for the two measures are those in its feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+    New objects are placed by `transform`. With "neighbours", their place is the mean of the places of their nearest
+    training objects, with weights 1 / d^2. The place of an object depends only on the object, bit for bit. The layout
+    of UMAP is the same for the same seed on one machine. If similarity is a kernel, its distances are those in its
+    feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     References
     ----------
@@ -123,12 +153,19 @@ class SimilarityMap(ComparesObjects, Transformer):
     _dtypes = ("float64",)
 
     def __init__(
-        self, similarity: Any, method: str = "landmarks", n_landmarks: int = 300, random_state: RandomState = None
+        self,
+        similarity: Any,
+        method: str = "landmarks",
+        n_landmarks: int = 300,
+        random_state: RandomState = None,
+        *,
+        n_neighbors: int = 15,
     ) -> None:
         self.similarity = similarity
         self.method = method
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.n_neighbors = n_neighbors
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -146,19 +183,24 @@ class SimilarityMap(ComparesObjects, Transformer):
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of n objects, shape (n, 2)."""
         check_is_fitted(self)
-        return self._place(read_objects(self, self.similarity, X, reset=False))
+        X = read_objects(self, self.similarity, X, reset=False)
+        return self._place(X) if self.objects_ is None else self._place_among(X)
 
     def _fit(self, X: Any, y: Any) -> None:
         metric = metric_of_map(self.similarity)
-        if self.method != "landmarks":
-            raise BadParameter("method", "'landmarks'", repr(self.method))
+        if self.method not in ("landmarks", "neighbours"):
+            raise BadParameter("method", "'landmarks' or 'neighbours'", repr(self.method))
+        umap = _umap() if self.method == "neighbours" else None
+        k = check_positive_int(self.n_neighbors, "n_neighbors")
         s = check_positive_int(self.n_landmarks, "n_landmarks")
         refuse_lazy(X, "a map needs its objects in memory; fit to a sample, then transform the collection")
         X = read_objects(self, self.similarity, X, reset=True)
         n = at_least_one(X)
         if y is not None and n_objects(y) != n:
             raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
-        seeds = spawn_seeds(self.random_state, 3)
+        if umap is not None and n < _FEWEST:
+            raise ValueError(f"method='neighbours' needs {_FEWEST} objects, got {n} (n_samples = {n})")
+        seeds = spawn_seeds(self.random_state, 5)
         seen = _drawn(n, _BLOCK, seeds[1])
         if metric.is_kernel:
             self.features_ = Nystroem(self.similarity, min(s, n), random_state=seeds[0]).fit(X)
@@ -168,9 +210,13 @@ class SimilarityMap(ComparesObjects, Transformer):
             self.features_ = PseudoEuclidean(self.similarity, None, min(s, n), random_state=seeds[0]).fit(X)
             self._scaling_axes(self.features_.eigenvalues_)
         self._n_features_out = 2
-        self.embedding_ = self._place(X)
+        self.embedding_, self.objects_ = self._place(X), None
+        if umap is not None:
+            graph = knn_graph(X, metric.function, min(k, n - 2), random_state=seeds[3])
+            self.embedding_, self.objects_ = _laid_out(umap, graph, self.embedding_, seeds[4]), X
         measured = _drawn(n, _MEASURED, seeds[2])
-        D = _true_distances(metric, take(X, measured))
+        some = take(X, measured)
+        D = _distances(metric, some, some)
         self.trustworthiness_, self.continuity_ = neighbourhoods_kept(D, self.embedding_[measured], _NEAR)
 
     def _principal_axes(self, vectors: npt.NDArray[np.floating]) -> None:
@@ -186,7 +232,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         self._set_axes(with_signs(Q[:, :2]), values[:2] / (values.sum() or 1.0))
         self.centre_ = row_product(mean[None], self.axes_)[0]
 
-    def _scaling_axes(self, eigenvalues: Floats) -> None:
+    def _scaling_axes(self, eigenvalues: npt.NDArray[np.floating]) -> None:
         """Set the axes to the two columns of the vectors with the largest positive eigenvalues."""
         chosen = np.flatnonzero(eigenvalues > 0)[:2]  # the eigenvalues are sorted by size
         axes = np.eye(len(eigenvalues))[:, chosen]
@@ -209,15 +255,45 @@ class SimilarityMap(ComparesObjects, Transformer):
             out[start:stop] = row_product(self.features_.transform(part), self.axes_) - self.centre_
         return out
 
+    def _place_among(self, X: Any) -> Floats:
+        """Return the coordinates of objects among their nearest training objects, as the mean with weights 1 / d^2."""
+        metric, n = self._metric(), at_least_one(X)
+        norms, k = metric.norms(self.objects_), min(self.n_neighbors, len(self.embedding_))
+        out, step = np.empty((n, 2)), rows_per_block(32 * len(self.embedding_), at_most=_BLOCK)
+        for start in track(range(0, n, step), "SimilarityMap", -(-n // step)):
+            rows = np.arange(start, min(n, start + step))
+            D = _distances(metric, take(X, rows), self.objects_, norms)
+            for i, row in zip(rows, D, strict=True):
+                near = np.flatnonzero(row <= np.partition(row, k - 1)[k - 1])  # whatever order partition leaves
+                near = near[np.argsort(row[near], kind="stable")[:k]]
+                out[i] = interpolated(row[near], self.embedding_[near])
+        return out
+
+    def _metric(self) -> Metric:
+        """Return the similarity, with the settings that `fit` decided."""
+        return (
+            Metric(self.features_.kernel_, True)
+            if isinstance(self.features_, Nystroem)
+            else metric_of_map(self.similarity)
+        )
+
     def _example(self) -> Any:
         return take(self.features_.landmarks_, [0])
 
 
 def metric_of_map(similarity: Any) -> Metric:
     """Return a kernel or distance of similia as a `Metric`; raise if `similarity` is anything else."""
-    if isinstance(similarity, str):
-        raise BadParameter("similarity", "a kernel or distance of similia", repr(similarity))
-    return as_metric(similarity, None, "similarity")
+    return metric_from(similarity, "similarity")
+
+
+def interpolated(distances: Floats, places: Floats) -> Floats:
+    """Return the mean of `places`, shape (k, 2), with weights 1 / d^2; of those at distance 0, if there are any."""
+    least = distances.min()
+    weights = (distances == 0.0) * 1.0 if least == 0.0 else np.square(least / distances)
+    place, total = np.zeros(2), 0.0
+    for weight, one in zip(weights, places, strict=True):  # in one order on all processors
+        place, total = place + weight * one, total + weight
+    return place / total
 
 
 def neighbourhoods_kept(distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int) -> tuple[float, float]:
@@ -257,12 +333,42 @@ def _kept(true: npt.NDArray[np.floating], found: npt.NDArray[np.floating], k: in
     return 1.0 - 2.0 * excess / (n * k * (2 * n - 3 * k - 1))
 
 
-def _true_distances(metric: Metric, X: Any) -> Floats:
-    """Return all distances of the objects of `X`, shape (n, n), in float64."""
+def _distances(metric: Metric, X: Any, Y: Any, norms: Any = None) -> Floats:
+    """Return the distances of the objects of `X` and `Y`, shape (n, m), in float64; `norms` are those of `Y`."""
+    values = metric.between(X, Y).astype(np.float64)
     if not metric.is_kernel:
-        return metric.distances(X, X).astype(np.float64)
-    values, norms = metric.between(X, X).astype(np.float64), metric.norms(X)
-    return np.sqrt(np.maximum(norms[:, None] + norms - 2 * values, 0.0))  # type: ignore[index]
+        return values
+    own = metric.norms(X)
+    found: Floats = feature_distances(values, own[:, None], metric.norms(Y) if norms is None else norms)  # type: ignore[index]
+    return found
+
+
+def _umap() -> Any:
+    """Return the class of umap-learn, or raise and say how to install it."""
+    try:
+        from umap import UMAP
+    except ImportError as error:
+        raise ImportError(
+            "SimilarityMap(method='neighbours') needs umap-learn; install it with: pip install 'similia[maps]'"
+        ) from error
+    return UMAP
+
+
+def _laid_out(umap: Any, graph: Any, start: Floats, seed: int | None) -> Floats:
+    """Return the layout of a graph of neighbours by UMAP, shape (n, 2), started from the places `start`."""
+    n = len(start)
+    near = np.column_stack([np.arange(n), graph.indices.reshape(n, -1)]).astype(
+        np.int32
+    )  # each object is its own first
+    apart = np.column_stack([np.zeros(n), graph.data.reshape(n, -1)]).astype(np.float32)
+    seed = int(generator(seed).integers(2**31))
+    model = umap(
+        n_neighbors=near.shape[1], precomputed_knn=(near, apart), init=start.astype(np.float32), random_state=seed,
+        n_jobs=1, force_approximation_algorithm=True,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")  # `transform` does not use UMAP
+        return np.asarray(model.fit_transform(start), dtype=np.float64)
 
 
 def _drawn(n: int, most: int, seed: int | None) -> npt.NDArray[np.int64]:
