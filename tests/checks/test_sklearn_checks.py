@@ -58,6 +58,7 @@ VECTORS = [
     sm.FeatureWeights(),
     sm.D2KE(euclidean_distances, n_components=16),
     sm.PseudoEuclidean(euclidean_distances),
+    sm.SimilarityMap(sm.kernels.Optical(), n_landmarks=8),
     sm.OpticalRandomFeatures(16),
     sm.OpticalRandomFeatures(16, structured=True, bias=1.0, quantize=8),
     sm.HeatRandomFeatures(16, **TINY),

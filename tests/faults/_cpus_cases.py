@@ -98,7 +98,9 @@ def missing(some: dict[str, Case]) -> list[str]:
 
 def cases() -> dict[str, Case]:
     """Return all cases by name."""
-    return dict([*_kernels(), *_distances(), *_embeddings(), *_samplers(), *_codes(), *_learners(), *_searches()])
+    return dict(
+        [*_kernels(), *_distances(), *_embeddings(), *_samplers(), *_codes(), *_learners(), *_searches(), *_maps()]
+    )
 
 
 def short(value: Any) -> str:
@@ -410,6 +412,18 @@ def _searches() -> Iterator[tuple[str, Case]]:
     of_sets = kernels.DistanceRBF(distances.ModifiedHausdorff(), gamma=0.3)
     make = lambda: sm.SimilaritySearch(_encoder(of_sets), "kernel", n_candidates=50)  # noqa: E731
     yield "SimilaritySearch(kernel) of sets", Case("sets, unit norm", make)
+
+
+def _maps() -> Iterator[tuple[str, Case]]:
+    k, d = kernels, distances
+    for data, similarity in (
+        ("strings", k.GappyKmers(normalize=True)),
+        ("strings", d.Levenshtein()),
+        ("graphs", k.WeisfeilerLehman(n_iter=2)),
+        ("series, float32", d.MSM()),
+    ):
+        make = lambda similarity=similarity: sm.SimilarityMap(similarity, n_landmarks=31, random_state=0)  # noqa: E731
+        yield f"SimilarityMap({type(similarity).__name__}), {data}", Case(data, make)
 
 
 def _encoder(kernel: Any) -> Pipeline:

@@ -573,3 +573,25 @@ def nearest_others(distance, objects, k):
     """Return distances and positions of the k nearest other objects of each, by (distance, position), both (n, k)."""
     rows = [sorted((distance(x, y), j) for j, y in enumerate(objects) if j != i)[:k] for i, x in enumerate(objects)]
     return np.array([[d for d, _ in row] for row in rows]), np.array([[j for _, j in row] for row in rows])
+
+
+def neighbourhoods_kept(true, found, k):
+    """Return 1 - 2 / (n k (2n - 3k - 1)) times how far the k nearest by `found` lie beyond rank k by `true`.
+
+    The rank of an object is 1 plus the number of others that are strictly nearer.
+    """
+    n, beyond = len(true), 0
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        for j in sorted(others, key=lambda j: (found[i][j], j))[:k]:
+            rank = 1 + sum(true[i][other] < true[i][j] for other in others)
+            beyond += max(0, rank - k)
+    return 1 - 2 * beyond / (n * k * (2 * n - 3 * k - 1))
+
+
+def place_among(distances, places, k):
+    """Return the mean place of the k nearest with weights 1 / d^2; of those at distance 0 if there are any."""
+    near = sorted(range(len(distances)), key=lambda j: (distances[j], j))[:k]
+    same = [j for j in near if distances[j] == 0]
+    weights = dict.fromkeys(same, 1.0) if same else {j: distances[j] ** -2 for j in near}
+    return sum(weight * np.asarray(places[j]) for j, weight in weights.items()) / sum(weights.values())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -339,25 +337,6 @@ def test_command(tmp_path: Path, promoters: tuple[list[str], np.ndarray], capsys
 
 
 # in a browser
-
-_SWITCHES = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run", "--disable-quic"),
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium of the system, by playwright's driver."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser and is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip(f"there is no browser: none of {', '.join(names)}")
-    with sync_api.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=path, args=[*_SWITCHES])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

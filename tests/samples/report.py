@@ -27,7 +27,7 @@ HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;
 class Page(HTMLParser):
     """The elements of a page, the text of its sections, and what its script reads."""
 
-    VOID = frozenset({"meta", "link", "br", "img"})
+    VOID = frozenset({"meta", "link", "br", "img", "input"})
 
     def __init__(self, path: Path) -> None:
         super().__init__()

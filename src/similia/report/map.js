@@ -1,4 +1,4 @@
-// The map: points are written into an array of pixels, 100,000 of them within one frame, and found again by a grid.
+// The map: points are written into an array of pixels in a shuffled order, and found again by a grid.
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const xy = new Uint16Array(bytes(data.xy).buffer), code = bytes(data.code), n = code.length;
 const SIDE = 65535, CELLS = 256, SHIFT = 8, MOST_ZOOM = 200;

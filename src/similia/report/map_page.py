@@ -1,7 +1,7 @@
 """`write_map` writes a map of objects as an HTML page to explore: zoom, search, and choose objects with a lasso.
 
 The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
-4 bytes for each object, and drawn into an array of pixels, so that 100,000 points follow the pointer.
+4 bytes for each object, and drawn into an array of pixels.
 Cost: one transform of the objects, and for graphs a drawing of each.
 """
 

@@ -39,6 +39,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
@@ -143,7 +144,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     >>> import similia as sm
     >>> X, y = sm.datasets.load_promoters(return_X_y=True)
     >>> map = sm.SimilarityMap(sm.kernels.GappyKmers(k=4, gaps=1, normalize=True), random_state=0).fit(X)
-    >>> map.embedding_.shape, map.transform(["ACGTACGT"]).shape
+    >>> map.embedding_.shape, map.transform(["acgtacgt"]).shape
     ((106, 2), (1, 2))
     >>> 0.5 < map.trustworthiness_ < 1
     True
@@ -204,7 +205,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         seen = _drawn(n, _BLOCK, seeds[1])
         if metric.is_kernel:
             self.features_ = Nystroem(self.similarity, min(s, n), random_state=seeds[0]).fit(X)
-            self._principal_axes(self.features_.transform(take(X, seen)))
+            self._principal_axes(self._vectors(take(X, seen)))
             metric = Metric(self.features_.kernel_, True)
         else:
             self.features_ = PseudoEuclidean(self.similarity, None, min(s, n), random_state=seeds[0]).fit(X)
@@ -245,6 +246,12 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.axes_ = np.ascontiguousarray(np.pad(axes, ((0, 0), (0, missing))))
         self.explained_ = np.pad(shares, (0, missing))
 
+    def _vectors(self, X: Any) -> npt.NDArray[np.floating]:
+        """Return the vectors of objects as an array, whatever output scikit-learn is set to."""
+        with config_context(transform_output="default"):
+            found: npt.NDArray[np.floating] = self.features_.transform(X)
+        return found
+
     def _place(self, X: Any) -> Floats:
         """Return the coordinates of objects in the layout of the similarity."""
         n = at_least_one(X)
@@ -252,7 +259,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         for start in track(range(0, n, _BLOCK), "SimilarityMap", -(-n // _BLOCK)):
             stop = min(n, start + _BLOCK)
             part = X if stop - start == n else take(X, np.arange(start, stop))
-            out[start:stop] = row_product(self.features_.transform(part), self.axes_) - self.centre_
+            out[start:stop] = row_product(self._vectors(part), self.axes_) - self.centre_
         return out
 
     def _place_among(self, X: Any) -> Floats:
