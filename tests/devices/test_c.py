@@ -12,6 +12,7 @@ import pytest
 
 import similia as sm
 from devices.compiled import COMPILERS, IN_FLOATS, MAKERS, answers, built, example, needed
+from similia.devices.stages import hadamard
 from similia.devices.tables import Table, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
@@ -38,7 +39,9 @@ def random_objects(small, n, seed=1):
         edges = {"edge_labels": arcs.sum(axis=0) % 5} if read.edge_labels else {}
         return sm.objects.GraphBatch.from_arrays(offsets, arcs, repeated="first", **labels, **edges)
     if small.in_floats:
-        return (random.normal(size=(n, read.n_features)) * random.choice([0, 0.1, 1, 1e4], (n, 1))).astype(np.float32)
+        powers = random.normal(size=(n, read.n_features)) * random.choice([0, 6], (n, 1))  # sums of both sizes round
+        numbers = random.normal(size=powers.shape) * random.choice([0, 0.1, 1], (n, 1)) * np.exp(powers)
+        return numbers.astype(np.float32)
     return random.integers(-(2**15) + 1, 2**15, (n, len(read.units.steps)))
 
 
@@ -113,6 +116,30 @@ def test_similarities_and_coordinates_have_the_bits_of_python(name, compiler, tm
       for (unsigned j = 0; j < N_NUMBERS; j++) if (scanf("%f", k + j) != 1) return 1;
       coordinates(k, z); for (unsigned i = 0; i < N_COORDINATES; i++) show(z[i]);"""
     assert inside(tmp_path, body, " ".join(map(str, k)), *command).tobytes() == small.linear(k[None])[0].tobytes()
+
+
+@pytest.mark.parametrize("name", ["vectors", "vectors, hadamard"])
+def test_sums_near_zero_have_the_signs_of_python(name, tmp_path):
+    command, _ = needed("gcc")
+    model, X = example(name)
+    small = sm.export_c(model, tmp_path, X, numbers="float")
+    random, r = np.random.default_rng(0), len(small.linear.A)
+    if name == "vectors":
+        P = small.signs.P[:40].astype(float)
+    else:
+        P = np.pad(np.eye(r), ((0, 0), (0, small.signs.flips.shape[2] - r)))
+        for flip in small.signs.flips[0]:
+            P = hadamard(np.where(flip, -P, P))
+        P = P.T[:40]
+    z = random.normal(size=(40, r))
+    z -= ((z * P).sum(axis=1) / (P * P).sum(axis=1))[:, None] * P  # bit i of code i depends on how its sum is rounded
+    z = z.astype(np.float32)
+    body = """static float z[N_COORDINATES]; static uint8_t code[MODEL_CODE_BYTES];
+      for (int row = 0; row < 40; row++) {
+        for (unsigned j = 0; j < N_COORDINATES; j++) if (scanf("%f", &number) != 1) return 1; else z[j] = number;
+        signs(z, code); for (unsigned i = 0; i < MODEL_CODE_BYTES; i++) show(code[i]); }"""
+    found = inside(tmp_path, body, " ".join(map(str, z.ravel())), *command)
+    assert found.astype(np.uint8).tolist() == small.signs(z).ravel().tolist()
 
 
 @pytest.mark.parametrize(
@@ -371,8 +398,9 @@ def test_the_readme_adds_up(tmp_path):
 
 
 def test_sizes_are_those_of_the_compiler(tmp_path):
-    whole, floats = ("spectrum, hadamard", "graphs", "DTW", "levels"), ("vectors", "weighted degree", "edit distances")
-    for name, numbers in [*((name, "whole") for name in whole), *((name, "float") for name in (*whole[:2], *floats))]:
+    whole = ("spectrum, hadamard", "graphs", "DTW", "levels")
+    floats = ("spectrum, hadamard", "graphs", "weighted degree", "edit distances")
+    for name, numbers in [*((name, "whole") for name in whole), *((name, "float") for name in floats)]:
         model, X = example(name)
         small = sm.export_c(model, tmp_path / name, X, numbers=numbers, overwrite=True)
         command, _ = needed("gcc")

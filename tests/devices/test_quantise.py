@@ -15,7 +15,7 @@ import similia as sm
 from devices.compiled import IN_FLOATS, MAKERS, example
 from naive import floats as slow
 from naive import whole_numbers as naive
-from similia.devices.floats import Decay, FloatHadamard, FloatPrototypes, exp_minus
+from similia.devices.floats import Decay, FloatHadamard, FloatPrototypes, FloatSigns, exp_minus
 from similia.devices.inputs import Curve, Units
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
 from similia.devices.tables import sizes_of
@@ -216,6 +216,18 @@ def test_in_float32_nearly_nothing_changes(name):
     assert small.in_floats
 
 
+def test_signs_of_numbers_of_all_sizes_are_those_of_single_operations():
+    random = np.random.default_rng(0)
+    z = (random.normal(size=(3, 40)) * np.exp(random.normal(size=(3, 40)) * 8)).astype(np.float32)
+    z[:, 1::2] = -z[:, ::2] * random.choice([1, 1 + 1e-6], (3, 20)).astype(np.float32)  # sums that nearly vanish
+    signs = FloatHadamard(random.random((2, 3, 64)) < 0.5, 120)
+    dense = FloatSigns(random.choice([-1, 1], (128, 40)).astype(np.float32))
+    for row in z:
+        found = slow.hadamard_signs(signs.flips, 120, list(row))
+        assert np.unpackbits(signs(row[None])).tolist() == found
+        assert np.unpackbits(dense(row[None])).tolist() == slow.dense_signs(dense.P, row)
+
+
 def test_minus_zero_is_not_negative():
     signs = FloatHadamard(np.ones((1, 3, 256), bool), 256)
     assert np.unpackbits(signs(np.zeros((1, 4), np.float32))).all()
@@ -247,7 +259,7 @@ def test_numbers_are_whole_or_float(tmp_path):
     assert not [*tmp_path.iterdir()]
     with pytest.raises(ValueError, match=r"X\[1\] holds 1e\+39 in column 3, expected numbers of float32; scale"):
         floats.predict(np.where(np.arange(24).reshape(2, 12) == 15, 1e39, 0))
-    with pytest.raises(ValueError, match=r"products of counts may reach .* above 32 bits; give smaller objects"):
+    with pytest.raises(ValueError, match=r"products of counts may reach \d+, above 32 bits; give smaller objects"):
         sm.quantise(example("gappy k-mers")[0], max_length=2**31 - 1, numbers="float")
 
 
@@ -453,13 +465,14 @@ def test_labels_of_another_number_are_refused():
     assert small.loss(X, small.predict(X)).after == 1
 
 
+@pytest.mark.parametrize("numbers", ["whole", "float"])
 @pytest.mark.parametrize("name", ["gappy k-mers", "edit distances", "Gaussian", "vectors"])
-def test_the_hint_is_true(name):
+def test_the_hint_is_true(name, numbers):
     model, X = example(name)
     directions = next(step for step, of in model.steps if isinstance(of, sm.SignRandomProjection))
-    small = sm.quantise(model, X)
+    small = sm.quantise(model, X, numbers=numbers)
     other = clone(model).set_params(**{f"{directions}__method": "hadamard"}).fit(X, small.predict(X))
-    hadamard_too = sm.quantise(other, X)
+    hadamard_too = sm.quantise(other, X, numbers=numbers)
     saved = sizes_of(small)["projection"] - sizes_of(hadamard_too)["flips"]
     assert hadamard_too.hint == ""
     assert saved > 0

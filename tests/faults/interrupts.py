@@ -95,6 +95,8 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.learn.KernelRidge(kernel), _WORDS, labels), (sm.learn.KernelSVR(kernel), _WORDS, labels),
         (sm.GaussianProcessRegressor(kernel, **s), _WORDS, labels),
         (sm.GaussianProcessClassifier(kernel, **s), _WORDS, labels),
+        (sm.OutlierDetector(own, n_neighbors=2), _WORDS),
+        (sm.search.SimilarityMap(d.FromFunction(own, True), n_landmarks=4, **s), _WORDS),
         (sm.KernelKMeans(kernel, [2, 3], 4, n_init=2, **s), _WORDS),
         (sm.KernelKMeans(d.FromFunction(own, True), 2, 4, **s), _WORDS),
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),

@@ -53,7 +53,7 @@ for name, X in (("series", SERIES), ("plane", PLANE)):
         f"ERP gap {name}": of_pairs(lambda unit: distances.ERP(gap=0.5 * unit), X),
         f"MSM {name}": of_pairs(lambda unit: distances.MSM(c=unit), X),
         f"TWE {name}": of_pairs(lambda unit: distances.TWE(nu=unit / 8, lmbda=unit), X),
-        f"ADTW {name}": of_pairs(lambda unit: distances.ADTW(penalty=min(unit * unit, 2.0**1001)), X, 2, (-480, 500)),
+        f"ADTW {name}": of_pairs(lambda unit: distances.ADTW(penalty=min(unit * unit, 2.0**1022)), X, 2, (-480, 500)),
         f"LCSS {name}": of_pairs(lambda unit: distances.LCSS(epsilon=unit), X, 0),
         f"GlobalAlignment {name}": of_pairs(lambda unit: kernels.GlobalAlignment(unit), X, 0),
         f"suggest_bandwidth {name}": Case(X, 1, lambda X, unit: kernels.suggest_bandwidth(X)),

@@ -41,7 +41,7 @@ from similia.devices.inputs import (
     in_steps,
 )
 from similia.devices.stages import DenseSigns, HadamardSigns, Ints, Linear, Prototypes, signs_of
-from similia.devices.tables import operations_of, sizes_of
+from similia.devices.tables import operations_of, short_length, sizes_of
 from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
@@ -132,11 +132,12 @@ class Quantised:
     @property
     def hint(self) -> str:
         """How Hadamard directions would save bytes, in a sentence; empty if they would not."""
-        if not isinstance(self.signs, DenseSigns):
+        if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
         p = hadamard_length(dense.n_features_in_)
-        saved = self.signs.P.size - 3 * -(-self.n_bits // p) * p // 8
+        first = short_length(self.linear) if isinstance(self.linear, Linear) else p
+        saved = sizes_of(self)["projection"] - -(-self.n_bits // p) * (first + 2 * p) // 8
         how = f"fitted with Hadamard directions, the model would take {saved} bytes less"
         return f"{how} ({_HOW})" if saved > 0 else ""
 

@@ -183,7 +183,8 @@ def inner_products(A: Counts, B: Counts) -> Floats:
         block = out[start : start + step]
         a_dense = np.zeros((len(block), n_dense), dtype)
         _scatter_dense(A.offsets, columns_a, values_a, dense, start, a_dense)
-        product = a_dense @ b_dense.T
+        with np.errstate(invalid="ignore"):  # BLAS may compute with numbers beyond the end of a matrix
+            product = a_dense @ b_dense.T
         _add_sparse_product(A.offsets, columns_a, values_a, dense, start, *postings, product, block)
     return out
 

@@ -347,6 +347,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         """Return the cluster with the nearest centre for each of n objects, shape (n,)."""
         return self.transform(X).argmin(axis=1).astype(np.int32)
 
+    @all_at_once
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> npt.NDArray[np.int32]:
         """Find clusters and return `labels_`."""
         return self.fit(X, y).labels_

@@ -440,7 +440,7 @@ class ConformalClassifier(ClassifierMixin, _Conformal):
         >>> [model.classes_[row].tolist() for row in sets]
         [[0], [1]]
         """
-        asked, sizes = _checked(coverage), self._sizes()
+        asked, sizes = checked_coverage(coverage), self._sizes()
         ranks = np.array([_rank(asked, int(size)) for size in sizes])
         self._check_sizes(asked, sizes, ranks)
         return self._counts(X) > sizes - ranks
@@ -616,7 +616,7 @@ class ConformalRegressor(RegressorMixin, _Conformal):
         ValueError
             If `coverage` is no number between 0 and 1, or there are too few calibration objects for it.
         """
-        asked = _checked(coverage)
+        asked = checked_coverage(coverage)
         check_is_fitted(self, "calibration_scores_")
         n, scores = len(self.calibration_scores_), self.calibration_scores_
         k = _rank(asked, n)
@@ -642,7 +642,7 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < 1
 
 
-def _checked(coverage: Any) -> Fraction:
+def checked_coverage(coverage: Any) -> Fraction:
     """Return `coverage` as the decimal number that Python prints, so that 0.9 means nine tenths."""
     if not _is_share(coverage):
         raise BadParameter("coverage", "a number above 0 and below 1", short(coverage, 80))

@@ -199,6 +199,9 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
 
     Notes
     -----
+    An object whose k(x, x) is 0, such as an empty string, gets the mean of the process, with no variance but the noise.
+    If k(x, x) grows with the size of objects, small ones seem certain: set ``normalize=True`` in the kernel.
+
     The variance is right if the targets come from such a process. Look at the shares of `targets_` within ``loo_mean_
     +- 1.96 loo_std_``, or take `similia.ConformalRegressor` for intervals that need no such assumption.
 
@@ -215,7 +218,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     >>> model = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=1), noise=0.1).fit(X, y)
     >>> mean, std = model.predict(["CCAA", "GGGG"], return_std=True)
     >>> mean.round(1), std.round(1)
-    (array([2., 2.]), array([0.1, 0.1]))
+    (array([2., 2.]), array([0.1, 2. ]))
     """
 
     def __init__(
@@ -319,6 +322,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         Parameters
         ----------
         pool : collection of m objects
+            Without objects that are measured already, and each object once.
         n : int, default=1
             How many, at most m.
         method : {"improvement", "thompson"}, default="improvement"
@@ -635,8 +639,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     >>> model = sm.GaussianProcessClassifier(sm.kernels.Spectrum(k=2, normalize=True)).fit(X, y)
     >>> model.predict(["ACACACAC", "GGTT"])
     array(['repeat', 'pairs'], dtype='<U6')
-    >>> model.predict_proba(["ATATAT"]).round(2)  # shares no pair of letters with the training objects
-    array([[0.5, 0.5]])
+    >>> model.predict_proba(["ACACAC", "ATATAT"])[1]  # the second shares no pair of letters with the training objects
+    array([0.5, 0.5])
     """
 
     def __init__(

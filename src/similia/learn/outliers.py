@@ -70,7 +70,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     method : {"neighbors", "reconstruction"}, default="neighbors"
         Score: distance to the `n_neighbors`-th neighbour, or squared distance from the span of the landmarks.
     n_neighbors : int, default=10
-        For "neighbors", at most the number of training objects less 1.
+        For "neighbors", at most the number of training objects less 1. Take more than the size of the largest group of
+        outliers that are alike; otherwise they are each other's neighbours and go unseen.
     n_components : int, default=100
         Number of landmarks for "reconstruction", at most half of the training objects.
     contamination : "auto" or float in (0, 0.5], default="auto"
@@ -155,6 +156,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         return self
 
     @offered_if(_for_training_objects)
+    @all_at_once
     def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.int64]:
         """Fit to objects and return +1 for each inlier among them and -1 for each outlier, shape (n,)."""
         return _signs(self.fit(X).train_scores_ - self.offset_)

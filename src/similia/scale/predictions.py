@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import part_of_more
+from similia.learn.conformal import checked_coverage
 from similia.pipelines import steps_of
 from similia.sources.source import Chunk
 
@@ -56,7 +57,7 @@ class Predictions:
         if coverage is not None:
             if scores:
                 raise ValueError("scores and coverage exclude each other; write two files")
-            self.belongs["coverage"] = float(coverage)
+            self.belongs["coverage"] = float(checked_coverage(coverage))
             self.function, self._known = _covered(model, coverage)
             self._classes = _ENDS if self._known is None else [_SET]
             mixed = [label for label in map(str, self._known or ()) if _OR in label]
