@@ -164,3 +164,24 @@ def test_structured_checks(method):
     check_structured_estimator(
         sm.OutlierDetector(similarity, method, n_neighbors=2, n_components=3, novelty=True, random_state=0), words
     )
+
+
+def test_neighbours_only_by_neighbours():
+    spans = sm.OutlierDetector(sm.kernels.Spectrum(2), "reconstruction", n_components=2, random_state=0)
+    spans.fit(["AB", "ABB", "BAB", "BBA"])
+    assert not hasattr(spans, "kneighbors")
+    with pytest.raises(AttributeError, match="searches no neighbours; set method='neighbors'"):
+        spans.kneighbors()
+    with pytest.raises(TypeError, match="has no parts; method='neighbors' can be explained"):
+        sm.explain(spans, "AAA")
+
+
+def test_explained_by_the_neighbour_that_decides():
+    words = ["kitten", "mitten", "bitten", "smitten"]
+    detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=2, contamination=0.25, novelty=True).fit(words)
+    found = sm.explain(detector, "kitchen")
+    _, farther = sorted(edits("kitchen", word) for word in words)[:2]
+    number = next(i for i, word in enumerate(words) if edits("kitchen", word) == farther)
+    assert found.value == farther == -detector.score_samples(["kitchen"])[0]
+    assert f"training object {number}, at distance {farther:.3g}" in found.note
+    assert sum(part.contribution for part in found.parts) == pytest.approx(farther)

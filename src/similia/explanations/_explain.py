@@ -14,6 +14,7 @@ first step           parts of the decision
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 `KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
+`OutlierDetector`    no decision, but the distance to the k-th neighbour, as between two objects
 `D2KE`               w_j (f_j(x) - mean) for each random object
 `Hydra`, ...         stretches of time: what their points add to the sum of w_j (f_j(x) - mean), by ``time_shares``
 `FeatureUnion`       the parts of each of its transformers
@@ -60,6 +61,7 @@ from similia.learn.gaussian_process import GaussianProcess, GaussianProcessClass
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from similia.learn.outliers import OutlierDetector
 from similia.learn.vote import VoteRegressor
 from similia.objects import take
 from similia.objects.sequences import Batch
@@ -84,7 +86,8 @@ def explain(
         `y`, `what` is an estimator, and its decision for `x` is explained. Its learner must be a linear model, a
         support-vector machine, kernel ridge regression, a Gaussian process, random or extremely randomised trees,
         `similia.learn.HDClassifier`, nearest neighbours or `similia.learn.KernelKMeans`, whose decision is how much
-        larger the squared distance to the second nearest centre is. For voting and calibrated models, one member is
+        larger the squared distance to the second nearest centre is. Of a `similia.learn.OutlierDetector` by neighbours,
+        the distance to the neighbour by which it judges is explained. For voting and calibrated models, one member is
         explained, if possible one that agrees with the result. If the targets were scaled linearly for training, the
         parts are in the original units of the targets. If they were transformed in another way, the parts are in the
         transformed units, and the `note` of the result gives the prediction in the original ones.
@@ -160,7 +163,8 @@ def explain(
             raise ValueError(
                 f"{name_of(what)} compares two objects, got one; write explain({name_of(what)}(...), x, y)"
             )
-        if not hasattr(what, "predict") and not hasattr(what, "best_"):
+        detects = isinstance(what, OutlierDetector)  # with novelty=False, it predicts nothing
+        if not hasattr(what, "predict") and not hasattr(what, "best_") and not detects:
             raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
         return _of_steps(steps_of(what), x, naming, top)
     compared = what
@@ -209,6 +213,8 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
         X = steps[0].transform(collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
+    if isinstance(learner, OutlierDetector):
+        return _of_a_detector(steps, x, naming, top)
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     compares = compares or hasattr(learner, "kneighbors")
     found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
@@ -248,6 +254,35 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
     else:
         X = _rows(X)
     return _of_neighbours(learner, X, given, naming, top)
+
+
+def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+    """Explain the distance from an object to the training object by which a detector of outliers judges it."""
+    *before, detector = steps
+    check_is_fitted(detector)
+    if detector.method != "neighbors":
+        raise TypeError(
+            f"OutlierDetector(method={detector.method!r}) judges by the distance from a span, which has no parts; "
+            "method='neighbors' can be explained"
+        )
+    X = collection(steps[0], x)
+    for step in before:
+        X = step.transform(X)
+    X = as_objects(detector.distance_, X)
+    most = min(detector.n_neighbors, detector.n_samples_fit_ - 1)
+    (distances,), (numbers,) = detector.kneighbors(X, most)
+    number = int(numbers[-1])
+    try:
+        found = _of_a_pair(
+            detector.distance_, X, take(detector.objects_, [number]), naming, top, f"training object {number}"
+        )
+    except NoParts as error:
+        raise TypeError(str(error)) from None
+    return _noted(
+        found,
+        f"neighbour {most} of x is training object {number}, at distance {distances[-1]:.3g}; "
+        f"what is farther than {-detector.offset_:.3g} from that neighbour is an outlier",
+    )
 
 
 def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:

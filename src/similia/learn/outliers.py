@@ -56,6 +56,11 @@ def _for_training_objects(detector: Any) -> None:
         raise AttributeError("novelty=True: fit_predict is not available; set novelty=False, or fit and predict")
 
 
+def _by_neighbors(detector: Any) -> None:
+    if detector.method != "neighbors":
+        raise AttributeError(f"method={detector.method!r} searches no neighbours; set method='neighbors'")
+
+
 @state(
     train_scores_=array("f8", "m"), offset_="number", nystroem_=optional(made("Nystroem")),
     _closer=array("f8", "m"), _calibration=array("f8", None),
@@ -191,6 +196,11 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
             falls = (distances < own) & (self._calibration[indices] >= own) & (self._closer[indices] < own)
             counts -= falls.sum(axis=1)
         return (1.0 + counts) / (1.0 + m)
+
+    @offered_if(_by_neighbors)
+    def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; for method="neighbors"."""
+        return super().kneighbors(X, n_neighbors, return_distance)
 
     def _check(self) -> None:
         if self.method not in ("neighbors", "reconstruction"):
