@@ -74,6 +74,20 @@ class Given(ClassifierMixin, BaseEstimator):
         return np.asarray(X, dtype=float)
 
 
+class Mute:
+    """A classifier that gives labels only, and has no tags of scikit-learn."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
 class Centred(RegressorMixin, BaseEstimator):
     """A regressor that learns nothing, whose objects are pairs: prediction, standard deviation."""
 
@@ -465,7 +479,13 @@ def test_few_calibration_objects():
     [
         ({"estimator": SPECTRUM}, TypeError, "estimator is Spectrum.*expected an estimator with fit and predict"),
         ({"estimator": sm.KernelSVC}, TypeError, "expected an estimator with fit and predict"),
-        ({"estimator": Centred()}, TypeError, "expected a classifier with predict_proba or"),
+        ({"estimator": Mute()}, TypeError, "expected a classifier with predict_proba or decision_function"),
+        ({"estimator": RIDGE}, TypeError, "KernelRidge.*expected a classifier; ConformalRegressor takes this one"),
+        (
+            {"estimator": FrozenEstimator(sm.KernelSVC(SPECTRUM))},
+            ValueError,
+            r"is frozen, but not fitted",
+        ),
         ({"method": "jackknife"}, ValueError, "method must be 'split' or 'cross', got 'jackknife'"),
         ({"conformity_score": "absolute"}, ValueError, "conformity_score must be 'auto' or 'lac' or 'margin' or 'aps'"),
         ({"conformity_score": "aps"}, ValueError, "'aps' needs predict_proba, which KernelSVC lacks; take 'margin'"),
@@ -509,3 +529,8 @@ def test_a_fit_that_fails_changes_nothing():
     with pytest.raises(ValueError, match="'aps' needs predict_proba"):
         model.set_params(conformity_score="aps").fit(STRINGS, LABELS)
     np.testing.assert_array_equal(model.p_values(STRINGS), before)
+
+
+def test_a_classifier_has_no_intervals():
+    with pytest.raises(TypeError, match=r"KernelSVC.*expected a regressor; ConformalClassifier takes this one"):
+        sm.ConformalRegressor(SVC).fit(STRINGS, np.arange(float(len(STRINGS))))

@@ -35,7 +35,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -72,6 +73,9 @@ class _Conformal(BaseEstimator):
     """Base of both estimators: which objects calibrate which model."""
 
     _scores: ClassVar[tuple[str, ...]]  # values of `conformity_score`
+    _other: ClassVar[
+        tuple[Callable[[Any], bool], str, str]
+    ]  # test for the wrong kind, the right kind, class for the other
     estimator: Any
     method: str
     conformity_score: str
@@ -88,9 +92,19 @@ class _Conformal(BaseEstimator):
         refuse_lazy(X, "the estimator is fitted to it in memory; draw some objects: similia.objects.take(X, indices)")
         if not all(hasattr(self.estimator, name) for name in ("fit", "predict")) or isinstance(self.estimator, type):
             raise TypeError(f"estimator is {short(self.estimator)}, expected an estimator with fit and predict")
+        is_other, expected, other = self._other
+        if hasattr(self.estimator, "__sklearn_tags__") and is_other(self.estimator):
+            raise TypeError(f"estimator is {short(self.estimator)}, expected a {expected}; {other} takes this one")
         for name, values in (("method", ("split", "cross")), ("conformity_score", self._scores)):
             if getattr(self, name) not in values:
                 raise BadParameter(name, " or ".join(map(repr, values)), short(getattr(self, name), 80))
+        if self._is_frozen:
+            try:
+                check_is_fitted(self.estimator)
+            except NotFittedError:
+                raise ValueError(
+                    f"estimator is frozen, but not fitted: {short(self.estimator)}; fit it first"
+                ) from None
         if self._is_frozen and self.method == "cross":
             raise ValueError(
                 "method='cross' fits copies of the estimator, but it is frozen; take method='split', and give fit "
@@ -275,6 +289,7 @@ class ConformalClassifier(ClassifierMixin, _Conformal):
     """
 
     _scores = ("auto", "lac", "margin", "aps")
+    _other = (is_regressor, "classifier", "ConformalRegressor")
     classes_: npt.NDArray
     calibration_classes_: Index
     turns_: Floats
@@ -330,8 +345,7 @@ class ConformalClassifier(ClassifierMixin, _Conformal):
         ]
         if not has:
             raise TypeError(
-                f"estimator is {short(self.estimator)}, expected a classifier with predict_proba or decision_function; "
-                "ConformalRegressor takes a regressor"
+                f"estimator is {short(self.estimator)}, expected a classifier with predict_proba or decision_function"
             )
         score, self.values_ = self.conformity_score, has[0]
         if score in ("lac", "aps") and self.values_ != "predict_proba":
@@ -546,6 +560,7 @@ class ConformalRegressor(RegressorMixin, _Conformal):
     """
 
     _scores = ("absolute", "normalized")
+    _other = (is_classifier, "regressor", "ConformalClassifier")
 
     def __init__(
         self,
