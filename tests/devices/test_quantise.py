@@ -350,6 +350,14 @@ def test_what_cannot_be_quantised_is_named(change, message):
         sm.quantise(model.fit(X, [0, 1] * 6))
 
 
+def test_sets_of_labels_stay_behind():
+    X = ["ACGT", "AACC", "GGTT", "TTAA", "ACAC", "GTGT"] * 4
+    model = sm.ConformalClassifier(sm.recipes.nyshd(sm.kernels.Spectrum(2), 6, 80, random_state=0), random_state=0)
+    with pytest.raises(TypeError, match=r"the sets of labels .* take model\.estimator_, or fit without --conformal"):
+        sm.quantise(model.fit(X, [0, 1] * 12))
+    np.testing.assert_array_equal(sm.quantise(model.estimator_).predict(X), model.predict(X))
+
+
 def test_a_step_that_is_not_linear_is_named():
     X = np.random.default_rng(0).normal(size=(30, 5))
     model = sm.Pipeline([("n", Normalizer()), ("signs", sm.SignRandomProjection(80))]).fit(X)

@@ -46,7 +46,7 @@ from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
 from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree, WeisfeilerLehman
-from similia.learn import HDClassifier
+from similia.learn import ConformalClassifier, HDClassifier
 from similia.objects import as_graphs, as_series, as_strings, n_objects, take
 from similia.pipelines import steps_of
 
@@ -274,6 +274,11 @@ def quantise(
     if numbers not in ("whole", "float"):
         raise BadParameter("numbers", "'whole' or 'float'", short(numbers))
     whole = numbers == "whole"
+    if isinstance(model, ConformalClassifier):
+        raise TypeError(
+            "the sets of labels of ConformalClassifier cannot be quantised, its model of labels may be: take "
+            "model.estimator_, or fit without --conformal"
+        )
     steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
     for part in (model, *steps, *([classifier] if classifier else [])):
