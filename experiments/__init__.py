@@ -55,6 +55,7 @@ EXPERIMENTS = {
     "molecules": "molecules: features of atoms' neighbourhoods, cosine and min-max, beside a forest",
     "gaussian-processes": "molecules: errors and uncertainty of Gaussian processes, beside gpytorch",
     "conformal": "coverage and size of conformal sets and intervals on 200 splits, five kinds of objects, beside MAPIE",
+    "outliers": "objects of a rare class among others, beside an isolation forest and LOF",
     "mean-maps": "graphs with numbers on nodes as sets of nodes and edges: letters, ENZYMES with attributes",
     "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",

@@ -1,0 +1,41 @@
+"""The experiment on outliers: its collections, its table by hand, and end to end on synthetic points."""
+
+import numpy as np
+import pytest
+
+import similia as sm
+from experiments import outliers
+from experiments.outliers import Task, collection, measure, present
+
+RNG = np.random.default_rng(0)
+X = np.vstack([RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2)) + 20.0])
+Y = np.repeat(["near", "far"], 60)
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_a_collection_has_so_many_objects_of_the_class_whose_turn_it_is(run):
+    rows, rare = collection(Y, run, 5)
+    assert len(np.unique(rows)) == len(rows) == 65
+    assert rare.sum() == 5
+    assert set(Y[rows][rare]) == {["far", "near"][run % 2]}  # in sorted order
+    assert set(Y[rows][~rare]) == {["near", "far"][run % 2]}
+
+
+def test_rare_objects_that_lie_apart_are_found(monkeypatch):
+    monkeypatch.setattr(outliers, "load", lambda name: (X, Y))
+    monkeypatch.setattr(outliers, "S", 10)
+    records = [*measure(Task("points", lambda: sm.kernels.RBF(0.01), "points"), 2)]
+    assert len(records) == 2 * len(outliers.RARE) * 6
+    ours = [record["auc"] for record in records if record["detector"].startswith("Outlier") and record["rare"] == 5]
+    assert min(ours) > 90
+    first, second = (table.rows for table in present(records)[0])
+    assert [row[:2] for row in first] == [row[:2] for row in second]
+
+
+def test_the_table_by_hand():
+    where = {"rare": 5, "detector": "LOF", "of": "points"}
+    found = [("a", 0, 50.0), ("a", 1, 70.0), ("b", 0, 90.0), ("b", 1, 90.0)]
+    records = [{**where, "set": name, "run": run, "auc": auc} for name, run, auc in found]
+    (table,), _ = present(records)
+    assert table.rows[0][-1] == "75.0"
+    assert table.rows[0][2].startswith("60.0 ± 10.0")
