@@ -353,7 +353,9 @@ def test_what_cannot_be_quantised_is_named(change, message):
 def test_sets_of_labels_stay_behind():
     X = ["ACGT", "AACC", "GGTT", "TTAA", "ACAC", "GTGT"] * 4
     model = sm.ConformalClassifier(sm.recipes.nyshd(sm.kernels.Spectrum(2), 6, 80, random_state=0), random_state=0)
-    with pytest.raises(TypeError, match=r"the sets of labels .* take model\.estimator_, or fit without --conformal"):
+    with pytest.raises(
+        TypeError, match=r"sets of labels, which cannot be quantised; give .* model\.estimator_, or fit without"
+    ):
         sm.quantise(model.fit(X, [0, 1] * 12))
     np.testing.assert_array_equal(sm.quantise(model.estimator_).predict(X), model.predict(X))
 

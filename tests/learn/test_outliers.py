@@ -183,5 +183,7 @@ def test_explained_by_the_neighbour_that_decides():
     _, farther = sorted(edits("kitchen", word) for word in words)[:2]
     number = next(i for i, word in enumerate(words) if edits("kitchen", word) == farther)
     assert found.value == farther == -detector.score_samples(["kitchen"])[0]
+    in_pipeline = sm.Pipeline([("detector", sm.OutlierDetector(LEVENSHTEIN, n_neighbors=2))])
+    assert sm.explain(in_pipeline.fit(words), "kitchen").value == farther
     assert f"training object {number}, at distance {farther:.3g}" in found.note
     assert sum(part.contribution for part in found.parts) == pytest.approx(farther)

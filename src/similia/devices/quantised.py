@@ -276,7 +276,7 @@ def quantise(
     whole = numbers == "whole"
     if isinstance(model, ConformalClassifier):
         raise TypeError(
-            "the sets of labels of ConformalClassifier cannot be quantised, its model of labels may be: take "
+            "ConformalClassifier predicts sets of labels, which cannot be quantised; give the classifier inside, "
             "model.estimator_, or fit without --conformal"
         )
     steps = list(steps_of(model))

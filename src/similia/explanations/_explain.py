@@ -163,7 +163,7 @@ def explain(
             raise ValueError(
                 f"{name_of(what)} compares two objects, got one; write explain({name_of(what)}(...), x, y)"
             )
-        detects = isinstance(what, OutlierDetector)  # with novelty=False, it predicts nothing
+        detects = isinstance(steps_of(what)[-1], OutlierDetector)  # with novelty=False, it predicts nothing
         if not hasattr(what, "predict") and not hasattr(what, "best_") and not detects:
             raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
         return _of_steps(steps_of(what), x, naming, top)
@@ -269,8 +269,7 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     for step in before:
         X = step.transform(X)
     X = as_objects(detector.distance_, X)
-    most = min(detector.n_neighbors, detector.n_samples_fit_ - 1)
-    (distances,), (numbers,) = detector.kneighbors(X, most)
+    (distances,), (numbers,) = detector.kneighbors(X)
     number = int(numbers[-1])
     try:
         found = _of_a_pair(
@@ -280,7 +279,7 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
         raise TypeError(str(error)) from None
     return _noted(
         found,
-        f"neighbour {most} of x is training object {number}, at distance {distances[-1]:.3g}; "
+        f"neighbour {len(numbers)} of x is training object {number}, at distance {distances[-1]:.3g}; "
         f"what is farther than {-detector.offset_:.3g} from that neighbour is an outlier",
     )
 

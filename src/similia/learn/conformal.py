@@ -105,11 +105,11 @@ class _Conformal(BaseEstimator):
                 raise ValueError(
                     f"estimator is frozen, but not fitted: {short(self.estimator)}; fit it first"
                 ) from None
-        if self._is_frozen and self.method == "cross":
-            raise ValueError(
-                "method='cross' fits copies of the estimator, but it is frozen; take method='split', and give fit "
-                "only objects that the frozen estimator has not seen"
-            )
+            if self.method == "cross":
+                raise ValueError(
+                    "method='cross' fits copies of the estimator, but it is frozen; take method='split', and give fit "
+                    "only objects that the frozen estimator has not seen"
+                )
         share = self.calibration_size
         if not _is_share(share):
             raise BadParameter("calibration_size", "a share above 0 and below 1", short(share, 80))

@@ -99,6 +99,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     distance_, n_samples_fit_, n_features_in_ : callable, int, int
         `similarity` with its settings fixed from the training objects, number of `objects_`, and the number of columns
         if objects are rows of a table.
+    n_neighbors_ : int
+        Number of the neighbour that decides: `n_neighbors`, or the number of `objects_` less 1 if that is less.
     nystroem_ : Nystroem or None
         The embedding of "reconstruction".
 
@@ -197,10 +199,18 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
             counts -= falls.sum(axis=1)
         return (1.0 + counts) / (1.0 + m)
 
+    @property
+    def n_neighbors_(self) -> int:
+        check_is_fitted(self)
+        return min(self.n_neighbors, self.n_samples_fit_ - 1)
+
     @offered_if(_by_neighbors)
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; for method="neighbors"."""
-        return super().kneighbors(X, n_neighbors, return_distance)
+        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; for method="neighbors".
+
+        By default, there are `n_neighbors_` of each object, the last of which is at the distance that decides.
+        """
+        return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
     def _check(self) -> None:
         if self.method not in ("neighbors", "reconstruction"):
@@ -213,7 +223,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def _fit_neighbors(self, X: Any) -> Floats:
         self._fit_objects(X)
         _at_least(self.objects_, 2)
-        k = min(self.n_neighbors, self.n_samples_fit_ - 1)
+        k = self.n_neighbors_
         distances, _ = self._nearest(self.objects_, k, without_self=True)
         distances = distances.astype(np.float64)
         self._calibration = distances[:, -1]
@@ -241,8 +251,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         check_is_fitted(self, "offset_")
         if self.nystroem_ is not None:
             return self._from_span(read_objects(self, self.distance_, X, reset=False)), None, None
-        k = min(self.n_neighbors, self.n_samples_fit_ - 1)
-        distances, indices = self._nearest(self._read(self.distance_, X, reset=False), k, without_self=False)
+        objects = self._read(self.distance_, X, reset=False)
+        distances, indices = self._nearest(objects, self.n_neighbors_, without_self=False)
         distances = distances.astype(np.float64)
         return distances[:, -1], distances, indices
 

@@ -8,9 +8,7 @@ Cost: one transform of the objects, and for graphs a drawing of each.
 from __future__ import annotations
 
 import base64
-import io
 import os
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia.core.errors import BadParameter
-from similia.core.validation import as_path, check_labels, check_positive_int
+from similia.core.validation import check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects import n_objects
 from similia.objects.sequences import at_least_one
@@ -27,7 +25,7 @@ from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
 from similia.search.similarity_map import metric_of_map
 from similia.similarity import without_addresses
-from similia.storage.disk import write_atomically
+from similia.storage.disk import text_destination, write_text
 
 _MOST_KEYS = 20  # classes with their own colour; the last stands for all others if there are more
 _SIDE = 2**16 - 1  # coordinates are integers from 0 to this
@@ -89,9 +87,7 @@ def write_map(
     ...     "Search names, labels and texts" in path.read_text()
     True
     """
-    place: Any = path if isinstance(getattr(path, "file", path), io.TextIOBase) else as_path(path)
-    if isinstance(place, Path) and not place.absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
+    place = text_destination(path)
     if not hasattr(model, "features_") and not hasattr(model, "similarity"):
         raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
     check_positive_int(max_objects, "max_objects", minimum=2)
@@ -120,11 +116,7 @@ def write_map(
         "map", title=title or f"Map of {seen.kind}", count=len(chosen), data=data,
         about=_about(model, seen.kind, len(chosen), n),
     )  # fmt: skip
-    encoded = text.encode("utf-8", "replace")
-    if isinstance(place, Path):
-        write_atomically(place, encoded)
-    else:
-        place.write(encoded.decode())
+    write_text(text, place)
     return place
 
 

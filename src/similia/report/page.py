@@ -6,15 +6,13 @@ one transform of all objects, and measurements on a few hundred of them.
 
 from __future__ import annotations
 
-import io
 import os
-from pathlib import Path
 from typing import Any, TextIO
 
-from similia.core.validation import as_path, check_positive_int
+from similia.core.validation import check_positive_int
 from similia.report._context import Context, for_page, gather
 from similia.similarity import without_addresses
-from similia.storage.disk import write_atomically
+from similia.storage.disk import text_destination, write_text
 
 
 def write_report(
@@ -79,17 +77,11 @@ def write_report(
     ...     "How well it predicts" in path.read_text()
     True
     """
-    place: Any = path if isinstance(getattr(path, "file", path), io.TextIOBase) else as_path(path)
-    if isinstance(place, Path) and not place.absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder {place.parent} does not exist; make it first")
+    place = text_destination(path)
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
-    encoded = _page_of(context, title).encode("utf-8", "replace")
-    if isinstance(place, Path):
-        write_atomically(place, encoded)
-    else:
-        place.write(encoded.decode())
+    write_text(_page_of(context, title), place)
     return place
 
 

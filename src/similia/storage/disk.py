@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from similia.core.validation import as_path
 
 try:
     import fcntl
@@ -61,6 +64,30 @@ def replacing(path: Path) -> Iterator[Any]:
 def write_atomically(path: Path, data: bytes) -> None:
     with replacing(path) as stream:
         stream.write(data)
+
+
+def text_destination(path: str | os.PathLike[str] | TextIO) -> Path | TextIO:
+    """Return an open text file as it is, and a path as a Path; raise if the folder of a path does not exist."""
+    if isinstance(getattr(path, "file", path), io.TextIOBase):  # temporary files of the standard library have a `file`
+        return path  # type: ignore[return-value]
+    place = as_path(path)
+    check_folder(place)
+    return place
+
+
+def check_folder(path: Path) -> None:
+    """Raise if the folder in which a file is to be written does not exist."""
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first")
+
+
+def write_text(text: str, place: Path | TextIO) -> None:
+    """Write a text to a path, atomically, or to an open text file; what UTF-8 cannot hold becomes "?"."""
+    encoded = text.encode("utf-8", "replace")
+    if isinstance(place, Path):
+        write_atomically(place, encoded)
+    else:
+        place.write(encoded.decode())
 
 
 def sync_folder(folder: Path) -> None:

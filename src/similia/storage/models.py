@@ -17,7 +17,7 @@ from typing import IO, Any
 from similia._version import __version__
 from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.storage.disk import write_atomically
+from similia.storage.disk import check_folder, write_atomically
 from similia.storage.model_file import Builder, canonical, check_model_file, refused_names, written_by
 from similia.storage.states import check_states, public_class, written
 
@@ -62,8 +62,8 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
         raise BadFile(
             target, "is a folder, and save writes one file; give the name of a file, or use search.save(folder)"
         )
-    if isinstance(target, Path) and not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+    if isinstance(target, Path):
+        check_folder(target)
     data = _dumped({"format": _HEADER, "model": model})
     refused = _refused(data)
     if refused:
