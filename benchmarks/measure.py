@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+_SWITCHES = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run", "--disable-quic"),
+)
 
 
 @dataclass
@@ -69,6 +76,37 @@ def data_folder() -> Path | None:
         return Path(folders.split(os.pathsep)[0])
     print("skipped: SIMILIA_DATA names no folder of data sets")
     return None
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start the system's Chromium by playwright's driver; yield None, saying so, if either is missing."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        path = None
+    if path is None:
+        print("skipped: no Chromium, or no playwright to drive it")
+        yield None
+        return
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=[*_SWITCHES])
+        yield browser
+        browser.close()
+
+
+def opening_seconds(browser: Any, path: Path) -> float:
+    """Return the median time from the call of a page until two frames after its load."""
+    taken = []
+    for _ in range(5):
+        page = browser.new_page()
+        start = time.perf_counter()
+        page.goto(path.as_uri(), wait_until="load")
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        taken.append(time.perf_counter() - start)
+        page.close()
+    return statistics.median(taken)
 
 
 class Rival:

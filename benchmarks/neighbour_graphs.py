@@ -83,7 +83,7 @@ def _series(rival: Rival) -> list[Row]:
 
 
 def _strings(rival: Rival) -> list[Row]:
-    strings = _families(N_STRINGS)
+    strings = families(N_STRINGS)
     graph, seconds = _timed(strings, Levenshtein())
     letters = np.array([["ACGT".index(letter) for letter in string] for string in strings], np.float32)
     told, results = rival.run(PYNNDESCENT, {"X": letters}, 2 * K)
@@ -96,7 +96,7 @@ def _strings(rival: Rival) -> list[Row]:
     ]
 
 
-def _families(n: int) -> list[str]:
+def families(n: int) -> list[str]:
     rng, letters = np.random.default_rng(0), "ACGT"
     strings = []
     for ancestor in rng.integers(4, size=(n // 20, 60)):

@@ -6,24 +6,19 @@ system's Chromium by playwright's driver; where there is none its row is left ou
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from measure import Row
+from measure import Row, chromium, opening_seconds
 
 import similia as sm
 from similia.report import write_report
 
 N_OBJECTS = 5000
 SECONDS, MEGABYTES, OPENING = 20.0, 8.0, 2.0
-_SWITCHES = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run", "--disable-quic"),
-)
 
 
 def objects() -> tuple[list[str], np.ndarray]:
@@ -50,7 +45,9 @@ def run() -> list[Row]:
             start = time.perf_counter()
             write_report(model, X, y, path)
             taken.append(time.perf_counter() - start)
-        size, opened = path.stat().st_size / 1e6, opening_seconds(path)
+        size = path.stat().st_size / 1e6
+        with chromium() as browser:
+            opened = None if browser is None else opening_seconds(browser, path)
     print(
         f"written in {statistics.median(taken):.1f} s ({', '.join(f'{t:.1f}' for t in taken)}), {size:.2f} MB", end=""
     )
@@ -66,30 +63,6 @@ def run() -> list[Row]:
             Row(f"{what}: until Chromium has loaded and drawn it", f"{OPENING:g} s", opened / OPENING, at_most=1)
         )
     return rows
-
-
-def opening_seconds(path: Path) -> float | None:
-    """Return the median time from the call of the page until two frames after its load, or None without a browser."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        browser = None
-    if browser is None:
-        print("skipped: no Chromium, or no playwright to drive it")
-        return None
-    taken = []
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=browser, args=[*_SWITCHES])
-        for _ in range(5):
-            page = chromium.new_page()
-            start = time.perf_counter()
-            page.goto(path.as_uri(), wait_until="load")
-            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            taken.append(time.perf_counter() - start)
-            page.close()
-        chromium.close()
-    return statistics.median(taken)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Run all benchmarks and write docs/benchmarks.md.
 
     SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
-        SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... \\
+        SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... SIMILIA_UMAP_PYTHON=... \\
         python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
@@ -26,7 +26,7 @@ MODULES = (
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search", "neighbour_graphs"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan", "devices"),
-    *("report", "drop_ins", "molecules", "gaussian_process", "clusters"),
+    *("report", "drop_ins", "molecules", "gaussian_process", "clusters", "maps"),
 )
 
 _HEAD = """# Benchmarks
@@ -37,9 +37,10 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 `{command}`
 
 The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON`,
-`SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON` and `SIMILIA_PYNNDESCENT_PYTHON`
+`SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON`, `SIMILIA_PYNNDESCENT_PYTHON` and `SIMILIA_UMAP_PYTHON`
 name the folder of data sets and interpreters that have the rivals
-(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`; `pynndescent`).
+(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`; `pynndescent`;
+`umap-learn`).
 """
 
 

@@ -102,6 +102,37 @@ def test_more_objects_than_wanted_are_drawn_and_this_is_said(fitted: Any, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("similarity", "objects", "key"),
+    [(sm.kernels.WeisfeilerLehman(n_iter=1), graphs()[0], "g"), (sm.distances.DTW(), series()[0], "c")],
+    ids=["graphs", "series"],
+)
+def test_a_page_draws_a_bounded_number_of_objects(
+    browser: Any, tmp_path: Path, similarity: Any, objects: Any, key: str
+) -> None:
+    model = sm.SimilarityMap(similarity, random_state=0).fit(objects)
+    every = Page(write_map(model, objects, path=tmp_path / "a.html"))
+    path = write_map(model, objects, path=tmp_path / "m.html", max_drawings=7)
+    some = Page(path)
+    drawn = [i for i, shown in enumerate(some.payload["objects"]) if key in shown]
+    assert len(drawn) == 7
+    for i, (one, other) in enumerate(zip(some.payload["objects"], every.payload["objects"], strict=True)):
+        assert one == (other if i in drawn else {"t": other["t"]})
+    assert "The page holds drawings of 7 of them" in some.text
+    assert "The page holds drawings" not in every.text
+    opened = Opened(browser, path)
+    opened.page.mouse.move(*on_screen(opened, next(i for i in range(40) if i not in drawn)))
+    assert opened.page.locator(".shown h3").count() == 1
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_strings_are_not_drawn_and_stay_whole(fitted: Any, tmp_path: Path) -> None:
+    page = Page(write_map(fitted, WORDS, path=tmp_path / "m.html", points=PLACES, max_drawings=0))
+    assert [shown["t"] for shown in page.payload["objects"]] == WORDS
+    assert "The page holds drawings" not in page.text
+
+
+@pytest.mark.parametrize(
     ("similarity", "objects", "drawn"),
     [
         (sm.kernels.WeisfeilerLehman(n_iter=1), graphs()[0], "g"),
@@ -127,6 +158,7 @@ def test_bad_input_is_refused_at_once(fitted: Any, tmp_path: Path) -> None:
         ({"points": PLACES[:3]}, r"points must be finite numbers of shape \(5, 2\)"),
         ({"points": PLACES * np.nan}, "points must be finite"),
         ({"max_objects": 1}, "max_objects"),
+        ({"max_drawings": -1}, "max_drawings"),
     ):
         with pytest.raises(ValueError, match=said):
             write_map(fitted, WORDS, path=tmp_path / "m.html", **options)  # type: ignore[arg-type]

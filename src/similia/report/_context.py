@@ -283,20 +283,26 @@ def _text(value: str | bytes) -> str:
     return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}… ({len(text):,} letters)"
 
 
-def for_page(seen: Seen) -> list[Json]:
-    """Return a dict per object: a description ``t``, and what to draw: curves ``c``, points ``p`` or a graph ``g``."""
+def for_page(seen: Seen, chosen: npt.NDArray[np.bool_] | None = None) -> list[Json]:
+    """Return a dict per object: a description ``t``, and what to draw: curves ``c``, points ``p`` or a graph ``g``.
+
+    Objects that are not `chosen` only have a description.
+    """
+    if chosen is None:
+        chosen = np.ones(len(seen), dtype=bool)
     if seen.kind == "graphs":
-        return _graphs(seen)
+        return _graphs(seen, chosen)
     drawn: list[Json] = []
     low, spread = _bounds(seen)
     for i in range(len(seen)):
         shown: Json = {"t": described(seen, i)}
-        if seen.kind == "time series":
+        kind = seen.kind if chosen[i] else ""
+        if kind == "time series":
             shown["c"] = [_curve(channel) for channel in np.asarray(seen.batch[i], dtype=np.float64).T[:_CHANNELS]]
-        elif seen.kind == "vectors":
+        elif kind == "vectors":
             row = seen.batch[[i]].toarray() if sp.issparse(seen.batch) else seen.batch[i]
             shown["c"] = [_curve(np.asarray(row, dtype=np.float64).ravel())]
-        elif seen.kind == "point sets":
+        elif kind == "point sets":
             points = (seen.batch[i][: 2 * _POINTS, :2] - low) / spread * 100
             points = np.column_stack([points, np.full(len(points), 50)]) if points.shape[1] == 1 else points
             shown["p"] = points.round().astype(int).ravel().tolist()
@@ -332,8 +338,8 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
     return {"xy": (places * [100, -100]).round().astype(int).ravel().tolist(), "b": "".join(bond for *_, bond in bonds)}
 
 
-def _graphs(seen: Seen) -> list[Json]:
-    """Return a dict per graph, from which the page draws at most the first 48 nodes.
+def _graphs(seen: Seen, chosen: npt.NDArray[np.bool_]) -> list[Json]:
+    """Return a dict per graph, from which the page draws at most the first 48 nodes if the graph is `chosen`.
 
     ``t`` is the description; ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` holds the
     rank of each node's label by frequency (0 is the most frequent; 6 stands for all further ranks); ``s`` holds the
@@ -344,8 +350,11 @@ def _graphs(seen: Seen) -> list[Json]:
     if batch.node_labels is not None:
         _, inverse, counts = np.unique(batch.node_labels, return_inverse=True, return_counts=True)
         ranks = np.argsort(np.argsort(-counts, kind="stable"))[inverse]
-    drawn = []
+    drawn: list[Json] = []
     for g in range(len(seen)):
+        if not chosen[g]:
+            drawn.append({"t": described(seen, g)})
+            continue
         first, last = (int(v) for v in batch.node_offsets[g : g + 2])
         n = min(last - first, _NODES)
         positions, offsets = segments(batch.indptr, np.arange(first, first + n))

@@ -2,7 +2,7 @@
 
 The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
 4 bytes for each object, and drawn into an array of pixels.
-Cost: one transform of the objects, and for graphs a drawing of each.
+Cost: one transform of the objects, and a drawing of at most 20,000 of them, which takes about 500 bytes of the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from similia.core.validation import check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects import n_objects
 from similia.objects.sequences import at_least_one
-from similia.report._context import for_page, look_at
+from similia.report._context import TEXTS, for_page, look_at
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
 from similia.search.similarity_map import metric_of_map
@@ -34,7 +34,7 @@ _SIDE = 2**16 - 1  # coordinates are integers from 0 to this
 def write_map(
     model: Any, X: Any, color: Any = None, path: str | os.PathLike[str] | TextIO = "map.html", *,
     title: str | None = None, names: Any = None, points: Any = None, color_name: str = "label",
-    max_objects: int = 100_000, random_state: int = 0,
+    max_objects: int = 100_000, max_drawings: int = 20_000, random_state: int = 0,
 ) -> Any:  # fmt: skip
     """Write a map of objects as one self-contained HTML page to explore.
 
@@ -60,8 +60,11 @@ def write_map(
         What `color` is called on the page.
     max_objects : int, default=100_000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
+    max_drawings : int, default=20_000
+        Maximum number of graphs, series, sets or vectors that the page draws when you point at them. If there are more,
+        those of a random sample are drawn, the others are described in words, and the page says so.
     random_state : int, default=0
-        Seed for drawing objects.
+        Seed of both samples.
 
     Returns
     -------
@@ -91,11 +94,13 @@ def write_map(
     if not hasattr(model, "features_") and not hasattr(model, "similarity"):
         raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
     check_positive_int(max_objects, "max_objects", minimum=2)
+    check_positive_int(max_drawings, "max_drawings", minimum=0)
     n = at_least_one(X)
     labels = None if color is None else check_labels(color, n)
     if names is not None and n_objects(names) != n:
         raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
-    chosen = sampled(X, max_objects, np.random.default_rng(random_state))
+    rng = np.random.default_rng(random_state)
+    chosen = sampled(X, max_objects, rng)
     X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
     places = None if points is None else np.asarray(points, dtype=np.float64)
     if places is not None and (places.shape != (n, 2) or not np.isfinite(places).all()):
@@ -106,27 +111,30 @@ def write_map(
     else:
         found = model.transform(X) if places is None else places[chosen]
     seen = look_at(X)
+    drawn = np.zeros(len(chosen), dtype=bool)
+    drawn[rng.permutation(len(chosen))[:max_drawings]] = True
     data: dict[str, Any] = {
-        "xy": _packed(_on_the_page(found)), "objects": for_page(seen), "color": color_name,
+        "xy": _packed(_on_the_page(found)), "objects": for_page(seen, drawn), "color": color_name,
         "names": None if names is None else [legible(names[i]) for i in chosen.tolist()],
         "rows": chosen.tolist() if len(chosen) < n else None,
     }  # fmt: skip
     data |= _colored(None if labels is None else labels[chosen], len(chosen))
     text = page(
         "map", title=title or f"Map of {seen.kind}", count=len(chosen), data=data,
-        about=_about(model, seen.kind, len(chosen), n),
+        about=_about(model, seen.kind, int(drawn.sum()), len(chosen), n),
     )  # fmt: skip
     write_text(text, place)
     return place
 
 
-def _about(model: Any, kind: str, n: int, n_all: int) -> str:
-    """Return a sentence on the similarity of the map, and how far its neighbours can be trusted."""
+def _about(model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
+    """Return sentences on the similarity of the map, how far its neighbours can be trusted, and what is left out."""
     sample = f", drawn at random of {n_all:,}" if n < n_all else ""
+    some = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if n_drawn < n else ""
     return (
         f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. "
         f"Trustworthiness {model.trustworthiness_:.2f}, continuity {model.continuity_:.2f}: 1 if the neighbours on the "
-        "map are the true neighbours, and the reverse; about 0.5 if places are random."
+        f"map are the true neighbours, and the reverse; about 0.5 if places are random.{some if kind not in TEXTS else ''}"
     )
 
 
