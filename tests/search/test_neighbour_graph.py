@@ -194,3 +194,15 @@ def test_symmetric_graph_keeps_zeros():
 def test_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         knn_graph(**{"X": ["a", "b", "c"], "similarity": LEVENSHTEIN, "n_neighbors": 1, **arguments})
+
+
+def test_hdbscan_takes_a_symmetric_graph_that_is_connected():
+    words = ["kitten", "mitten", "bitten", "kitten", "sunday", "monday", "sundae", "sunday"]
+    model = HDBSCAN(min_cluster_size=2, metric="precomputed", copy=True)
+    apart, joined = (knn_graph(words, sm.distances.Levenshtein(), k, symmetric=True) for k in (2, 4))
+    with pytest.raises(ValueError, match="2 connected components"):
+        model.fit(apart)
+    before = joined.toarray()
+    labels = model.fit_predict(joined)
+    assert labels.tolist() in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
+    np.testing.assert_array_equal(joined.toarray(), before)  # copy=True keeps the distances
