@@ -1,7 +1,7 @@
 """Maps: trustworthiness beside umap-learn on all distances, and the page of 100,000 objects in a browser.
 
-Objects are families of strings of DNA, as in the benchmark of neighbour graphs, compared by Levenshtein. umap-learn gets
-the matrix of all distances of 5,000; ours has their graph of neighbours, and that of 50,000. All maps have 15
+Objects are families of strings of DNA, as in the benchmark of neighbour graphs, compared by Levenshtein. umap-learn
+gets the matrix of all distances of 5,000; ours has their graph of neighbours, and that of 50,000. All maps have 15
 neighbours and a fixed seed. Trustworthiness has 10 neighbours and the true distances: of all 5,000 objects, and of 500
 objects among all 50,000. The page is opened in the system's Chromium, which has no graphics card: time until two frames
 after its load, and the time of its script for each frame while the map is moved::

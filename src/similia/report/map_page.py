@@ -130,11 +130,12 @@ def write_map(
 def _about(model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
     """Return sentences on the similarity of the map, how far its neighbours can be trusted, and what is left out."""
     sample = f", drawn at random of {n_all:,}" if n < n_all else ""
-    some = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if n_drawn < n else ""
+    some = n_drawn < n and kind not in TEXTS
+    drawings = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if some else ""
     return (
         f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. "
         f"Trustworthiness {model.trustworthiness_:.2f}, continuity {model.continuity_:.2f}: 1 if the neighbours on the "
-        f"map are the true neighbours, and the reverse; about 0.5 if places are random.{some if kind not in TEXTS else ''}"
+        f"map are the true neighbours, and the reverse; about 0.5 if places are random.{drawings}"
     )
 
 
