@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier, sort_graph_by_row_values
 
 import similia as sm
 from similia.core import threads
+from similia.search import _neighbour_graph as loops
 from similia.search import knn_graph, neighbour_graph
 from tests.naive.similarities import nearest_others
 
@@ -119,7 +120,7 @@ def test_refinement_is_what_finds_them():
 
 
 @pytest.mark.same_bits
-@pytest.mark.parametrize("method", ["exact", "bits"])
+@pytest.mark.parametrize("method", ["exact", "kmers", "bits"])
 def test_graph_depends_neither_on_threads_nor_on_blocks(method):
     words = mutated_families(1200)
 
@@ -133,6 +134,82 @@ def test_graph_depends_neither_on_threads_nor_on_blocks(method):
         assert_equal_graphs(graph(), expected)
 
 
+def naive_sharing(words, k, most):
+    """Return for each word the positions of those that share a k-mer with it, grouped by how many they share."""
+    kmers = [{w[i : i + k] for i in range(len(w) - k + 1)} for w in words]
+    shared = [[len(a & b) if i != j else 0 for j, b in enumerate(kmers)] for i, a in enumerate(kmers)]
+    return [sorted((c for c in row if c), reverse=True)[:most] for row in shared], shared
+
+
+@given(st.lists(st.text("AC", min_size=1, max_size=9), min_size=2, max_size=30), st.integers(1, 8))
+def test_strings_that_share_most_kmers_are_proposed(words, most):
+    kmers = neighbour_graph._rare_kmers(sm.kernels.Spectrum(2).as_objects(words), reverse_complement=False)
+    k = next(
+        k for k in range(2, 17) if kmers.nnz == sum(len({w[i : i + k] for i in range(len(w) - k + 1)}) for w in words)
+    )
+    postings = kmers.tocsc()
+    n = len(words)
+    columns, counts = np.empty((n, most), np.int32), np.zeros(n, np.int64)
+    known = np.full((n, 1), n, np.int32)
+    loops.propose_sharing(
+        kmers.indptr, kmers.indices, postings.indptr, postings.indices, 256, known, 0, columns, counts, 0, n
+    )
+    best, shared = naive_sharing(words, k, most)
+    for i in range(n):
+        found = columns[i, : counts[i]]
+        assert i not in found
+        assert len(set(found)) == len(found)
+        assert sorted((shared[i][j] for j in found), reverse=True) == best[i]
+
+
+def test_frequent_kmers_are_read_around_the_string_and_known_strings_left_out():
+    words = ["AAAA"] * 50
+    kmers = neighbour_graph._rare_kmers(sm.kernels.Spectrum(2).as_objects(words), reverse_complement=False)
+    postings = kmers.tocsc()
+    columns, counts = np.empty((50, 40), np.int32), np.zeros(50, np.int64)
+    known = np.full((50, 1), 50, np.int32)
+    known[25] = 24
+    arrays = (kmers.indptr, kmers.indices, postings.indptr, postings.indices)
+    loops.propose_sharing(*arrays, 4, known, 0, columns, counts, 0, 50)
+    assert set(columns[0, : counts[0]]) == {1, 2, 3}
+    assert set(columns[25, : counts[25]]) == {23, 26}
+    assert set(columns[49, : counts[49]]) == {46, 47, 48}
+
+
+def test_kmers_find_most_neighbours():
+    words = mutated_families(3000)
+    graph, recall = knn_graph(words, LEVENSHTEIN, 5, method="kmers", random_state=0, return_recall=True)
+    true = arrays(knn_graph(words, LEVENSHTEIN, 5, method="exact"))[0]
+    distances, neighbours = arrays(graph)
+    assert np.mean(distances <= true[:, -1:]) > 0.97
+    assert recall > 0.97
+    i, j = 17, int(neighbours[17, 2])
+    assert distances[i, 2] == rapidfuzz.distance(words[i], words[j])
+    assert (neighbours != np.arange(len(words))[:, None]).all()
+
+
+@given(st.lists(st.text("AB\u03b1 ", max_size=6), min_size=4, max_size=25), st.integers(1, 3))
+def test_every_string_has_neighbours_even_without_kmers(words, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a low recall
+        distances, neighbours = arrays(knn_graph(words, LEVENSHTEIN, k, method="kmers"))
+    assert np.isfinite(distances).all()
+    assert (np.diff(np.sort(np.c_[neighbours, np.arange(len(words))], axis=1)) > 0).all()
+
+
+def test_kmers_of_both_strands():
+    words = mutated_families(1500)
+    turned = [w if i % 2 else w[::-1].translate(str.maketrans("ACGT", "TGCA")) for i, w in enumerate(words)]
+    kernel = sm.kernels.Spectrum(5, reverse_complement=True)
+    _, recall = knn_graph(turned, kernel, 5, method="kmers", random_state=0, return_recall=True)
+    assert recall > 0.9
+
+
+def test_kmers_are_for_strings():
+    with pytest.raises(ValueError, match="method must be 'auto', 'exact' or 'bits' for objects that are no strings"):
+        knn_graph(np.eye(5), sm.kernels.Cosine("projection"), 2, method="kmers")
+
+
 def test_own_encoder():
     words = mutated_families(600)
     encoder = sm.MinHash(sm.kernels.Spectrum(k=4), 256, bits=1, random_state=0)
@@ -143,12 +220,14 @@ def test_own_encoder():
 
 def test_auto_depends_on_the_number_of_objects():
     words = mutated_families(300)
-    with patch.object(neighbour_graph, "_EXACT", 300), patch.object(neighbour_graph, "_by_bits") as by_bits:
-        knn_graph(words, LEVENSHTEIN, 5)
-        assert not by_bits.called
-        by_bits.side_effect = InterruptedError
-        with pytest.raises(InterruptedError):
-            knn_graph([*words, "A"], LEVENSHTEIN, 5)
+    encoder = sm.MinHash(sm.kernels.Spectrum(k=4), 256, bits=1, random_state=0)
+    for name, chosen in [("_by_kmers", {}), ("_by_bits", {"encoder": encoder})]:
+        with patch.object(neighbour_graph, "_EXACT", 300), patch.object(neighbour_graph, name) as road:
+            knn_graph(words, LEVENSHTEIN, 5, **chosen)
+            assert not road.called
+            road.side_effect = InterruptedError
+            with pytest.raises(InterruptedError):
+                knn_graph([*words, "A"], LEVENSHTEIN, 5, **chosen)
 
 
 def test_scikit_learn_takes_the_graph():
@@ -186,7 +265,7 @@ def test_symmetric_graph_keeps_zeros():
     [
         ({"n_neighbors": 3}, "n_neighbors must be below 3, the number of objects, got 3"),
         ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
-        ({"method": "fast"}, "method must be 'auto', 'exact' or 'bits', got 'fast'"),
+        ({"method": "fast"}, "method must be 'auto', 'exact', 'kmers' or 'bits', got 'fast'"),
         ({"similarity": rapidfuzz.distance}, "which may be a kernel or a distance; if it is a distance, wrap it"),
         ({"similarity": "cosine"}, "similarity must be a kernel or distance of similia, got 'cosine'"),
     ],

@@ -49,6 +49,8 @@ class _EditDistance(Distance):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
         """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
+        if np.size(rows) == 0:
+            return np.empty(0)
         (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
         strings, others = A.tolist(), B.tolist()
         pairs = [strings[i] for i in left], [others[j] for j in right]

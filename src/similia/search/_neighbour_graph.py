@@ -137,6 +137,58 @@ def propose_window(order, place, known, reach, start, columns, counts, first, la
 
 
 @njit()
+def propose_sharing(starts, kmers, limits, strings, most_read, known, start, columns, counts, first, last):  # type: ignore[no-untyped-def]
+    """Fill ``columns[i]`` with the strings that share most k-mers with the string ``start + i``.
+
+    String s has the k-mers ``kmers[starts[s]:starts[s + 1]]``, and k-mer f occurs in the strings
+    ``strings[limits[f]:limits[f + 1]]``, in ascending order. Of these, the `most_read` around s are counted. Of
+    those that share equally many k-mers, the first found are taken. Strings in its list `known` are left out.
+    """
+    n, most = len(known), columns.shape[1]
+    shared, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
+    for i in range(first, last):
+        own, n_touched, top = start + i, 0, 0
+        for t in range(starts[own], starts[own + 1]):
+            low, high = limits[kmers[t]], limits[kmers[t] + 1]
+            if high - low > most_read:
+                middle = low + np.searchsorted(strings[low:high], own)
+                low = max(low, min(middle - most_read // 2, high - most_read))
+                high = low + most_read
+            for at in range(low, high):
+                j = strings[at]
+                if shared[j] == 0:
+                    touched[n_touched] = j
+                    n_touched += 1
+                shared[j] += 1
+        shared[own] = 0
+        for j in known[own]:
+            if j < n:
+                shared[j] = 0
+        for at in range(n_touched):
+            top = max(top, shared[touched[at]])
+        having = np.zeros(top + 1, np.int64)
+        for at in range(n_touched):
+            having[shared[touched[at]]] += 1
+        used, least = 0, top
+        while least > 1 and used + having[least] < most:
+            used += having[least]
+            least -= 1
+        used = 0
+        for at in range(n_touched):
+            if shared[touched[at]] > least and used < most:
+                columns[i, used] = touched[at]
+                used += 1
+        equal = used
+        for at in range(n_touched):
+            if shared[touched[at]] == least and least > 0 and equal < most:
+                columns[i, equal] = touched[at]
+                equal += 1
+        counts[i] = equal
+        for at in range(n_touched):
+            shared[touched[at]] = 0
+
+
+@njit()
 def bits_apart(words, rows, columns, out, first, last):  # type: ignore[no-untyped-def]
     """Fill ``out[t]`` with the number of bits in which the codes ``rows[t]`` and ``columns[t]`` differ."""
     for t in range(first, last):

@@ -1,7 +1,13 @@
 """Neighbour graphs: the k nearest other objects of each object in a collection, as a sparse matrix of distances.
 
 ``method="exact"`` compares all pairs, tile by tile and each pair once if the distance is symmetric; DTW has its own
-search, which skips most pairs by lower bounds. ``method="bits"`` takes four steps:
+search, which skips most pairs by lower bounds.
+
+``method="kmers"``, for strings, compares each string with those that share most of its k-mers, and with its neighbours
+in alphabetical order; then step 3 below is done with the similarity itself. k is the least length for which a k-mer of
+the collection occurs in few strings. Comparing codes first would take longer than comparing the strings.
+
+``method="bits"``, for any objects, takes four steps:
 
 1. an encoder turns each object into a code of packed bits;
 2. the codes are sorted by random choices of their bits, and objects near each other in such an order are compared by
@@ -39,8 +45,11 @@ from similia.distances.dtw import DTW
 from similia.embeddings.d2ke import D2KE
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.random_objects import Representatives
+from similia.kernels import Spectrum
+from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
+from similia.objects.strings import StringBatch
 from similia.pipelines import Pipeline
 from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
 from similia.sources.dask import is_lazy
@@ -55,6 +64,9 @@ _PROPOSED = 512  # most objects compared with one object in a round
 _ROUNDS = 8  # most rounds of neighbours of neighbours
 _SETTLED_CODES, _SETTLED = 0.1, 0.01  # shares of changed entries at which rounds by codes, by the similarity, end
 _MEASURED, _POOR = 200, 0.9  # objects on which recall is measured, and recall below which a warning is emitted
+_POSTING, _LONGEST_K = 64, 16  # mean number of strings that share a k-mer, at most, and largest k that is tried
+_READ = 256  # strings with a k-mer that are counted for one of them, at most
+_SHARING = 40  # strings that share most k-mers, compared with each string
 _GRAIN = 256  # minimum number of objects per thread
 _LOGGER = logger_of(__name__)
 
@@ -82,10 +94,12 @@ def knn_graph(
         `similia.distances.FromFunction`.
     n_neighbors : int, default=10
         Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
-    method : {"auto", "exact", "bits"}, default="auto"
-        "exact" compares all pairs, or as many as a pruned search needs (`similia.distances.DTW`). "bits" compares a few
-        hundred candidates with each object; it may miss neighbours, but its distances are exact. "auto" takes "exact"
-        for up to 10,000 objects, otherwise "bits".
+    method : {"auto", "exact", "kmers", "bits"}, default="auto"
+        "exact" compares all pairs, or as many as a pruned search needs (`similia.distances.DTW`). The others compare a
+        few hundred candidates with each object; they may miss neighbours, but their distances are exact. "kmers" is for
+        strings: candidates share short substrings. "bits" is for any objects: candidates have similar codes. "auto"
+        takes "exact" for up to 10,000 objects; beyond, "bits" if `encoder` is given or the objects are no strings,
+        otherwise "kmers".
     encoder : transformer of objects to packed bits, optional
         Makes the codes of "bits". By default `similia.Nystroem` (for a kernel), or `similia.D2KE` with distances to
         objects of `X` (for a distance), then `similia.SignRandomProjection`, fitted to 10,000 of the objects. A clone
@@ -113,7 +127,8 @@ def knn_graph(
     Raises
     ------
     ValueError
-        If `n_neighbors` is not below n, `method` is unknown, or `similarity` is a plain function.
+        If `n_neighbors` is not below n, `method` is unknown or "kmers" for objects that are no strings, or `similarity`
+        is a plain function.
 
     Warns
     -----
@@ -132,9 +147,11 @@ def knn_graph(
         raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
     metric = metric_from(similarity, "similarity")
     check_positive_int(n_neighbors, "n_neighbors")
-    if method not in ("auto", "exact", "bits"):
-        raise BadParameter("method", "'auto', 'exact' or 'bits'", repr(method))
+    if method not in ("auto", "exact", "kmers", "bits"):
+        raise BadParameter("method", "'auto', 'exact', 'kmers' or 'bits'", repr(method))
     objects = metric.as_objects(X)
+    if method == "kmers" and not isinstance(objects, StringBatch):
+        raise BadParameter("method", "'auto', 'exact' or 'bits' for objects that are no strings", repr(method))
     n = at_least_one(objects)
     if n_neighbors >= n:
         raise BadParameter("n_neighbors", f"below {n}, the number of objects", f"{n_neighbors}")
@@ -143,8 +160,11 @@ def knn_graph(
         recall, (distances, neighbours) = 1.0, _exact(metric, objects, n_neighbors)
     else:
         seeds = spawn_seeds(random_state, 3)
-        codes = _codes(X, objects, metric, encoder, seeds[0])
-        distances, neighbours = _by_bits(metric, objects, codes, n_neighbors, generator(seeds[1]))
+        if method == "kmers" or (method == "auto" and encoder is None and isinstance(objects, StringBatch)):
+            distances, neighbours = _by_kmers(metric, objects, n_neighbors)
+        else:
+            codes = _codes(X, objects, metric, encoder, seeds[0])
+            distances, neighbours = _by_bits(metric, objects, codes, n_neighbors, generator(seeds[1]))
         recall = _recall(metric, objects, neighbours, generator(seeds[2]))
     limits = np.arange(0, n * n_neighbors + 1, n_neighbors)
     graph = sp.csr_matrix((distances.ravel().astype(np.float64), neighbours.ravel(), limits), shape=(n, n))
@@ -230,6 +250,45 @@ def _tiles(metric: Metric, X: Any, n: int, norms: Any) -> Iterator[tuple[Index, 
                 yield rows, columns, np.ascontiguousarray(between(take(X, columns), right))
 
 
+# ---- by k-mers
+def _by_kmers(metric: Metric, X: StringBatch, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
+    """Return the distances and positions of (nearly) the `k` nearest other strings of each string, both (n, k)."""
+    from similia.search import _neighbour_graph as loops
+
+    n, compare = len(X), _compare(metric, X)
+    lists = _Lists(n, min(n - 1, max(_SPARE, 2 * k)))
+    strings = X.tolist()
+    order = np.array(sorted(range(n), key=strings.__getitem__), np.int64)
+    lists.offer(_window(order, lists, k), 2 * k, compare, "alphabetical neighbours")
+    kmers = _rare_kmers(X, getattr(metric.function, "reverse_complement", False) is True)
+    postings = kmers.tocsc()
+
+    def sharing(*where: Any) -> None:
+        loops.propose_sharing(
+            kmers.indptr, kmers.indices, postings.indptr, postings.indices, _READ, lists.which, *where
+        )
+
+    lists.offer(sharing, _SHARING, compare, "strings with the same k-mers")
+    lists.settle(compare, "neighbours of neighbours", _SETTLED, min(k, _JOINED))
+    return lists.best[:, :k], lists.which[:, :k]
+
+
+def _rare_kmers(X: StringBatch, reverse_complement: bool) -> sp.csr_matrix:
+    """Return which string has which k-mer, for the least k whose k-mers are shared by `_POSTING` strings on average."""
+    n = len(X)
+    some = X.take(np.arange(0, n, -(-n // _FIT_ON)))
+    for k in range(2, _LONGEST_K + 1):
+        kernel = Spectrum(k, reverse_complement=reverse_complement)
+        columns = number_ids(kernel.counted(some).ids)[1]
+        n_strings = np.bincount(columns)
+        others = n_strings @ (n_strings - 1)  # for all k-mers of all strings, how many other strings share them
+        if others * n <= _POSTING * len(columns) * len(some):
+            break
+    counts = kernel.counted(X)
+    distinct, columns = number_ids(counts.ids)
+    return sp.csr_matrix((np.ones(len(columns), np.int8), columns, counts.offsets), shape=(n, len(distinct)))
+
+
 # ---- by bits
 def _codes(X: Any, objects: Any, metric: Metric, encoder: Any, seed: int | None) -> npt.NDArray[np.uint8]:
     """Return packed bits of the objects, by a clone of `encoder` or the default encoder."""
@@ -283,15 +342,18 @@ class _Lists:
 
             run_in_ranges(merge, size, _GRAIN)
 
-    def settle(self, compare: Compare, what: str, settled: float) -> None:
-        """Compare objects with the neighbours of their neighbours, in rounds, until the lists hardly change."""
+    def settle(self, compare: Compare, what: str, settled: float, joined: int = _JOINED) -> None:
+        """Compare objects with the neighbours of their neighbours, in rounds, until the lists hardly change.
+
+        `joined` is how many neighbours of an object count, in either direction.
+        """
         from similia.search import _neighbour_graph as loops
 
         n, length = self.best.shape
-        width = min(_JOINED, length)
+        width = min(joined, length)
         for _ in range(_ROUNDS):
             near, new = self.which[:, :width].copy(), self.new[:, :width].copy()
-            back, back_new = np.empty((n, _JOINED), np.int32), np.zeros((n, _JOINED), np.bool_)
+            back, back_new = np.empty((n, joined), np.int32), np.zeros((n, joined), np.bool_)
             loops.reverse(near, new, back, back_new)
             self.new[:] = False
 
@@ -301,6 +363,26 @@ class _Lists:
             self.offer(propose, _PROPOSED, compare, what)
             if np.count_nonzero(self.new[:, :width]) <= settled * n * width:
                 return
+
+
+def _window(order: Index, lists: _Lists, reach: int) -> Callable[..., None]:
+    """Return what proposes to each object those within `reach` places of it in `order`, except those in its list."""
+    from similia.search import _neighbour_graph as loops
+
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return lambda *where: loops.propose_window(order, place, lists.which, reach, *where)
+
+
+def _compare(metric: Metric, X: Any) -> Compare:
+    """Return a function that computes the distances of the pairs ``X[rows[t]], X[columns[t]]``, `rows` ascending."""
+    norms, kept = metric.norms(X), metric.kept(X)
+
+    def compare(rows: Index, columns: Index) -> Floats:
+        values = metric.pairs(X, rows, columns, kept)
+        return values if norms is None else feature_distances(values, norms[rows], norms[columns])
+
+    return compare
 
 
 def _by_bits(
@@ -319,20 +401,9 @@ def _by_bits(
     length = min(n - 1, max(_SPARE, 2 * k))
     lists = _Lists(n, length)
     for order in _sorted_orders(codes, rng):
-        place = np.empty(n, np.int64)
-        place[order] = np.arange(n)
-
-        def window(*where: Any) -> None:
-            loops.propose_window(order, place, lists.which, _REACH, *where)  # noqa: B023
-
-        lists.offer(window, 2 * _REACH, bits_apart, "candidates by codes")
+        lists.offer(_window(order, lists, _REACH), 2 * _REACH, bits_apart, "candidates by codes")
     lists.settle(bits_apart, "neighbours by codes", _SETTLED_CODES)
-    true, norms = _Lists(n, length), metric.norms(X)
-    kept = metric.kept(X)
-
-    def compare(rows: Index, columns: Index) -> Floats:
-        values = metric.pairs(X, rows, columns, kept)
-        return values if norms is None else feature_distances(values, norms[rows], norms[columns])
+    true, compare = _Lists(n, length), _compare(metric, X)
 
     def listed(start: int, columns: Index, counts: Index, first: int, last: int) -> None:
         columns[first:last] = lists.which[start + first : start + last]
@@ -370,7 +441,7 @@ def _recall(metric: Metric, X: Any, neighbours: Any, rng: np.random.Generator) -
     _LOGGER.info("knn_graph: recall %.3f, measured on %d of %d objects", recall, len(sample), n)
     if recall < _POOR:
         warn_user(
-            f"the graph holds {recall:.0%} of the true neighbours (measured on {len(sample)} objects); give encoder= a "
-            "longer code that suits the objects, or method='exact'"
+            f"the graph holds {recall:.0%} of the true neighbours (measured on {len(sample)} objects); try "
+            "method='bits' with an encoder= that suits the objects, or method='exact'"
         )
     return recall
