@@ -141,6 +141,7 @@ def naive_sharing(words, k, most):
     return [sorted((c for c in row if c), reverse=True)[:most] for row in shared], shared
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("AC", min_size=1, max_size=9), min_size=2, max_size=30), st.integers(1, 8))
 def test_strings_that_share_most_kmers_are_proposed(words, most):
     kmers = neighbour_graph._rare_kmers(sm.kernels.Spectrum(2).as_objects(words), reverse_complement=False)
@@ -188,6 +189,7 @@ def test_kmers_find_most_neighbours():
     assert (neighbours != np.arange(len(words))[:, None]).all()
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("AB\u03b1 ", max_size=6), min_size=4, max_size=25), st.integers(1, 3))
 def test_every_string_has_neighbours_even_without_kmers(words, k):
     with warnings.catch_warnings():
