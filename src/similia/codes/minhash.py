@@ -244,18 +244,58 @@ class MinHash(ComparesObjects, Transformer):
         data = np.full(out.size, 1 / np.sqrt(self.n_hashes))
         return sp.csr_array((data, out.ravel(), indptr), shape=(n, self._n_features_out))
 
+    def bands(self, X: Any, rows: int = 1) -> npt.NDArray[np.uint64]:
+        """Return one 64-bit key for each band of `rows` hashes, to find similar objects in hash tables.
+
+        Two objects with min-max kernel J have the same key of a band with probability J**rows.
+
+        Parameters
+        ----------
+        X : collection of n objects, as in `fit`
+        rows : int, default=1
+            Number of hashes in a band; `n_hashes` must be a multiple of it.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n, n_hashes // rows)
+            Keys. All objects without features have the same keys.
+
+        References
+        ----------
+        Indyk & Motwani, "Approximate nearest neighbors", STOC 1998. Broder, "On the resemblance and containment of
+        documents", 1997.
+        """
+        check_is_fitted(self)
+        if check_positive_int(rows, "rows") > self.n_hashes or self.n_hashes % rows:
+            raise BadParameter("rows", f"a divisor of n_hashes, which is {self.n_hashes}", str(rows))
+        objects = read_objects(self, self.kernel_, X, reset=False)
+        check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
+        n = n_objects(objects)
+        out = np.empty((n, self.n_hashes // rows), np.uint64)
+        step = rows_per_block(_BYTES, at_most=_BLOCK)
+        for start in range(0, n, step):
+            block = np.arange(start, min(n, start + step))
+            with part_from(start):
+                part = objects if len(block) == n else take(objects, block)
+                self._fill(_hash_bands, part, rows, out[start : start + step])
+        return out
+
     def _hashes(self, objects: Any) -> npt.NDArray[np.uint8]:
         """Return the kept bits of each hash of each object, shape (n, n_hashes)."""
+        out = np.empty((n_objects(objects), self.n_hashes), np.uint8)
+        self._fill(_hash, objects, np.uint8(2**self.bits - 1), out)
+        return out
+
+    def _fill(self, loop: Any, objects: Any, option: Any, out: npt.NDArray) -> None:
+        """Fill row i of `out` from the samples of object i, by `_hash` or `_hash_bands`."""
         counts = self.kernel_.counted(objects)
         numbers = _numbers_of_elements(counts, self.scale_, self.seed_)
-        out = np.empty((len(counts), self.n_hashes), np.uint8)
-        seeds, mask = _seeds(np.uint64(self.seed_), _ROUNDS + self.n_hashes), np.uint8(2**self.bits - 1)
+        seeds = _seeds(np.uint64(self.seed_), _ROUNDS + self.n_hashes)
 
         def fill(start: int, stop: int) -> None:
-            _hash(counts.offsets[start : stop + 1], counts.ids, numbers, seeds, _ROUNDS, mask, out[start:stop])
+            loop(counts.offsets[start : stop + 1], counts.ids, numbers, seeds, _ROUNDS, option, out[start:stop])
 
         run_in_ranges(fill, len(out), _GRAIN)
-        return out
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -333,30 +373,56 @@ def _seeds(seed, n):  # type: ignore[no-untyped-def]
 
 @njit()
 def _hash(bounds, ids, numbers, seeds, n_rounds, mask, out):  # type: ignore[no-untyped-def]
-    """Fill row i of `out` with bits of the samples of the object whose features are ``bounds[i]:bounds[i + 1]``.
-
-    `keys` holds the round and the smallest number of each sampler.
-    """
+    """Fill row i of `out` with bits of the samples of the object whose features are ``bounds[i]:bounds[i + 1]``."""
     n = out.shape[1]
-    most = 0
-    for i in range(len(out)):
-        most = max(most, numbers[bounds[i] : bounds[i + 1]].sum())
-    elements, keys = np.empty(most, np.uint64), np.empty(n, np.uint64)
+    elements, keys = np.empty(_most_elements(bounds, numbers), np.uint64), np.empty(n, np.uint64)
     samplers, own, least = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
     for i in range(len(out)):
         m = _elements(bounds[i], bounds[i + 1], ids, numbers, seeds[0], elements)
-        n_open = _sample(elements[:m], seeds[1 : n_rounds + 1], keys)
-        if n_open > 0:
-            end = 0
-            for h in range(n):
-                if keys[h] == _NONE:
-                    samplers[end], own[end], least[end] = h, np.uint32(seeds[n_rounds + 1 + h]), np.uint32(2**32 - 1)
-                    end += 1
-            _sample_own(elements[:m], own[:end], least[:end])
-            for k in range(end):
-                keys[samplers[k]] = np.uint64(least[k])
+        _sample_all(elements[:m], seeds, n_rounds, keys, samplers, own, least)
         for h in range(n):
             out[i, h] = np.uint8(keys[h]) & mask
+
+
+@njit()
+def _hash_bands(bounds, ids, numbers, seeds, n_rounds, rows, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[i, b]`` with one word made of the samples ``b * rows`` to ``(b + 1) * rows - 1`` of object i."""
+    n = out.shape[1] * rows
+    elements, keys = np.empty(_most_elements(bounds, numbers), np.uint64), np.empty(n, np.uint64)
+    samplers, own, least = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
+    for i in range(len(out)):
+        m = _elements(bounds[i], bounds[i + 1], ids, numbers, seeds[0], elements)
+        _sample_all(elements[:m], seeds, n_rounds, keys, samplers, own, least)
+        for b in range(out.shape[1]):
+            word = np.uint64(0)
+            for h in range(b * rows, (b + 1) * rows):
+                word = mix(word ^ keys[h])
+            out[i, b] = word
+
+
+@njit()
+def _most_elements(bounds, numbers):  # type: ignore[no-untyped-def]
+    """Return the largest number of elements of an object."""
+    most = 0
+    for i in range(len(bounds) - 1):
+        most = max(most, numbers[bounds[i] : bounds[i + 1]].sum())
+    return most
+
+
+@njit()
+def _sample_all(elements, seeds, n_rounds, keys, samplers, own, least):  # type: ignore[no-untyped-def]
+    """Fill `keys` with the round and the smallest number of each sampler; the last three arrays are work space."""
+    n_open = _sample(elements, seeds[1 : n_rounds + 1], keys)
+    if n_open == 0:
+        return
+    end = 0
+    for h in range(len(keys)):
+        if keys[h] == _NONE:
+            samplers[end], own[end], least[end] = h, np.uint32(seeds[n_rounds + 1 + h]), np.uint32(2**32 - 1)
+            end += 1
+    _sample_own(elements, own[:end], least[:end])
+    for k in range(end):
+        keys[samplers[k]] = np.uint64(least[k])
 
 
 @njit()

@@ -8,7 +8,18 @@ _NAMES = {
     "Recall": "recall",
     "SimilarityMap": "similarity_map",
     "knn_graph": "neighbour_graph",
+    "near_duplicates": "duplicates",
+    "Duplicates": "duplicates",
     "exports": "",
 }
-__all__ = ["HammingIndex", "Recall", "SimilarityMap", "SimilaritySearch", "exports", "knn_graph"]
+__all__ = [
+    "Duplicates",
+    "HammingIndex",
+    "Recall",
+    "SimilarityMap",
+    "SimilaritySearch",
+    "exports",
+    "knn_graph",
+    "near_duplicates",
+]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -1,0 +1,33 @@
+"""The loop of `near_duplicates`: pairs of objects with equal keys."""
+
+from __future__ import annotations
+
+from similia.core.jit import njit
+
+
+@njit()
+def propose_equal(keys, order, band, start, used, left, right):  # type: ignore[no-untyped-def]
+    """Append pairs of rows with equal keys in column `band`, but in no column before it, to `left` and `right`.
+
+    `order` sorts the rows by this column and, for equal keys, by position. The first `used` entries of `left` and
+    `right` are taken. Return the place in `order` to go on from (its length at the end), and the entries used. There
+    must be room for ``len(order)`` pairs, or none are appended.
+    """
+    n = len(order)
+    for a in range(start, n):
+        i = order[a]
+        stop = a + 1
+        while stop < n and keys[order[stop], band] == keys[i, band]:
+            stop += 1
+        if used + stop - a - 1 > len(left):
+            return a, used
+        for b in range(a + 1, stop):
+            j, known = order[b], False
+            for c in range(band):
+                if keys[i, c] == keys[j, c]:
+                    known = True
+                    break
+            if not known:
+                left[used], right[used] = i, j
+                used += 1
+    return n, used
