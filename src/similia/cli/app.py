@@ -8,6 +8,7 @@ import typer
 
 from similia._version import __version__
 from similia.cli.demo import demo
+from similia.cli.duplicates import duplicates
 from similia.cli.encode import encode
 from similia.cli.explain import explain
 from similia.cli.export import export
@@ -57,6 +58,7 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of wha
     (predict, None),
     (report, ".html"),
     (map, ".html"),
+    (duplicates, ".csv"),
     (explain, ".html"),
     (encode, ".npy"),
     (export, None),

@@ -415,7 +415,7 @@ def _estimated(join: _Join, plan: _Plan) -> float:
     if type(join.metric.function) is not MinMax:
         rows = np.sort(generator(0).choice(len(pairs), min(len(pairs), _BLOCK), replace=False))
         pairs = pairs[rows]
-        values = np.asarray(MinMax(plan.kernel).paired(join.X, join.X, pairs[:, 0], pairs[:, 1])) if len(rows) else values
+        values = MinMax(plan.kernel).paired(join.X, join.X, pairs[:, 0], pairs[:, 1]) if len(rows) else values
     values = values[values > 0]  # others are pairs of strings shorter than k, all of which are compared
     return len(values) / float(np.sum(1 / _p(values, plan.rows, plan.bands))) if len(values) else float("nan")
 
@@ -431,7 +431,7 @@ def _by_neighbours(join: _Join, random_state: Any) -> float:
     join.compare(pairs[:, 0], pairs[:, 1])
     found = join.found()[0]
     known = set((found[:, 0] * join.n + found[:, 1]).tolist())
-    sample, everyone = np.sort(generator(seeds[1]).choice(join.n, min(join.n, _CHECKED), replace=False)), np.arange(join.n)
+    sample, everyone = generator(seeds[1]).choice(join.n, min(join.n, _CHECKED), replace=False), np.arange(join.n)
     n_true = n_known = 0
     for i in sample.tolist():
         values = np.asarray(join.metric.between(take(join.X, [i]), join.X), np.float64)[0]

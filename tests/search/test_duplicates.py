@@ -1,0 +1,235 @@
+"""Near-duplicates: against all pairs, plans, laws of the keys, bad input, the command."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import similia as sm
+from similia.distances import DTW, Levenshtein
+from similia.kernels import Cosine, MinMax, Spectrum, WeisfeilerLehman
+from similia.search import near_duplicates
+
+SHINGLES = MinMax(Spectrum(4))
+
+
+def brute(X, similarity, threshold, relative=False):
+    """Return all pairs that pass, by the matrix of all values."""
+    values = np.asarray(similarity(X), np.float64)
+    limit = threshold
+    if relative:
+        lengths = np.array([len(x) for x in X])
+        limit = threshold * np.maximum(lengths[:, None], lengths)
+    good = values <= limit if isinstance(similarity, sm.similarity.Distance) else values >= limit
+    left, right = np.nonzero(np.triu(good, 1))
+    return {(int(i), int(j)): values[i, j] for i, j in zip(left, right, strict=True)}
+
+
+def edited(rng, text, n, letters):
+    text = list(text)
+    for what in rng.integers(3, size=n):
+        at, letter = int(rng.integers(len(text) + 1)), letters[rng.integers(len(letters))]
+        if what == 0 or not text:
+            text.insert(at, letter)
+        elif what == 1:
+            del text[min(at, len(text) - 1)]
+        else:
+            text[min(at, len(text) - 1)] = letter
+    return "".join(text)
+
+
+def families(n, length=60, letters="ACGT", most=8, seed=0):
+    rng = np.random.default_rng(seed)
+    ancestors = ["".join(row) for row in rng.choice(list(letters), (n // 4, length))]
+    return [edited(rng, ancestors[i % len(ancestors)], rng.integers(most), letters) for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("similarity", "threshold", "options"),
+    [
+        (SHINGLES, 0.7, {}),
+        (SHINGLES, 0.35, {}),
+        (Levenshtein(), 6, {}),
+        (Levenshtein(), 0.1, {"relative": True}),
+    ],
+)
+@pytest.mark.parametrize("letters", ["ACGT", "abcdefgπλ"])
+def test_hashes_find_the_planned_share_of_all_pairs_and_no_other(similarity, threshold, options, letters):
+    X = [*families(1200, letters=letters), "A", "AC", "", "ACG"]
+    true = brute(X, similarity, threshold, **options)
+    found = near_duplicates(X, similarity, threshold, method="hashes", random_state=0, **options)
+    pairs = [tuple(pair) for pair in found.pairs.tolist()]
+    assert pairs == sorted(set(pairs))
+    assert set(pairs) <= set(true)
+    assert len(true) > 300
+    share = len(pairs) / len(true)
+    assert share >= 0.96
+    assert abs(found.recall - share) <= 0.03
+    np.testing.assert_array_equal(found.values, [true[pair] for pair in pairs])
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+def test_all_pairs_are_compared_if_asked_or_few(method):
+    X = families(300)
+    for similarity, threshold in ((SHINGLES, 0.5), (Levenshtein(), 5)):
+        found = near_duplicates(X, similarity, threshold, method=method)
+        assert {tuple(pair) for pair in found.pairs.tolist()} == set(brute(X, similarity, threshold))
+        assert found.recall == 1.0
+
+
+def test_a_pair_at_the_threshold_passes():
+    X = ["abcd", "abce", "abxy"]
+    assert near_duplicates(X, Levenshtein(), 1).pairs.tolist() == [[0, 1]]
+    assert near_duplicates(X, Levenshtein(), 0.25, relative=True).pairs.tolist() == [[0, 1]]
+    assert near_duplicates([[1, 1, 0], [1, 1, 1]], MinMax(), 2 / 3).pairs.tolist() == [[0, 1]]
+
+
+def test_strings_shorter_than_a_k_mer_are_compared_too():
+    X = [*families(800, length=40, most=3), *["A", "AT", "AC", "T", ""] * 2]
+    found = near_duplicates(X, Levenshtein(), 1, method="hashes", random_state=0)
+    pairs = {tuple(pair) for pair in found.pairs.tolist()}
+    short = {pair for pair in brute(X, Levenshtein(), 1) if pair[0] >= 800}
+    assert len(short) > 20
+    assert short <= pairs
+
+
+def test_objects_without_features_are_no_duplicates_of_each_other():
+    X = [*families(600), "", "", "ab", "ab"]
+    assert near_duplicates(X, SHINGLES, 0.9, method="hashes", random_state=0).groups[600:].tolist() == [
+        *(600, 601, 602, 603)
+    ]
+
+
+def test_groups_are_connected_components_named_by_their_first_object():
+    X = ["abcdef", "zzzzzz", "abcdeg", "abcdhg", "zzzzzy"]
+    found = near_duplicates(X, Levenshtein(), 1)
+    assert found.pairs.tolist() == [[0, 2], [1, 4], [2, 3]]
+    assert found.groups.tolist() == [0, 1, 0, 0, 1]
+    assert found.kept.tolist() == [0, 1]
+
+
+def test_any_similarity_by_neighbours():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(150, 30))
+    X = np.repeat(centres, 4, axis=0) + 0.02 * rng.normal(size=(600, 30))
+    true = brute(X, Cosine(mapping="projection"), 0.99)
+    found = near_duplicates(X, Cosine(mapping="projection"), 0.99, method="neighbours", random_state=0)
+    assert {tuple(pair) for pair in found.pairs.tolist()} == set(true)
+    assert found.recall == 1.0
+    series = np.cumsum(X[:200], axis=1)
+    found = near_duplicates(series, DTW(0.1), 0.5, method="neighbours", random_state=0)
+    assert {tuple(pair) for pair in found.pairs.tolist()} <= set(brute(series, DTW(0.1), 0.5))
+    assert len(found.pairs) > 100
+
+
+def test_graphs_and_vectors_by_hashes():
+    rng = np.random.default_rng(1)
+    X = (rng.random((300, 80)) < 0.2).astype(float)
+    X = np.repeat(X, 3, axis=0)
+    flips = rng.random(X.shape) < 0.01
+    X = np.where(flips, 1 - X, X)
+    found = near_duplicates(X, MinMax(), 0.7, method="hashes", random_state=0)
+    true = brute(X, MinMax(), 0.7)
+    assert {tuple(pair) for pair in found.pairs.tolist()} <= set(true)
+    assert len(found.pairs) >= 0.97 * len(true)
+    smiles = ["C" * i + "O" for i in range(1, 40)] * 2
+    pytest.importorskip("rdkit")
+    graphs = sm.objects.from_smiles(smiles)
+    kernel = MinMax(WeisfeilerLehman())
+    pairs = near_duplicates(graphs, kernel, 1.0, method="hashes", random_state=0).pairs.tolist()
+    assert {tuple(pair) for pair in pairs} == set(brute(graphs, kernel, 1.0))
+
+
+@pytest.mark.parametrize("similarity", [SHINGLES, Levenshtein()])
+def test_results_depend_neither_on_memory_nor_on_threads(similarity):
+    X = families(2500)
+    options = {"threshold": 0.6 if similarity is SHINGLES else 5, "method": "hashes", "random_state": 3}
+    first = near_duplicates(X, similarity, **options)
+    for settings_ in ({"max_memory": "1MB"}, {"n_threads": 1}):
+        with sm.config(**settings_):
+            other = near_duplicates(X, similarity, **options)
+        np.testing.assert_array_equal(first.pairs, other.pairs)
+        np.testing.assert_array_equal(first.values, other.values)
+
+
+@given(st.lists(st.text("abc", min_size=4, max_size=12), min_size=2, max_size=6), st.integers(0, 99))
+@settings(deadline=None, max_examples=30)
+def test_equal_features_have_equal_keys_and_keys_agree_as_often_as_the_kernel_says(X, seed):
+    kernel = Spectrum(2)
+    hashing = sm.MinHash(kernel, n_hashes=2048, random_state=seed).fit(X)
+    J = MinMax(kernel)(X)
+    for rows in (1, 2):
+        keys = hashing.bands(X, rows)
+        assert keys.shape == (len(X), 2048 // rows)
+        agree = (keys[:, None] == keys[None]).mean(axis=2)
+        expected = J**rows
+        error = np.sqrt(np.maximum(expected * (1 - expected), 1e-12) / keys.shape[1])
+        assert (np.abs(agree - expected) <= 6 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"threshold": np.nan}, "threshold must be a finite number"),
+        ({"threshold": "0.5"}, "threshold must be a finite number"),
+        ({"threshold": 0}, "threshold must be above 0 and at most 1 for MinMax"),
+        ({"threshold": 70}, "threshold must be above 0 and at most 1 for MinMax"),
+        ({"relative": True}, "relative must be True only for Levenshtein"),
+        ({"similarity": Levenshtein(), "threshold": -1}, "threshold must be a distance >= 0"),
+        ({"method": "lsh"}, "method must be 'auto', 'exact', 'hashes' or 'neighbours'"),
+        ({"method": "hashes", "similarity": Spectrum(2)}, "method must be 'auto', 'exact' or 'neighbours'"),
+        ({"recall": 1}, "recall must be a number above 0 and below 1"),
+    ],
+)
+def test_bad_parameters(options, words):
+    arguments = {"X": ["abcdef", "abcdeg"], "similarity": SHINGLES, "threshold": 0.5} | options
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        near_duplicates(**arguments)
+
+
+def test_bad_collections():
+    with pytest.raises(ValueError, match="X is empty|no objects|empty"):
+        near_duplicates([], SHINGLES, 0.5)
+    with pytest.raises(TypeError, match=r"X\[1\]"):
+        near_duplicates(["abcd", 3], SHINGLES, 0.5)
+    with pytest.raises(ValueError, match="divisor of n_hashes"):
+        sm.MinHash(Spectrum(2), n_hashes=10, output="onehot").fit(["abc"]).bands(["abc"], 3)
+
+
+def test_a_plan_that_cannot_reach_the_recall_warns():
+    X = families(500, length=12, most=3)
+    with pytest.warns(UserWarning, match="method='exact' finds all"):
+        near_duplicates(X, Levenshtein(), 0.75, relative=True, method="hashes", random_state=0)
+
+
+def test_the_command(tmp_path):
+    texts = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat!", "another thing"]
+    data, pairs, groups = (tmp_path / name for name in ("texts.csv", "pairs.parquet", "groups.csv"))
+    data.write_text("id,text\n" + "".join(f"t{i},{text}\n" for i, text in enumerate(texts)))
+
+    def run(*options):
+        command = [sys.executable, "-m", "similia.cli", "duplicates", str(data), "--text", "text", *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    done = run("--id", "id", "-o", str(pairs), "--groups", str(groups))
+    assert done.returncode == 0, done.stderr
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(pairs).to_pylist() == [
+        {"first": 0, "second": 2, "similarity": pytest.approx(18 / 19), "first_name": "t0", "second_name": "t2"}
+    ]
+    rows = list(csv.DictReader(groups.open()))
+    assert [row["group"] for row in rows] == ["0", "1", "0", "3"]
+    assert [row["kept"] for row in rows] == ["True", "True", "False", "True"]
+    for options, words in (
+        (("-o", str(tmp_path / "pairs.txt")), "end in .csv or .parquet"),
+        (("-o", str(data)), "is an input of this command"),
+        (("-o", str(tmp_path / "p.csv"), "--threshold", "7"), "at most 1 for MinMax"),
+    ):
+        failed = run(*options)
+        assert failed.returncode == 2
+        assert words.split()[-1] in " ".join(failed.stderr.split())
+        assert not (tmp_path / "p.csv").exists()
