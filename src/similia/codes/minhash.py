@@ -41,7 +41,7 @@ from similia.core.estimators import Transformer, all_at_once
 from similia.core.hashing import GOLDEN, mix
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
-from similia.core.threads import run_in_ranges
+from similia.core.threads import in_threads, limited_to, run_in_ranges
 from similia.core.validation import check_n_bits, check_positive_int, generator
 from similia.kernels.counts import Counts
 from similia.kernels.features import check_alike
@@ -56,6 +56,7 @@ _MOST_WHOLE = 64  # the same, up to which counts are not scaled
 _MOST = 2**26  # elements of one object
 _N_READ = 256  # objects that `fit` reads to choose the scale
 _BLOCK, _GRAIN = 4096, 16  # objects counted at a time, and objects worth a call in a thread
+_BAND_BLOCK = 1024  # objects of which a thread counts the features at once, for keys of bands
 _BYTES = 4096  # about as many for the features of an object
 _NONE, _LOW, _HALF = np.uint64(2**64 - 1), np.uint64(2**32 - 1), np.uint64(32)
 _S16, _S15 = np.uint32(16), np.uint32(15)
@@ -272,12 +273,14 @@ class MinHash(ComparesObjects, Transformer):
         check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
         n = n_objects(objects)
         out = np.empty((n, self.n_hashes // rows), np.uint64)
-        step = rows_per_block(_BYTES, at_most=_BLOCK)
-        for start in range(0, n, step):
-            block = np.arange(start, min(n, start + step))
-            with part_from(start):
-                part = objects if len(block) == n else take(objects, block)
+        step = rows_per_block(_BYTES, at_most=_BAND_BLOCK)
+
+        def fill(start: int) -> None:
+            with part_from(start), limited_to(1):
+                part = take(objects, np.arange(start, min(n, start + step)))
                 self._fill(_hash_bands, part, rows, out[start : start + step])
+
+        in_threads(fill, range(0, n, step))
         return out
 
     def _hashes(self, objects: Any) -> npt.NDArray[np.uint8]:
@@ -312,6 +315,14 @@ class MinHash(ComparesObjects, Transformer):
     def _n_features_out(self) -> int:
         check_is_fitted(self)
         return self.n_hashes * self.bits // 8 if self.output == "bits" else self.n_hashes << self.bits
+
+
+def key_of_nothing(rows: int) -> np.uint64:
+    """Return the key that `MinHash.bands` gives all objects without features."""
+    key = np.uint64(0)
+    for _ in range(rows):
+        key = np.uint64(mix(key ^ _LOW))
+    return key
 
 
 def _packed(hashes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:

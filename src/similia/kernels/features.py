@@ -70,6 +70,9 @@ class CountsKernel(Kernel):
         counts : Counts, optional
             The result of ``counted(Y)``; computed from `Y` if not given.
         """
+        if counts is not None and X is Y:
+            A, B, left, right = counts, counts, np.asarray(rows, np.int64), np.asarray(columns, np.int64)
+            return self._scaled(paired_products(A, B, left, right), A.squared_norms[left], B.squared_norms[right])
         (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
         self._check_alike(X, Y)
         if counts is None:

@@ -34,10 +34,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from similia.codes.minhash import MinHash
+from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadType, BadValue, warn_user
 from similia.core.progress import logger_of, track
+from similia.core.threads import in_threads, limited_to, n_threads
 from similia.core.validation import generator, spawn_seeds
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax, Spectrum
@@ -52,9 +53,10 @@ _EXACT = 2_000  # objects up to which method="auto" compares all pairs
 _SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
 _KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
 _MOST_ROWS, _MOST_HASHES = 16, 1024
-_HASH, _BAND, _COMPARE = 8, 150, 1500  # estimated ns per hash of an object, key of a band, and comparison of a pair
+_HASH, _BAND, _COMPARE = 40, 150, 5000  # estimated ns per hash of an object, key of a band, and comparison of a pair
 _BUFFER = 2**22  # candidates that are collected before they are compared
-_BLOCK = 2**15  # pairs compared at once
+_BLOCK = 2**12  # pairs that a thread compares at once
+_SORTED = 4  # bands sorted at once
 _MOST_PAIRS = 2**27  # pairs returned
 _NEIGHBOURS = 20  # of the graph whose edges are candidates of method="neighbours"
 _CHECKED = 100  # objects that are compared with all others to measure its recall
@@ -171,7 +173,8 @@ def near_duplicates(
         words = f"'auto', 'exact' or 'neighbours' for {type(metric.function).__name__}"
         raise BadParameter("method", words, repr(method), "MinMax and Levenshtein have 'hashes'")
     if method == "exact" or (method == "auto" and n <= _EXACT) or n < 3:
-        share = 1.0 if join.all_pairs(np.arange(n), np.arange(n)) is None else np.nan
+        share = 1.0
+        join.all_pairs(np.arange(n), np.arange(n))
     elif method == "hashes" or (method == "auto" and hashable):
         share = _by_hashes(join, recall, random_state)
     else:
@@ -186,7 +189,7 @@ def near_duplicates(
 
 def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: Any) -> None:
     """Raise if a parameter is out of range."""
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not np.isfinite(float(threshold)):
+    if not _is_number(threshold):
         raise BadParameter("threshold", "a finite number", repr(threshold))
     if not metric.is_kernel and threshold < 0:
         raise BadParameter("threshold", "a distance >= 0", repr(threshold))
@@ -196,8 +199,12 @@ def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: 
         raise BadParameter("relative", "True only for Levenshtein with a threshold below 1", repr(relative))
     if method not in ("auto", "exact", "hashes", "neighbours"):
         raise BadParameter("method", "'auto', 'exact', 'hashes' or 'neighbours'", repr(method))
-    if isinstance(recall, bool) or not isinstance(recall, Real) or not 0 < recall < 1:
+    if not _is_number(recall) or not 0 < recall < 1:
         raise BadParameter("recall", "a number above 0 and below 1", repr(recall), "method='exact' finds all pairs")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
 class _Join:
@@ -228,14 +235,21 @@ class _Join:
             return
         _, label = connected_components(_graph(np.stack([left, right], axis=1), self.n), directed=False)
         order = np.lexsort((right, left, label[left]))
-        for start in track(range(0, len(order), _BLOCK), "pairs compared", -(-len(order) // _BLOCK)):
-            block = order[start : start + _BLOCK]
+        blocks = [order[start : start + _BLOCK] for start in range(0, len(order), _BLOCK)]
+
+        def compare(block: Index) -> tuple[Index, Index, Floats]:
             chosen, places = np.unique(np.concatenate([left[block], right[block]]), return_inverse=True)
             rows, columns = places[: len(block)], places[len(block) :]
             by_row = np.argsort(rows, kind="stable")
-            objects = take(self.X, chosen)
-            found = self.metric.pairs(objects, rows[by_row], columns[by_row], self.metric.kept(objects))
-            self._keep(chosen[rows[by_row]], chosen[columns[by_row]], np.asarray(found, np.float64))
+            with limited_to(1):
+                objects = take(self.X, chosen)
+                found = self.metric.pairs(objects, rows[by_row], columns[by_row], self.metric.kept(objects))
+            return chosen[rows[by_row]], chosen[columns[by_row]], np.asarray(found, np.float64)
+
+        step = 4 * n_threads()
+        for start in track(range(0, len(blocks), step), "pairs compared", -(-len(blocks) // step)):
+            for compared in in_threads(compare, blocks[start : start + step]):
+                self._keep(*compared)
 
     def all_pairs(self, rows: Index, columns: Index) -> None:
         """Compare each object of `rows` with those of `columns` behind it."""
@@ -278,21 +292,19 @@ def _by_hashes(join: _Join, recall: float, random_state: Any) -> float:
         plan = _planned(_of_kernel(join, rng), join.n, recall)
     else:
         plan = _planned(_of_edits(join, rng), join.n, recall)
+    if plan is None:
+        join.all_pairs(np.arange(join.n), np.arange(join.n))
+        return 1.0
     _LOGGER.info("near_duplicates: %d bands of %d hashes of %r", plan.bands, plan.rows, plan.kernel)
     hashing = MinHash(plan.kernel, plan.rows * plan.bands, output="onehot", random_state=seeds[1]).fit(join.X)
-    keys, n_features = np.empty((join.n, plan.bands), np.uint64), np.empty(join.n)
-    step = rows_per_block(64 * 1024, at_most=2**14)
-    for start in track(range(0, join.n, step), "keys", -(-join.n // step)):
-        block = take(join.X, np.arange(start, min(join.n, start + step)))
-        keys[start : start + step] = hashing.bands(block, plan.rows)
-        n_features[start : start + step] = np.diff(hashing.kernel_.counted(block).offsets)
-    for left, right in _with_equal_keys(keys, np.flatnonzero(n_features > 0)):
+    keys = hashing.bands(join.X, plan.rows)
+    no_features = (keys == key_of_nothing(plan.rows)).all(axis=1)
+    for left, right in _with_equal_keys(keys, np.flatnonzero(~no_features)):
         join.compare(left, right)
-    if type(join.metric.function) is Levenshtein and (n_features == 0).any():
+    if type(join.metric.function) is Levenshtein and no_features.any():
         lengths = np.diff(join.X.offsets)
-        shortest = np.flatnonzero(n_features == 0)
-        reach = _edits(join, lengths[shortest].max(initial=0))
-        near = np.flatnonzero(lengths <= lengths[shortest].max(initial=0) + reach)
+        longest = int(lengths[no_features].max())
+        near = np.flatnonzero(lengths <= longest + _edits(join, longest))
         join.all_pairs(near, near)
     return _estimated(join, plan)
 
@@ -349,8 +361,11 @@ def _with_edits(letters: list[int], n_edits: int, alphabet: npt.NDArray, rng: np
     return letters
 
 
-def _planned(choices: Iterator[tuple[Any, Floats, Floats]], n: int, recall: float) -> _Plan:
-    """Return the plan of least estimated time that reaches the recall; warn if there is none."""
+def _planned(choices: Iterator[tuple[Any, Floats, Floats]], n: int, recall: float) -> _Plan | None:
+    """Return the plan of least estimated time that reaches the recall; warn if there is none.
+
+    Return None if there is no choice, as all strings are shorter than the least k.
+    """
     best, least, poor, most = None, np.inf, None, -1.0
     for kernel, at, others in choices:
         for rows in range(1, _MOST_ROWS + 1):
@@ -365,7 +380,7 @@ def _planned(choices: Iterator[tuple[Any, Floats, Floats]], n: int, recall: floa
     if best is not None:
         return best
     if poor is None:
-        return _Plan(Spectrum(1), 1, _MOST_HASHES // 4)
+        return None
     warn_user(f"hashes find about {most:.0%} of the pairs at the threshold; method='exact' finds all")
     return poor
 
@@ -398,14 +413,16 @@ def _with_equal_keys(keys: npt.NDArray[np.uint64], rows: Index) -> Iterator[tupl
     size = max(_BUFFER, len(keys))
     left, right = np.empty(size, np.int64), np.empty(size, np.int64)
     used = 0
-    for band in track(range(keys.shape[1]), "candidates"):
-        order = rows[np.argsort(keys[rows, band], kind="stable")]
-        at = 0
-        while at < len(order):
-            at, used = loops.propose_equal(keys, order, band, at, used, left, right)
-            if at < len(order):
-                yield left[:used].copy(), right[:used].copy()
-                used = 0
+    for first in track(range(0, keys.shape[1], _SORTED), "candidates", -(-keys.shape[1] // _SORTED)):
+        bands = range(first, min(keys.shape[1], first + _SORTED))
+        orders = in_threads(lambda band: rows[np.argsort(keys[rows, band], kind="stable")], bands)
+        for band, order in zip(bands, orders, strict=True):
+            at = 0
+            while at < len(order):
+                at, used = loops.propose_equal(keys, order, band, at, used, left, right)
+                if at < len(order):
+                    yield left[:used].copy(), right[:used].copy()
+                    used = 0
     yield left[:used].copy(), right[:used].copy()
 
 
