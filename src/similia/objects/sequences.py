@@ -200,7 +200,11 @@ class Ragged(Batch):
         return len(self.offsets) - 1
 
     def take(self, indices: npt.ArrayLike) -> Self:
-        positions, offsets = segments(self.offsets, resolve_indices(indices, len(self)))
+        rows = resolve_indices(indices, len(self))
+        if len(rows) and (np.diff(rows) == 1).all():  # consecutive rows: a block of values
+            bounds = self.offsets[rows[0] : rows[-1] + 2]
+            return replace(self, values=self.values[bounds[0] : bounds[-1]].copy(), offsets=bounds - bounds[0])
+        positions, offsets = segments(self.offsets, rows)
         return replace(self, values=self.values[positions], offsets=offsets)
 
     @classmethod
