@@ -173,7 +173,8 @@ def test_equal_features_have_equal_keys_and_keys_agree_as_often_as_the_kernel_sa
     hashing = sm.MinHash(kernel, n_hashes=2048, random_state=seed).fit(X)
     J = MinMax(kernel)(X)
     for rows in (1, 2):
-        keys = hashing.bands(X, rows)
+        keys, hashes = hashing.bands(X, rows)
+        assert ((hashes[:, None] == hashes[None]).mean(axis=2) >= J - 0.08).all()
         assert keys.shape == (len(X), 2048 // rows)
         agree = (keys[:, None] == keys[None]).mean(axis=2)
         expected = J**rows

@@ -59,6 +59,7 @@ _BLOCK, _GRAIN = 4096, 16  # objects counted at a time, and objects worth a call
 _BAND_BLOCK = 1024  # objects of which a thread counts the features at once, for keys of bands
 _BYTES = 4096  # about as many for the features of an object
 _NONE, _LOW, _HALF = np.uint64(2**64 - 1), np.uint64(2**32 - 1), np.uint64(32)
+_ALL_BITS = np.uint8(255)
 _S16, _S15 = np.uint32(16), np.uint32(15)
 _M1, _M2 = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)  # Wellons' "lowbias32"
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -245,8 +246,8 @@ class MinHash(ComparesObjects, Transformer):
         data = np.full(out.size, 1 / np.sqrt(self.n_hashes))
         return sp.csr_array((data, out.ravel(), indptr), shape=(n, self._n_features_out))
 
-    def bands(self, X: Any, rows: int = 1) -> npt.NDArray[np.uint64]:
-        """Return one 64-bit key for each band of `rows` hashes, to find similar objects in hash tables.
+    def bands(self, X: Any, rows: int = 1) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+        """Return one 64-bit key for each band of `rows` hashes, to find similar objects in hash tables, and the hashes.
 
         Two objects with min-max kernel J have the same key of a band with probability J**rows.
 
@@ -258,8 +259,11 @@ class MinHash(ComparesObjects, Transformer):
 
         Returns
         -------
-        ndarray of uint64, shape (n, n_hashes // rows)
-            Keys. All objects without features have the same keys.
+        keys : ndarray of uint64, shape (n, n_hashes // rows)
+            All objects without features have the same keys.
+        hashes : ndarray of uint8, shape (n, n_hashes)
+            Eight bits of each hash; the share of equal ones in two rows estimates J (1 / 256 of the others are equal
+            by chance).
 
         References
         ----------
@@ -272,33 +276,35 @@ class MinHash(ComparesObjects, Transformer):
         objects = read_objects(self, self.kernel_, X, reset=False)
         check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
         n = n_objects(objects)
-        out = np.empty((n, self.n_hashes // rows), np.uint64)
+        keys, hashes = np.empty((n, self.n_hashes // rows), np.uint64), np.empty((n, self.n_hashes), np.uint8)
         step = rows_per_block(_BYTES, at_most=_BAND_BLOCK)
 
         def fill(start: int) -> None:
             with part_from(start), limited_to(1):
                 part = take(objects, np.arange(start, min(n, start + step)))
-                self._fill(_hash_bands, part, rows, out[start : start + step])
+                self._fill(part, _ALL_BITS, hashes[start : start + step], keys[start : start + step])
 
         in_threads(fill, range(0, n, step))
-        return out
+        return keys, hashes
 
     def _hashes(self, objects: Any) -> npt.NDArray[np.uint8]:
         """Return the kept bits of each hash of each object, shape (n, n_hashes)."""
-        out = np.empty((n_objects(objects), self.n_hashes), np.uint8)
-        self._fill(_hash, objects, np.uint8(2**self.bits - 1), out)
+        n = n_objects(objects)
+        out = np.empty((n, self.n_hashes), np.uint8)
+        self._fill(objects, np.uint8(2**self.bits - 1), out, np.empty((n, 0), np.uint64))
         return out
 
-    def _fill(self, loop: Any, objects: Any, option: Any, out: npt.NDArray) -> None:
-        """Fill row i of `out` from the samples of object i, by `_hash` or `_hash_bands`."""
+    def _fill(self, objects: Any, mask: np.uint8, hashes: npt.NDArray, keys: npt.NDArray) -> None:
+        """Fill row i of `hashes` and of `keys` from the samples of object i; see `_hash`."""
         counts = self.kernel_.counted(objects)
         numbers = _numbers_of_elements(counts, self.scale_, self.seed_)
         seeds = _seeds(np.uint64(self.seed_), _ROUNDS + self.n_hashes)
 
         def fill(start: int, stop: int) -> None:
-            loop(counts.offsets[start : stop + 1], counts.ids, numbers, seeds, _ROUNDS, option, out[start:stop])
+            bounds = counts.offsets[start : stop + 1]
+            _hash(bounds, counts.ids, numbers, seeds, _ROUNDS, mask, hashes[start:stop], keys[start:stop])
 
-        run_in_ranges(fill, len(out), _GRAIN)
+        run_in_ranges(fill, len(hashes), _GRAIN)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -383,57 +389,37 @@ def _seeds(seed, n):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _hash(bounds, ids, numbers, seeds, n_rounds, mask, out):  # type: ignore[no-untyped-def]
-    """Fill row i of `out` with bits of the samples of the object whose features are ``bounds[i]:bounds[i + 1]``."""
+def _hash(bounds, ids, numbers, seeds, n_rounds, mask, out, bands):  # type: ignore[no-untyped-def]
+    """Fill row i of `out` and `bands` from the samples of the object whose features are ``bounds[i]:bounds[i + 1]``.
+
+    `out` gets the bits `mask` of each sample, `bands` one word for each of its columns, made of as many samples.
+    `keys` holds the round and the smallest number of each sampler.
+    """
     n = out.shape[1]
-    elements, keys = np.empty(_most_elements(bounds, numbers), np.uint64), np.empty(n, np.uint64)
+    most = 0
+    for i in range(len(out)):
+        most = max(most, numbers[bounds[i] : bounds[i + 1]].sum())
+    elements, keys = np.empty(most, np.uint64), np.empty(n, np.uint64)
     samplers, own, least = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
     for i in range(len(out)):
         m = _elements(bounds[i], bounds[i + 1], ids, numbers, seeds[0], elements)
-        _sample_all(elements[:m], seeds, n_rounds, keys, samplers, own, least)
+        n_open = _sample(elements[:m], seeds[1 : n_rounds + 1], keys)
+        if n_open > 0:
+            end = 0
+            for h in range(n):
+                if keys[h] == _NONE:
+                    samplers[end], own[end], least[end] = h, np.uint32(seeds[n_rounds + 1 + h]), np.uint32(2**32 - 1)
+                    end += 1
+            _sample_own(elements[:m], own[:end], least[:end])
+            for k in range(end):
+                keys[samplers[k]] = np.uint64(least[k])
         for h in range(n):
             out[i, h] = np.uint8(keys[h]) & mask
-
-
-@njit()
-def _hash_bands(bounds, ids, numbers, seeds, n_rounds, rows, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[i, b]`` with one word made of the samples ``b * rows`` to ``(b + 1) * rows - 1`` of object i."""
-    n = out.shape[1] * rows
-    elements, keys = np.empty(_most_elements(bounds, numbers), np.uint64), np.empty(n, np.uint64)
-    samplers, own, least = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
-    for i in range(len(out)):
-        m = _elements(bounds[i], bounds[i + 1], ids, numbers, seeds[0], elements)
-        _sample_all(elements[:m], seeds, n_rounds, keys, samplers, own, least)
-        for b in range(out.shape[1]):
-            word = np.uint64(0)
+        for b in range(bands.shape[1]):
+            rows, word = n // bands.shape[1], np.uint64(0)
             for h in range(b * rows, (b + 1) * rows):
                 word = mix(word ^ keys[h])
-            out[i, b] = word
-
-
-@njit()
-def _most_elements(bounds, numbers):  # type: ignore[no-untyped-def]
-    """Return the largest number of elements of an object."""
-    most = 0
-    for i in range(len(bounds) - 1):
-        most = max(most, numbers[bounds[i] : bounds[i + 1]].sum())
-    return most
-
-
-@njit()
-def _sample_all(elements, seeds, n_rounds, keys, samplers, own, least):  # type: ignore[no-untyped-def]
-    """Fill `keys` with the round and the smallest number of each sampler; the last three arrays are work space."""
-    n_open = _sample(elements, seeds[1 : n_rounds + 1], keys)
-    if n_open == 0:
-        return
-    end = 0
-    for h in range(len(keys)):
-        if keys[h] == _NONE:
-            samplers[end], own[end], least[end] = h, np.uint32(seeds[n_rounds + 1 + h]), np.uint32(2**32 - 1)
-            end += 1
-    _sample_own(elements, own[:end], least[:end])
-    for k in range(end):
-        keys[samplers[k]] = np.uint64(least[k])
+            bands[i, b] = word
 
 
 @njit()

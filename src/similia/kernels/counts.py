@@ -153,8 +153,10 @@ def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
     distinct, values = np.empty_like(ids), np.empty(len(ids))
     new_offsets = np.zeros_like(offsets)
     _count(ids, offsets, amounts, _table(int(np.diff(offsets).max(initial=0))), distinct, values, new_offsets)
-    kept = new_offsets[-1]
-    return Counts(new_offsets, distinct[:kept].copy(), values[:kept].copy())
+    distinct, values = distinct[: new_offsets[-1]], values[: new_offsets[-1]]
+    if 2 * len(distinct) < len(ids):  # a copy frees the rest
+        distinct, values = distinct.copy(), values.copy()
+    return Counts(new_offsets, distinct, values)
 
 
 def number_ids(ids: Ids) -> tuple[Ids, Indices]:

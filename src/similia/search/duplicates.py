@@ -5,7 +5,8 @@
 1. `similia.MinHash` gives each object one key for each of b bands of r hashes. Objects whose min-max kernel is J have
    the same key of a band with probability J**r, and of at least one band with p(J) = 1 - (1 - J**r)**b.
 2. Objects with equal keys of a band are candidates. A pair counts in the first band in which its keys are equal, so no
-   table of pairs is needed.
+   table of pairs is needed. The share of all equal hashes estimates J; candidates are left out if it is more than four
+   standard errors below the J of pairs at the threshold.
 3. The similarity itself decides. So every pair returned is right; pairs may only be missing.
 
 For `MinMax`, J is the similarity. Strings within an edit distance share k-mers, so J is the min-max kernel of k-mers;
@@ -53,7 +54,8 @@ _EXACT = 2_000  # objects up to which method="auto" compares all pairs
 _SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
 _KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
 _MOST_ROWS, _MOST_HASHES = 16, 1024
-_HASH, _BAND, _COMPARE = 40, 150, 5000  # estimated ns per hash of an object, key of a band, and comparison of a pair
+_HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
+_CHECK, _COMPARE = 300, 5000  # estimated ns per pair of which hashes are compared, per pair that is compared itself
 _BUFFER = 2**22  # candidates that are collected before they are compared
 _BLOCK = 2**12  # pairs that a thread compares at once
 _SORTED = 4  # bands sorted at once
@@ -93,11 +95,12 @@ class Duplicates:
 
 
 class _Plan(NamedTuple):
-    """How candidates are found: the kernel whose features are hashed, hashes in a band, and number of bands."""
+    """How candidates are found: kernel with the features, hashes in a band, bands, and least number of equal hashes."""
 
     kernel: Any
     rows: int
     bands: int
+    least: int
 
 
 def near_duplicates(
@@ -297,9 +300,9 @@ def _by_hashes(join: _Join, recall: float, random_state: Any) -> float:
         return 1.0
     _LOGGER.info("near_duplicates: %d bands of %d hashes of %r", plan.bands, plan.rows, plan.kernel)
     hashing = MinHash(plan.kernel, plan.rows * plan.bands, output="onehot", random_state=seeds[1]).fit(join.X)
-    keys = hashing.bands(join.X, plan.rows)
+    keys, hashes = hashing.bands(join.X, plan.rows)
     no_features = (keys == key_of_nothing(plan.rows)).all(axis=1)
-    for left, right in _with_equal_keys(keys, np.flatnonzero(~no_features)):
+    for left, right in _with_equal_keys(keys, hashes, plan.least, np.flatnonzero(~no_features)):
         join.compare(left, right)
     if type(join.metric.function) is Levenshtein and no_features.any():
         lengths = np.diff(join.X.offsets)
@@ -366,17 +369,22 @@ def _planned(choices: Iterator[tuple[Any, Floats, Floats]], n: int, recall: floa
 
     Return None if there is no choice, as all strings are shorter than the least k.
     """
-    best, least, poor, most = None, np.inf, None, -1.0
+    best, lowest, poor, most = None, np.inf, None, -1.0
     for kernel, at, others in choices:
         for rows in range(1, _MOST_ROWS + 1):
             bands = _n_bands(at**rows, recall, _MOST_HASHES // rows)
             reached = float(np.mean(_p(at, rows, bands)))
-            candidates = bands * float(np.mean(others**rows)) if len(others) else 0.0
-            cost = n * bands * (rows * _HASH + _BAND) + n * n / 2 * candidates * _COMPARE
-            if reached >= recall and cost < least:
-                best, least = _Plan(kernel, rows, bands), cost
+            n_hashes, J = rows * bands, float(at.min())
+            least_J = J - 4 * np.sqrt(J * (1 - J) / n_hashes)
+            cost = n * (n_hashes * np.log(n_hashes + 1) * _HASH + bands * _BAND)
+            if len(others):
+                per_pair = others**rows * (_CHECK + _COMPARE * (others >= least_J))
+                cost += n * n / 2 * bands * float(np.mean(per_pair))
+            plan = _Plan(kernel, rows, bands, int(np.ceil(max(0.0, least_J) * n_hashes)))
+            if reached >= recall and cost < lowest:
+                best, lowest = plan, cost
             if reached > most:
-                poor, most = _Plan(kernel, rows, bands), reached
+                poor, most = plan, reached
     if best is not None:
         return best
     if poor is None:
@@ -406,8 +414,10 @@ def _some(n: int, rng: np.random.Generator) -> Index:
     return np.sort(rng.choice(n, min(n, _SAMPLE), replace=False))
 
 
-def _with_equal_keys(keys: npt.NDArray[np.uint64], rows: Index) -> Iterator[tuple[Index, Index]]:
-    """Yield the pairs of `rows` that agree in a column of `keys`, each pair once, the smaller row first."""
+def _with_equal_keys(
+    keys: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint8], least: int, rows: Index
+) -> Iterator[tuple[Index, Index]]:
+    """Yield pairs of `rows` that agree in a column of `keys` and `least` columns of `hashes`; each once, sorted."""
     from similia.search import _duplicates as loops
 
     size = max(_BUFFER, len(keys))
@@ -419,7 +429,7 @@ def _with_equal_keys(keys: npt.NDArray[np.uint64], rows: Index) -> Iterator[tupl
         for band, order in zip(bands, orders, strict=True):
             at = 0
             while at < len(order):
-                at, used = loops.propose_equal(keys, order, band, at, used, left, right)
+                at, used = loops.propose_equal(keys, hashes, least, order, band, at, used, left, right)
                 if at < len(order):
                     yield left[:used].copy(), right[:used].copy()
                     used = 0
