@@ -16,7 +16,7 @@ from measure import Rival, Row
 from similia.distances import DTW, Levenshtein
 from similia.search import knn_graph
 
-N_SERIES, LENGTH, N_QUERIES, N_STRINGS, K = 5000, 100, 50, 100_000, 10
+N_SERIES, LENGTH, N_QUERIES, N_STRINGS, K = 20_000, 100, 50, 100_000, 10
 
 AEON = """
 import json, sys, time

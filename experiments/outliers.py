@@ -48,12 +48,13 @@ TEXT = f"""
 In run r, class r modulo the number of classes is rare: a collection has {RARE[0]} or {RARE[1]} of its objects, and
 {USUAL} objects drawn from all other classes. Every detector sees the collection without labels and ranks its objects;
 the tables hold the area under the ROC curve, in percent ± its standard error over the runs. A ranking at random has 50.
-Nothing is tuned: `OutlierDetector` has its defaults (the 10th neighbour; {S} landmarks), LOF 20 neighbours, as in
-scikit-learn. *the same vectors*: `Nystroem` with {S} landmarks of the same kernel, or `D2KE` with {S} random objects of
-the same distance. *raw features*: letters at each position (splice), TF-IDF of words (sms_spam), counts of the labels
-of nodes (ENZYMES), 32 points of each channel (trajectories), pixels (digits). A class that is rare need not lie apart
-from the others: areas near 50 say that by this similarity it does not. {RARE[1]} rare objects that are alike are one
-another's neighbours, so the 10th neighbour of each is near.
+Nothing is tuned: `OutlierDetector` has its defaults (the 10th neighbour; {S} landmarks); LOF and the method "density",
+which is LOF on the similarity itself, have 20 neighbours, as in scikit-learn. *the same vectors*: `Nystroem` with {S}
+landmarks of the same kernel, or `D2KE` with {S} random objects of the same distance. *raw features*: letters at each
+position (splice), TF-IDF of words (sms_spam), counts of the labels of nodes (ENZYMES), 32 points of each channel
+(trajectories), pixels (digits). A class that is rare need not lie apart from the others: areas near 50 say that by this
+similarity it does not. {RARE[1]} rare objects that are alike are one another's neighbours, so the 10th neighbour of
+each is near.
 """
 
 
@@ -91,8 +92,9 @@ def _scores(task: Task, X: Any, seed: int) -> Iterator[tuple[str, str, npt.NDArr
     """Yield (detector, what it sees, how strange each object is)."""
     similarity = task.similarity()
     is_kernel = isinstance(similarity, sm.kernels.Kernel)
-    for method in ("neighbors", "reconstruction") if is_kernel else ("neighbors",):
-        detector = sm.OutlierDetector(similarity, method, n_components=S, random_state=seed)
+    for method in ("neighbors", "density", "reconstruction") if is_kernel else ("neighbors", "density"):
+        k = 20 if method == "density" else 10
+        detector = sm.OutlierDetector(similarity, method, n_neighbors=k, n_components=S, random_state=seed)
         yield f"{OURS}, {method}", "the similarity", -detector.fit(X).train_scores_
     embedding = sm.Nystroem if is_kernel else sm.D2KE
     vectors = embedding(similarity, S, random_state=seed).fit_transform(X)

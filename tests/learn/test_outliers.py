@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein as rapidfuzz
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import LocalOutlierFactor
 
 import similia as sm
 from similia.checks import check_structured_estimator
@@ -127,7 +128,7 @@ def test_methods_belong_to_one_mode():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "density"}, "method must be 'neighbors' or 'reconstruction', got 'density'"),
+        ({"method": "lof"}, "method must be 'neighbors', 'density' or 'reconstruction', got 'lof'"),
         ({"contamination": 0.7}, "contamination must be 'auto' or a number in"),
         ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
     ],
@@ -187,3 +188,30 @@ def test_explained_by_the_neighbour_that_decides():
     assert sm.explain(in_pipeline.fit(words), "kitchen").value == farther
     assert f"training object {number}, at distance {farther:.3g}" in found.note
     assert sum(part.contribution for part in found.parts) == pytest.approx(farther)
+
+
+@pytest.mark.parametrize("novelty", [False, True])
+@pytest.mark.parametrize("k", [1, 4, 15])
+def test_density_is_the_local_outlier_factor(novelty, k):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(60, 3)) * rng.uniform(0.1, 3, (60, 1)), rng.normal(size=(20, 3))
+    rbf = sm.kernels.RBF(0.1)
+    ours = sm.OutlierDetector(rbf, "density", n_neighbors=k, novelty=novelty).fit(X)
+    apart = np.sqrt(2 - 2 * rbf(X))
+    np.fill_diagonal(apart, 0)
+    theirs = LocalOutlierFactor(k, metric="precomputed", novelty=novelty).fit(apart)
+    np.testing.assert_allclose(ours.train_scores_, theirs.negative_outlier_factor_, rtol=1e-6)
+    if novelty:
+        expected = theirs.score_samples(np.sqrt(2 - 2 * rbf(new, X)))
+        np.testing.assert_allclose(ours.score_samples(new), expected, rtol=1e-6)
+        with pytest.raises(AttributeError, match="method='density' has no p-values"):
+            ours.p_values(new)
+
+
+def test_density_finds_an_object_beside_a_dense_group():
+    X = np.concatenate([np.linspace(0, 0.1, 30), np.linspace(5, 40, 30), [0.6]])[:, None]
+    distance = sm.distances.FromFunction(lambda x, y: abs(float(x[0] - y[0])))
+    by_density = sm.OutlierDetector(distance, "density", n_neighbors=5).fit(X).train_scores_
+    by_distance = sm.OutlierDetector(distance, n_neighbors=5).fit(X).train_scores_
+    assert by_density.argmin() == 60
+    assert by_distance.argmin() != 60

@@ -195,3 +195,18 @@ def test_a_damaged_file_is_refused(tmp_path):
     found.method = "neighbours"  # without the objects that it needs
     with pytest.raises(ValueError, match="cannot be saved"):
         sm.save(found, tmp_path / "map.similia")
+
+
+def test_neighbourhoods_of_some_objects_average_to_those_of_all():
+    X, points = RNG.normal(size=(90, 4)), RNG.normal(size=(90, 2))
+    D = cdist(X, X)
+    parts = [np.arange(0, 30), np.arange(30, 60), RNG.permutation(np.arange(60, 90))]
+    found = np.mean([neighbourhoods_kept(D[rows], points, 7, rows) for rows in parts], axis=0)
+    np.testing.assert_allclose(found, neighbourhoods_kept(D, points, 7))
+
+
+def test_a_large_map_is_measured_among_all_objects():
+    centres = RNG.normal(size=(150, 6))
+    X = np.repeat(centres, 20, axis=0) + 0.01 * RNG.normal(size=(3000, 6))
+    found = sm.SimilarityMap(sm.kernels.RBF(0.1), random_state=0).fit(X)
+    assert found.trustworthiness_ == pytest.approx(trustworthiness(X, found.embedding_, n_neighbors=10), abs=0.02)

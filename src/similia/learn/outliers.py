@@ -4,6 +4,9 @@ A score says how far an object is from the training objects, and each training o
 one of them:
 
 - ``method="neighbors"``: the distance to the k-th nearest training object;
+- ``method="density"``: the local outlier factor, the mean density at the k nearest training objects relative to the
+  density at the object. The density at x is 1 / mean of max(d_k(o), d(x, o)) over its k neighbours o, where d_k(o) is
+  the distance of o to its own k-th neighbour;
 - ``method="reconstruction"``: k(x, x) - \|phi(x)\|^2, the squared distance in the feature space of a kernel from the
   span of s training objects, the landmarks of `similia.Nystroem`. With H the kernel matrix of the landmarks, landmark i
   is at 1 / (H^-1)_ii from the span of the others.
@@ -12,9 +15,11 @@ The p-value of a new object z is (1 + c) / (m + 1), where c of the m objects tha
 strange. By neighbours, all training objects calibrate, scored in the collection that holds z too: the new distance to
 the k-th neighbour of object i is max(d_{k-1}(i), min(d_k(i), d(i, z))). It is smaller than the score of z, where it was
 not before, only if i is among the k neighbours of z; so one search gives the p-value. By reconstruction, the training
-objects that are not landmarks calibrate.
+objects that are not landmarks calibrate. By density there are no p-values: a new object changes the densities at all
+its neighbours, so the training objects would have to be scored anew for each.
 
-Papers: Ramaswamy, Rastogi & Shim, "Efficient algorithms for mining outliers from large data sets", SIGMOD 2000;
+Papers: Breunig, Kriegel, Ng & Sander, "LOF: identifying density-based local outliers", SIGMOD 2000; Ramaswamy, Rastogi
+& Shim, "Efficient algorithms for mining outliers from large data sets", SIGMOD 2000;
 Laxhammar & Falkman, "Sequential conformal anomaly detection in trajectories based on Hausdorff distance", FUSION 2011;
 Vovk, Gammerman & Shafer, "Algorithmic learning in a random world", 2005, Proposition 2.3; Hoffmann, "Kernel PCA for
 novelty detection", Pattern Recognition 40, 2007.
@@ -43,6 +48,7 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.floating]
 
 _FENCE = 1.5  # interquartile ranges beyond the third quartile at which contamination="auto" cuts
+_LEAST_DISTANCE = 1e-10  # added to mean distances, as in scikit-learn, so that densities are finite
 _RELATIVE = 1e-12  # added to the eigenvalues of H, relative to the largest
 
 
@@ -57,13 +63,19 @@ def _for_training_objects(detector: Any) -> None:
 
 
 def _by_neighbors(detector: Any) -> None:
-    if detector.method != "neighbors":
-        raise AttributeError(f"method={detector.method!r} searches no neighbours; set method='neighbors'")
+    if detector.method == "reconstruction":
+        raise AttributeError("method='reconstruction' searches no neighbours; set method='neighbors' or 'density'")
+
+
+def _with_p_values(detector: Any) -> None:
+    _for_new_objects(detector)
+    if detector.method == "density":
+        raise AttributeError("method='density' has no p-values; set method='neighbors' or 'reconstruction'")
 
 
 @state(
     train_scores_=array("f8", "m"), offset_="number", nystroem_=optional(made("Nystroem")),
-    _closer=array("f8", "m"), _calibration=array("f8", None),
+    _closer=array("f8", "m"), _calibration=array("f8", None), _density=array("f8", "m"),
 )  # fmt: skip
 class OutlierDetector(OutlierMixin, _KNeighbors):
     """Find objects that resemble no others, by a kernel or distance, with scikit-learn's interface for outliers.
@@ -72,11 +84,12 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     ----------
     similarity : kernel or distance
         As for `KNeighborsClassifier`; a kernel for ``method="reconstruction"``.
-    method : {"neighbors", "reconstruction"}, default="neighbors"
-        Score: distance to the `n_neighbors`-th neighbour, or squared distance from the span of the landmarks.
+    method : {"neighbors", "density", "reconstruction"}, default="neighbors"
+        Score: distance to the `n_neighbors`-th neighbour; local outlier factor, which suits collections whose groups
+        are unequally dense; or squared distance from the span of the landmarks.
     n_neighbors : int, default=10
-        For "neighbors", at most the number of training objects less 1. Take more than the size of the largest group of
-        outliers that are alike; otherwise they are each other's neighbours and go unseen.
+        For "neighbors" and "density", at most the number of training objects less 1. Take more than the size of the
+        largest group of outliers that are alike; otherwise they are each other's neighbours and go unseen.
     n_components : int, default=100
         Number of landmarks for "reconstruction", at most half of the training objects.
     contamination : "auto" or float in (0, 0.5], default="auto"
@@ -153,7 +166,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the scores of n >= 2 training objects; `y` is ignored."""
         self._check()
-        strangeness = self._fit_neighbors(X) if self.method == "neighbors" else self._fit_span(X)
+        strangeness = self._fit_span(X) if self.method == "reconstruction" else self._fit_neighbors(X)
         self.train_scores_ = -strangeness
         if self.contamination == "auto":
             first, third = np.percentile(strangeness, [25, 75])
@@ -186,7 +199,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         """Return +1 for each inlier among new objects and -1 for each outlier, shape (m,)."""
         return _signs(-self._strangeness(X)[0] - self.offset_)
 
-    @offered_if(_for_new_objects)
+    @offered_if(_with_p_values)
     @lazily
     def p_values(self, X: Any) -> Floats:
         """Return conformal p-values of new objects, in (0, 1], shape (m,): small for outliers; see the notes."""
@@ -206,15 +219,15 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     @offered_if(_by_neighbors)
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; for method="neighbors".
+        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; not for "reconstruction".
 
         By default, there are `n_neighbors_` of each object, the last of which is at the distance that decides.
         """
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
     def _check(self) -> None:
-        if self.method not in ("neighbors", "reconstruction"):
-            raise BadParameter("method", "'neighbors' or 'reconstruction'", repr(self.method))
+        if self.method not in ("neighbors", "density", "reconstruction"):
+            raise BadParameter("method", "'neighbors', 'density' or 'reconstruction'", repr(self.method))
         share = self.contamination
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 < share <= 0.5
         if not number and not (isinstance(share, str) and share == "auto"):
@@ -224,12 +237,16 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         self._fit_objects(X)
         _at_least(self.objects_, 2)
         k = self.n_neighbors_
-        distances, _ = self._nearest(self.objects_, k, without_self=True)
+        distances, indices = self._nearest(self.objects_, k, without_self=True)
         distances = distances.astype(np.float64)
         self._calibration = distances[:, -1]
         self._closer = distances[:, -2] if k > 1 else np.zeros(len(distances))
         self.nystroem_ = None
-        return self._calibration
+        self._density: Floats = np.zeros(len(distances))
+        if self.method == "neighbors":
+            return self._calibration
+        self._density = self._density_at(distances, indices)
+        return self._density[indices].mean(axis=1) / self._density
 
     def _fit_span(self, X: Any) -> Floats:
         refuse_lazy(X, "give objects in memory")
@@ -243,7 +260,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         landmarks = self.nystroem_.landmark_indices_
         self._calibration = np.delete(strangeness, landmarks)
         strangeness[landmarks] = _from_span_of_others(evaluate(self.distance_, self.objects_, self.objects_))
-        self._closer = np.zeros(n)
+        self._closer = self._density = np.zeros(n)
         return strangeness
 
     def _strangeness(self, X: Any) -> tuple[Floats, Any, Any]:
@@ -254,7 +271,14 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         objects = self._read(self.distance_, X, reset=False)
         distances, indices = self._nearest(objects, self.n_neighbors_, without_self=False)
         distances = distances.astype(np.float64)
+        if self.method == "density":
+            return self._density[indices].mean(axis=1) / self._density_at(distances, indices), distances, indices
         return distances[:, -1], distances, indices
+
+    def _density_at(self, distances: Floats, indices: Any) -> Floats:
+        """Return the densities at objects, given the distances and indices of their neighbours."""
+        reached = np.maximum(distances, self._calibration[indices])
+        return 1.0 / (reached.mean(axis=1) + _LEAST_DISTANCE)
 
     def _from_span(self, objects: Any) -> Floats:
         """Return the squared distances of objects, in the layout of the kernel, from the span of the landmarks."""

@@ -14,17 +14,17 @@ graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and 
 A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
 :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
 
-A map in two dimensions must leave something out. How much is measured on a sample of objects, with their true
-distances: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects that are
+A map in two dimensions must leave something out. How much is measured on a sample of m objects i, with
+their true distances to all n: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects that are
 among the k nearest of i on the map, but not truly. Then
 
-.. math:: T(k) = 1 - \frac{2}{n k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
+.. math:: T(k) = 1 - \frac{2}{m k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
 
 is the trustworthiness: 1 if all neighbours on the map are neighbours. Continuity is the same with the roles of map and
 distance exchanged: 1 if all neighbours are neighbours on the map.
 
-Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500^2 at most for the two measures. With
-neighbours, also that of `knn_graph`, and n similarities to place a new object.
+Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500 n at most (100 n from 10,000
+objects) for the two measures. With neighbours, also that of `knn_graph`, and n similarities to place a new object.
 
 Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
 1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
@@ -63,7 +63,8 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.float64]
 _BLOCK = 10_000  # objects whose vectors are in memory at a time; the axes are fitted to as many
 _FEWEST = 4  # objects that UMAP can place
-_MEASURED, _NEAR = 500, 10  # objects on which the map is measured, and neighbours of each that count
+_MEASURED, _MOST_MEASURED = 100, 500  # objects whose neighbourhoods are measured, at least and at most
+_PAIRS_MEASURED, _NEAR = 10**6, 10  # distances for it, if this leaves enough objects, and neighbours that count
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -104,7 +105,8 @@ class SimilarityMap(ComparesObjects, Transformer):
         Coordinates of the training objects.
     trustworthiness_ : float
         1 if all neighbours on the map are neighbours, about 0.5 for a random map. It is measured with the true
-        distances and 10 neighbours (fewer for less than 21 objects), on at most 500 training objects.
+        distances and 10 neighbours (fewer for less than 21 objects): the neighbours of at most 500 training objects (100
+        of 10,000 or more) among all of them.
     continuity_ : float
         1 if all neighbours are neighbours on the map, about 0.5 for a random map; measured as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
@@ -215,10 +217,18 @@ class SimilarityMap(ComparesObjects, Transformer):
         if umap is not None:
             graph = knn_graph(X, metric.function, min(k, n - 2), random_state=seeds[3])
             self.embedding_, self.objects_ = _laid_out(umap, graph, self.embedding_, seeds[4]), X
-        measured = _drawn(n, _MEASURED, seeds[2])
-        some = take(X, measured)
-        D = _distances(metric, some, some)
-        self.trustworthiness_, self.continuity_ = neighbourhoods_kept(D, self.embedding_[measured], _NEAR)
+        rows = _drawn(n, max(_MEASURED, min(_MOST_MEASURED, _PAIRS_MEASURED // n)), seeds[2])
+        self.trustworthiness_, self.continuity_ = self._kept_at(rows, metric, X)
+
+    def _kept_at(self, rows: npt.NDArray[np.int64], metric: Metric, X: Any) -> tuple[float, float]:
+        """Return trustworthiness and continuity of the neighbourhoods of some training objects."""
+        norms, total = metric.norms(X), np.zeros(2)
+        step = rows_per_block(32 * len(self.embedding_), at_most=len(rows))
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            D = _distances(metric, take(X, block), X, norms)
+            total += len(block) * np.array(neighbourhoods_kept(D, self.embedding_, _NEAR, block))
+        return float(total[0] / len(rows)), float(total[1] / len(rows))
 
     def _principal_axes(self, vectors: npt.NDArray[np.floating]) -> None:
         """Set the axes to the first two principal components of the vectors of training objects."""
@@ -303,17 +313,21 @@ def interpolated(distances: Floats, places: Floats) -> Floats:
     return place / total
 
 
-def neighbourhoods_kept(distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int) -> tuple[float, float]:
-    """Return the trustworthiness and the continuity of a map.
+def neighbourhoods_kept(
+    distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int, rows: npt.NDArray[np.int64] | None = None
+) -> tuple[float, float]:
+    """Return the trustworthiness and the continuity of a map, or of the neighbourhoods of some objects on it.
 
     Parameters
     ----------
-    distances : ndarray, shape (n, n)
-        True distances; the diagonal is not used.
+    distances : ndarray, shape (m, n)
+        True distances of the objects `rows` to all objects; those to themselves are not used.
     points : ndarray, shape (n, 2)
         Coordinates on the map.
     n_neighbors : int
         Number k of neighbours; (n - 1) // 2 if that is less.
+    rows : ndarray of int, shape (m,), optional
+        Positions of the objects whose neighbourhoods are compared; all n by default.
 
     Notes
     -----
@@ -321,23 +335,26 @@ def neighbourhoods_kept(distances: npt.NDArray[np.floating], points: Floats, n_n
     neither is counted as wrong. Without ties, this is ``sklearn.manifold.trustworthiness``. Two objects or fewer have
     the value 1, as no neighbour can be wrong.
     """
-    gaps = points[:, None, :] - points[None, :, :]
+    rows = np.arange(len(points)) if rows is None else rows
+    gaps = points[rows][:, None, :] - points[None, :, :]
     on_map = np.sqrt(gaps[..., 0] ** 2 + gaps[..., 1] ** 2)
     k = min(n_neighbors, (len(points) - 1) // 2)
     if k < 1:
         return 1.0, 1.0
-    return _kept(distances, on_map, k), _kept(on_map, distances, k)
+    return _kept(distances, on_map, rows, k), _kept(on_map, distances, rows, k)
 
 
-def _kept(true: npt.NDArray[np.floating], found: npt.NDArray[np.floating], k: int) -> float:
+def _kept(
+    true: npt.NDArray[np.floating], found: npt.NDArray[np.floating], rows: npt.NDArray[np.int64], k: int
+) -> float:
     """Return 1 minus the scaled sum of how far the k nearest by `found` are beyond rank k by `true`."""
-    n, excess = len(true), 0
-    for i in range(n):
-        others = np.delete(np.arange(n), i)
+    (m, n), excess = true.shape, 0
+    for i, own in enumerate(rows):
+        others = np.delete(np.arange(n), own)
         near = others[np.argsort(found[i, others], kind="stable")[:k]]
         ranks = 1 + np.searchsorted(np.sort(true[i, others]), true[i, near])
         excess += int(np.maximum(ranks - k, 0).sum())
-    return 1.0 - 2.0 * excess / (n * k * (2 * n - 3 * k - 1))
+    return 1.0 - 2.0 * excess / (m * k * (2 * n - 3 * k - 1))
 
 
 def _distances(metric: Metric, X: Any, Y: Any, norms: Any = None) -> Floats:
