@@ -18,6 +18,7 @@ from similia.cli.map import map
 from similia.cli.plan import plan
 from similia.cli.predict import predict
 from similia.cli.report import report
+from similia.cli.serve import serve
 from similia.cli.service import info, warmup
 from similia.cli.voice import command
 
@@ -62,6 +63,7 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of wha
     (explain, ".html"),
     (encode, ".npy"),
     (export, None),
+    (serve, None),
     (plan, None),
     (warmup, None),
     (info, None),

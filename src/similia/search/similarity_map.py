@@ -14,9 +14,9 @@ graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and 
 A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
 :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
 
-A map in two dimensions must leave something out. How much is measured on a sample of m objects i, with
-their true distances to all n: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects that are
-among the k nearest of i on the map, but not truly. Then
+A map in two dimensions must leave something out. How much is measured on a sample of m objects i, with their true
+distances to all n: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects
+that are among the k nearest of i on the map, but not truly. Then
 
 .. math:: T(k) = 1 - \frac{2}{m k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
 
@@ -105,8 +105,8 @@ class SimilarityMap(ComparesObjects, Transformer):
         Coordinates of the training objects.
     trustworthiness_ : float
         1 if all neighbours on the map are neighbours, about 0.5 for a random map. It is measured with the true
-        distances and 10 neighbours (fewer for less than 21 objects): the neighbours of at most 500 training objects (100
-        of 10,000 or more) among all of them.
+        distances and 10 neighbours (fewer for less than 21 objects): the neighbours of at most 500 training objects
+        (100 of 10,000 or more) among all of them.
     continuity_ : float
         1 if all neighbours are neighbours on the map, about 0.5 for a random map; measured as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)

@@ -1,0 +1,235 @@
+"""What a service answers: objects and options as JSON in, results as JSON out, from a model file or a search index.
+
+Nothing here knows HTTP. A request that cannot be answered raises `Refused` with a status and one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from similia.core.errors import BadItem, DataError
+from similia.explanations import explain
+from similia.objects import from_smiles
+from similia.pipelines import parts_of
+from similia.planning.costs import kind_of
+from similia.scale.stream import kind_of_arrays
+from similia.search.on_disk import SearchFolder, is_search
+from similia.storage.models import load
+from similia.storage.store import MANIFEST
+
+OPERATIONS = ("neighbors", "predict", "encode", "explain")
+_FIELDS: dict[str, dict[str, tuple[type, Any]]] = {  # of each operation: type and default of its options
+    "neighbors": {"n_neighbors": (int, 10)},
+    "predict": {"scores": (bool, False)},
+    "encode": {},
+    "explain": {"other": (object, None), "top": (int, 10)},
+}
+_MOST = 10_000  # neighbours or parts that one request may ask for
+
+
+class Refused(Exception):
+    """A request that cannot be answered.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status that fits.
+    sentence : str
+        What is wrong, where, and what to do.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class _Held(NamedTuple):
+    """What has been loaded: the model or search, names of its objects, and the state of the file when it was read."""
+
+    model: Any
+    names: dict[int, str]
+    stamp: tuple[int, ...]
+    kind: str | None
+    operations: tuple[str, ...]
+
+
+class Service:
+    """Answers requests by the model or search index at a path, and reads it again when it has changed.
+
+    Parameters
+    ----------
+    path : path
+        A file that `similia.save` wrote, or the folder of an index. Pickles are refused, as `similia.load` does.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import similia as sm
+    >>> words = ["kitten", "mitten", "bitten", "sunday", "monday", "friday"]
+    >>> model = sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 1).fit(words, list("aaabbb"))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.similia"
+    >>> _ = sm.save(model, path)
+    >>> from similia.serve import Service
+    >>> Service(path).answer("predict", ["sitten"])
+    [{'label': 'a'}]
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.held = _load(self.path)
+
+    def refresh(self) -> bool:
+        """Read the file again if another process has changed it; return whether it was read."""
+        if _stamp(self.path) == self.held.stamp:
+            return False
+        self.held = _load(self.path)
+        return True
+
+    def options(self, operation: str, request: Any, most: int) -> tuple[list[Any], dict[str, Any]]:
+        """Return the objects and the options of a request; raise `Refused` if it is not valid.
+
+        Parameters
+        ----------
+        operation : one of `OPERATIONS`
+        request : object
+            Parsed JSON: a dict with "objects" ("object" to explain) and options.
+        most : int
+            Most objects of a request.
+        """
+        offered = self.held.operations
+        if operation not in offered:
+            raise Refused(404, f"{self.path.name} has no {operation}; it offers {', '.join(offered)}")
+        if not isinstance(request, dict):
+            raise Refused(422, f"the body is {_json_name(request)}, expected a JSON object with 'objects'")
+        fields, key = _FIELDS[operation], "object" if operation == "explain" else "objects"
+        for name in request:
+            if name not in fields and name != key:
+                raise Refused(422, f"unknown field {name[:40]!r}; expected {', '.join([key, *fields])}")
+        if key not in request:
+            raise Refused(422, f"the field {key!r} is missing")
+        objects = request[key] if key == "objects" else [request[key]]
+        if not isinstance(objects, list) or not objects:
+            raise Refused(422, f"'objects' is {_json_name(objects)}, expected a list of at least one object")
+        if len(objects) > most:
+            raise Refused(
+                413, f"'objects' holds {len(objects)} objects, expected at most {most}; send several requests"
+            )
+        options = {}
+        for name, (kind, default) in fields.items():
+            value = request.get(name, default)
+            wrong = not isinstance(value, kind) or (kind is int and isinstance(value, bool))
+            if wrong or (kind is int and not 1 <= value <= _MOST):
+                expected = f"an integer from 1 to {_MOST}" if kind is int else "true or false"
+                found = value if kind is int and not wrong else _json_name(value)
+                raise Refused(422, f"{name!r} is {found}, expected {expected}")
+            options[name] = value
+        return objects, options
+
+    def answer(self, operation: str, objects: list[Any], **options: Any) -> list[dict[str, Any]]:
+        """Return a result for each object; raise `Refused` if an object is not valid."""
+        held = self.held  # the same for the whole answer, even if `refresh` reads another
+        try:
+            return list(getattr(self, f"_{operation}")(held, _read(held, objects), **options))
+        except BadItem as error:
+            raise Refused(422, str(error.changed(collection="objects"))) from error
+        except (DataError, ValueError, TypeError) as error:
+            raise Refused(422, " ".join(str(error).split())) from error
+
+    def _neighbors(self, held: _Held, objects: Any, n_neighbors: int = 10) -> Any:
+        distances, ids = held.model.kneighbors(objects, n_neighbors)
+        for values, found in zip(distances.tolist(), ids.tolist(), strict=True):
+            named = {"names": [held.names.get(i) for i in found]} if held.names else {}
+            yield {"ids": found, "distances": values} | named
+
+    def _predict(self, held: _Held, objects: Any, scores: bool = False) -> Any:
+        labels = np.asarray(held.model.predict(objects)).tolist()
+        if not scores:
+            return [{"label": label} for label in labels]
+        classes = [str(label) for label in getattr(held.model, "classes_", ())]
+        method = next((name for name in ("predict_proba", "decision_function") if hasattr(held.model, name)), None)
+        if method is None or not classes:
+            raise Refused(422, "'scores' is true, but this model gives no scores of classes")
+        values = np.asarray(getattr(held.model, method)(objects), np.float64)
+        if values.ndim == 1:
+            values = np.stack([-values, values], axis=1)
+        rows = (dict(zip(classes, row, strict=True)) for row in values.tolist())
+        return [{"label": label, "scores": row} for label, row in zip(labels, rows, strict=True)]
+
+    def _encode(self, held: _Held, objects: Any) -> Any:
+        encoder = held.model.encoder_ if "neighbors" in held.operations else held.model
+        rows = encoder.transform(objects)
+        rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        if rows.dtype == np.uint8:
+            return [{"code": row.tobytes().hex()} for row in rows]
+        return [{"vector": row} for row in rows.tolist()]
+
+    def _explain(self, held: _Held, objects: Any, other: Any = None, top: int = 10) -> Any:
+        search = "neighbors" in held.operations
+        if other is None and search:
+            raise Refused(422, "the field 'other' is missing: an index explains how alike two objects are")
+        second = None if other is None else _read(held, [other])[0]
+        found = explain(held.model.encoder_ if search else held.model, objects[0], second, top=top)
+        parts = [{"name": part.name, "contribution": part.contribution} for part in found.parts]
+        rest = {"residual": found.residual, "note": found.note, "title": found.title}
+        return [{"value": found.value, "kind": found.kind, "parts": parts} | rest]
+
+
+def _load(path: Path) -> _Held:
+    stamp = _stamp(path)
+    if is_search(path):
+        model, names = SearchFolder.open(path).load_named()
+        operations: tuple[str, ...] = ("neighbors", "encode", "explain")
+        inner = model.encoder_
+    else:
+        model, names = load(path), {}
+        offered = {"predict": "predict", "encode": "transform", "explain": "predict"}
+        operations = tuple(name for name in OPERATIONS if name in offered and hasattr(model, offered[name]))
+        inner = model
+    if not operations:
+        raise ValueError(f"{path} holds a {type(model).__name__}, which neither predicts, encodes nor searches")
+    found = parts_of(inner).comparison(fitted=False)
+    kind = (kind_of(found.function) if found is not None else None) or kind_of_arrays(inner)
+    return _Held(model, names, stamp, kind, operations)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes whenever a model file is replaced or an index commits."""
+    state = os.stat(path / "codes" / MANIFEST if path.is_dir() else path)
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def _read(held: _Held, objects: list[Any]) -> Any:
+    """Return the objects of a request as the model takes them; raise `Refused` for one of the wrong kind."""
+    if held.kind == "graphs" and all(isinstance(one, str) for one in objects):
+        return from_smiles(objects)
+    expected = {"graphs": (dict, "SMILES, or objects with 'edge_index' and 'n_nodes', all of one form")}
+    kind, words = expected.get(str(held.kind), (str, "strings") if held.kind in (None, "strings") else (list, "lists"))
+    for i, one in enumerate(objects):
+        if not isinstance(one, kind):
+            raise Refused(422, f"objects[{i}] is {_json_name(one)}, expected {words}")
+    if kind is not list:
+        return objects
+    rows = []
+    for i, one in enumerate(objects):
+        try:
+            rows.append(np.array(one, dtype=np.float64))
+        except (TypeError, ValueError):
+            words = "numbers, or lists of equally many numbers"
+            raise Refused(422, f"objects[{i}] holds something else than numbers, expected {words}") from None
+    if held.kind != "vectors":
+        return rows
+    if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:
+        raise Refused(422, "'objects' are lists of different lengths, expected vectors of one length")
+    return np.stack(rows)
+
+
+def _json_name(value: Any) -> str:
+    """Return what JSON calls a value."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    if isinstance(value, list) and not value:
+        return "an empty list"
+    return names.get(type(value), "a number")

@@ -1,0 +1,320 @@
+"""The service over HTTP: a Starlette application, its limits, its metrics and its description.
+
+Memory is bounded: a body is read in pieces and refused as soon as it is too large, and the number of waiting objects is
+limited. A model or index that another process has replaced is read in the background; requests are answered by the old
+one until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from similia._version import __version__
+from similia.core.progress import logger_of
+from similia.serve.batches import Batches, Full
+from similia.serve.service import OPERATIONS, Refused, Service
+
+ENVIRONMENT, TOKEN = "SIMILIA_SERVE", "SIMILIA_TOKEN"  # variables with the settings, for worker processes
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # upper ends of the histogram
+_LOOKS = 1.0  # seconds between looks at the file
+_LOGGER = logger_of(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a service.
+
+    Attributes
+    ----------
+    max_bytes, max_objects : int
+        Largest body of a request, and most objects in it.
+    max_waiting : int
+        Objects that may wait; further requests get 503.
+    timeout, read_timeout : float
+        Seconds until an answer must be there, and until a client must have sent its request.
+    """
+
+    max_bytes: int = 2**23
+    max_objects: int = 1000
+    max_waiting: int = 10_000
+    timeout: float = 30.0
+    read_timeout: float = 10.0
+
+
+class _Metrics:
+    """Counts of requests and their durations, in the text format of Prometheus."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.durations: Counter[tuple[str, float]] = Counter()
+        self.seconds: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+
+    def note(self, operation: str, status: int, seconds: float) -> None:
+        self.requests[operation, status] += 1
+        self.seconds[operation] += seconds  # type: ignore[assignment]
+        for end in _SECONDS:
+            self.durations[operation, end] += seconds <= end
+
+    def text(self, batches: Batches) -> str:
+        lines = ["# TYPE similia_requests_total counter"]
+        for (operation, status), n in sorted(self.requests.items()):
+            lines.append(f'similia_requests_total{{operation="{operation}",status="{status}"}} {n}')
+        lines.append("# TYPE similia_request_seconds histogram")
+        for operation, seconds in sorted(self.seconds.items()):
+            n = sum(count for (name, _), count in self.requests.items() if name == operation)
+            for end in _SECONDS:
+                count = self.durations[operation, end]
+                lines.append(f'similia_request_seconds_bucket{{operation="{operation}",le="{end}"}} {count}')
+            lines.append(f'similia_request_seconds_bucket{{operation="{operation}",le="+Inf"}} {n}')
+            lines.append(f'similia_request_seconds_sum{{operation="{operation}"}} {seconds}')
+            lines.append(f'similia_request_seconds_count{{operation="{operation}"}} {n}')
+        for name in ("objects", "reloads", "reload_failures"):
+            lines += [f"# TYPE similia_{name}_total counter", f"similia_{name}_total {self.counts[name]}"]
+        lines += ["# TYPE similia_batches_total counter", f"similia_batches_total {batches.n_batches}"]
+        lines += ["# TYPE similia_waiting_objects gauge", f"similia_waiting_objects {batches.n_waiting}"]
+        return "\n".join(lines) + "\n"
+
+
+class _Web:
+    """Turns HTTP requests into calls of a `Service`."""
+
+    def __init__(self, service: Service, limits: Limits, token: str | None) -> None:
+        self.service, self.limits, self.token = service, limits, token
+        self.metrics, self.stale = _Metrics(), ""
+        self.batches = Batches(self._run, limits.max_waiting)
+
+    def _run(self, key: Any, items: list[Any]) -> list[Any]:
+        operation, options = key
+        return self.service.answer(operation, items, **dict(options))
+
+    async def operate(self, request: Request) -> Response:
+        """Answer ``POST /neighbors``, ``/predict``, ``/encode`` and ``/explain``."""
+        operation, start = request.url.path.strip("/"), time.perf_counter()
+        headers: dict[str, str] = {}
+        content: dict[str, Any]
+        try:
+            status, content = 200, {"results": await self._results(operation, request)}
+        except Refused as refused:
+            status, content = refused.status, {"error": str(refused)}
+        except Full:
+            status, content = 503, {"error": f"{self.batches.n_waiting} objects are waiting; try again in a second"}
+            headers = {"Retry-After": "1"}
+        except TimeoutError:
+            status = 503
+            content = {"error": f"no answer within {self.limits.timeout:g} seconds; send fewer objects or try again"}
+            headers = {"Retry-After": "1"}
+        if status == 401:
+            headers = {"WWW-Authenticate": "Bearer"}
+        if status in (408, 413):
+            headers = {"Connection": "close"}  # the rest of the body is not read
+        self.metrics.note(operation, status, time.perf_counter() - start)
+        return JSONResponse(content, status, headers)
+
+    async def _results(self, operation: str, request: Request) -> list[Any]:
+        if self.token is not None:
+            given = request.headers.get("authorization", "")
+            if not hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {self.token}".encode()):
+                raise Refused(401, "the token is missing or wrong; send the header 'Authorization: Bearer TOKEN'")
+        parsed = _parsed(await self._body(request))
+        objects, options = self.service.options(operation, parsed, self.limits.max_objects)
+        self.metrics.counts["objects"] += len(objects)
+        key = (operation, tuple(options.items()))
+        if operation == "explain":  # one object, and options that need not be hashable
+            key = (operation, _Alone(options))  # type: ignore[assignment]
+        return await asyncio.wait_for(self.batches.submit(key, objects), self.limits.timeout)
+
+    async def _body(self, request: Request) -> bytes:
+        """Return the body; refuse it as soon as it is too large or too slow."""
+        most = self.limits.max_bytes
+        refused = Refused(413, f"the body is larger than {most} bytes; send fewer objects in a request")
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > most:
+            raise refused
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.read_timeout):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise refused
+                    parts.append(part)
+        except TimeoutError:
+            seconds = self.limits.read_timeout
+            raise Refused(408, f"the body did not arrive within {seconds:g} seconds") from None
+        except ClientDisconnect:
+            raise Refused(400, "the client closed the connection before its request was complete") from None
+        return b"".join(parts)
+
+    async def health(self, _: Request) -> Response:
+        held = self.service.held
+        facts = {"status": "ok", "version": __version__, "serves": self.service.path.name}
+        size = {"objects": len(held.model)} if "neighbors" in held.operations else {}
+        stale = {"stale": self.stale} if self.stale else {}
+        return JSONResponse(facts | {"operations": list(held.operations), "kind": held.kind} | size | stale)
+
+    async def show_metrics(self, _: Request) -> Response:
+        return PlainTextResponse(self.metrics.text(self.batches), media_type="text/plain; version=0.0.4")
+
+    async def description(self, _: Request) -> Response:
+        return JSONResponse(description(self.service.held.operations))
+
+    async def page(self, _: Request) -> Response:
+        return HTMLResponse(_PAGE.format(name=self.service.path.name, rows=_rows(self.service.held.operations)))
+
+    async def look(self) -> None:
+        """Read the model or index again when it has changed, for as long as the service runs."""
+        while True:
+            await asyncio.sleep(_LOOKS)
+            try:
+                read = await asyncio.to_thread(self.service.refresh)
+            except (OSError, ValueError) as error:  # half-copied or damaged: the old one goes on
+                self.stale = " ".join(str(error).split())
+                self.metrics.counts["reload_failures"] += 1
+                _LOGGER.warning("%s could not be read again: %s", self.service.path, self.stale)
+            else:
+                self.metrics.counts["reloads"] += read
+                self.stale = ""
+
+
+class _Alone:
+    """Options that no other request shares, so that a request is not joined with others."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def __iter__(self) -> Any:
+        return iter(self.options.items())
+
+
+def application(service: Service, limits: Limits | None = None, token: str | None = None) -> Starlette:
+    """Return the ASGI application of a service.
+
+    Parameters
+    ----------
+    service : Service
+    limits : Limits, optional
+    token : str, optional
+        If given, requests must have the header ``Authorization: Bearer TOKEN`` (not those for ``/health``,
+        ``/metrics`` and the description).
+
+    Returns
+    -------
+    starlette.applications.Starlette
+    """
+    web = _Web(service, limits or Limits(), token)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        looking = asyncio.create_task(web.look())
+        yield
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+        web.batches.close()
+
+    routes = [Route(f"/{operation}", web.operate, methods=["POST"]) for operation in OPERATIONS]
+    pages = {"/": web.page, "/health": web.health, "/metrics": web.show_metrics, "/openapi.json": web.description}
+    routes += [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_page, 405: _no_page})
+
+
+def settings(path: Any, limits: Limits) -> str:
+    """Return what a worker process reads from the environment."""
+    return json.dumps({"path": str(path), "limits": asdict(limits)})
+
+
+def from_environment() -> Starlette:
+    """Return the application that the variable SIMILIA_SERVE describes, in a worker process."""
+    told = json.loads(os.environ[ENVIRONMENT])
+    return application(Service(told["path"]), Limits(**told["limits"]), os.environ.get(TOKEN) or None)
+
+
+async def _no_page(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    where = ", ".join(f"POST /{operation}" for operation in OPERATIONS)
+    return JSONResponse({"error": f"no {request.method} {request.url.path[:80]}; try {where} or GET /health"}, status)
+
+
+def _parsed(body: bytes) -> Any:
+    """Return a body of JSON; raise `Refused` if it is none, or holds NaN or an infinity."""
+
+    def refuse(name: str) -> None:
+        raise Refused(400, f"the body holds {name}, which is no JSON; numbers must be finite")
+
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=refuse)
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is no UTF-8 (byte {error.start}); encode the JSON in UTF-8") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is no JSON: {error}") from None
+
+
+_EXAMPLES = {
+    "neighbors": ('{"objects": [...], "n_neighbors": 10}', "ids, distances and names of the nearest objects"),
+    "predict": ('{"objects": [...], "scores": false}', "the label of each object, with scores of classes if asked for"),
+    "encode": ('{"objects": [...]}', "the code (hexadecimal bytes) or vector of each object"),
+    "explain": ('{"object": ..., "other": ..., "top": 10}', "the parts of a decision, or of how alike two objects are"),
+}
+
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
+<style>body{{font:16px sans-serif;max-width:50em;margin:2em auto}} td{{padding:.3em 1em .3em 0}}</style>
+</head><body><h1>{name}</h1><p>A service of similia. Requests and answers are JSON; <a href="openapi.json">openapi.json
+</a> describes them, <a href="health">health</a> and <a href="metrics">metrics</a> tell how it does.</p>
+<table>{rows}</table></body></html>"""
+
+
+def _rows(operations: tuple[str, ...]) -> str:
+    row = "<tr><td><code>POST /{}</code></td><td><code>{}</code></td><td>{}</td></tr>"
+    return "".join(row.format(operation, *_EXAMPLES[operation]) for operation in operations)
+
+
+def description(operations: tuple[str, ...]) -> dict[str, Any]:
+    """Return the OpenAPI description of the operations."""
+    thing = {"description": "a string, a list of numbers (of lists), SMILES, or a graph with edge_index and n_nodes"}
+    fields: dict[str, dict[str, Any]] = {
+        "neighbors": {"objects": {"type": "array", "items": thing}, "n_neighbors": {"type": "integer", "default": 10}},
+        "predict": {"objects": {"type": "array", "items": thing}, "scores": {"type": "boolean", "default": False}},
+        "encode": {"objects": {"type": "array", "items": thing}},
+        "explain": {"object": thing, "other": thing, "top": {"type": "integer", "default": 10}},
+    }
+    wrong = {"content": {"application/json": {"schema": {"properties": {"error": {"type": "string"}}}}}}
+    paths = {}
+    for operation in operations:
+        key = "object" if operation == "explain" else "objects"
+        schema = {
+            "type": "object", "properties": fields[operation], "required": [key], "additionalProperties": False,
+        }  # fmt: skip
+        done = {"type": "object", "properties": {"results": {"type": "array", "items": {"type": "object"}}}}
+        paths[f"/{operation}"] = {
+            "post": {
+                "summary": _EXAMPLES[operation][1],
+                "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+                "responses": {
+                    "200": {"description": "results", "content": {"application/json": {"schema": done}}},
+                    **{str(status): {"description": words} | wrong for status, words in _STATUSES.items()},
+                },
+            }
+        }
+    return {"openapi": "3.1.0", "info": {"title": "similia", "version": __version__}, "paths": paths}
+
+
+_STATUSES = {
+    400: "no JSON", 401: "no token", 408: "too slow", 413: "too large", 422: "not valid", 503: "busy: try again",
+}  # fmt: skip

@@ -1,0 +1,320 @@
+"""The service: answers equal those of the library, bad requests, batches, limits, reload, the command."""
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import similia as sm
+from similia.serve.batches import Batches, Full
+from similia.serve.service import Refused, Service
+
+uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("starlette")
+from similia.serve.web import Limits, application  # noqa: E402
+
+RNG = np.random.default_rng(0)
+WORDS = ["".join(RNG.choice(list("abc"), RNG.integers(4, 12))) for _ in range(60)]
+LABELS = ["a" if word.count("a") > len(word) / 3 else "b" for word in WORDS]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("serve") / "model.similia"
+    sm.save(sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 3).fit(WORDS, LABELS), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    path = tmp_path_factory.mktemp("serve") / "words.index"
+    search = sm.SimilaritySearch(sm.MinHash(sm.kernels.Spectrum(2), 256, random_state=0)).fit(WORDS)
+    search.save(path)
+    return path
+
+
+class Answer(NamedTuple):
+    status_code: int
+    text: str
+
+    def json(self):
+        return json.loads(self.text)
+
+
+class Client:
+    """Sends requests to an application that a thread serves."""
+
+    def __init__(self, app):
+        self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run)
+
+    def __enter__(self):
+        self.thread.start()
+        while not self.server.started:
+            assert self.thread.is_alive()
+            time.sleep(0.01)
+        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join()
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {}, encode_chunked=False)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read().decode())
+        finally:
+            connection.close()
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def post(self, path, json=None, content=None, headers=None):
+        return self.request("POST", path, dumps(json) if content is None else content, headers)
+
+
+def dumps(value):
+    return json.dumps(value).encode()
+
+
+def client(path, limits=None, token=None):
+    return Client(application(Service(path), limits, token))
+
+
+def test_answers_are_those_of_the_library(model, index):
+    knn, search = sm.load(model), sm.load(index)
+    with client(model) as web:
+        assert [r["label"] for r in web.post("/predict", json={"objects": WORDS}).json()["results"]] == [
+            str(label) for label in knn.predict(WORDS)
+        ]
+        scores = web.post("/predict", json={"objects": WORDS[:5], "scores": True}).json()["results"]
+        np.testing.assert_allclose([[*r["scores"].values()] for r in scores], knn.predict_proba(WORDS[:5]))
+        explained = web.post("/explain", json={"object": WORDS[0], "other": WORDS[1]}).json()["results"][0]
+        assert explained["value"] == sm.explain(knn, WORDS[0], WORDS[1]).value
+    with client(index) as web:
+        found = web.post("/neighbors", json={"objects": WORDS[:7], "n_neighbors": 4}).json()["results"]
+        distances, ids = search.kneighbors(WORDS[:7], 4)
+        assert [r["ids"] for r in found] == ids.tolist()
+        assert [r["distances"] for r in found] == distances.tolist()
+        codes = web.post("/encode", json={"objects": WORDS[:3]}).json()["results"]
+        expected = np.asarray(search.encoder_.transform(WORDS[:3]))
+        assert [bytes.fromhex(r["code"]) for r in codes] == [row.tobytes() for row in expected]
+        health = web.get("/health").json()
+        assert (health["objects"], health["kind"]) == (60, "strings")
+        assert web.post("/predict", json={"objects": WORDS[:1]}).status_code == 404
+
+
+def test_vectors_series_and_molecules(tmp_path):
+    X = RNG.normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    models = {"vectors": sm.learn.KNeighborsClassifier(sm.distances.FromFunction(_apart), 1).fit(X, y)}
+    series = [RNG.normal(size=n).cumsum() for n in RNG.integers(8, 14, 30)]
+    models["series"] = sm.learn.KNeighborsClassifier(sm.distances.DTW(), 1).fit(series, [len(s) > 10 for s in series])
+    path = tmp_path / "model.similia"
+    sm.save(models["series"], path)
+    with client(path) as web:
+        found = web.post("/predict", json={"objects": [s.tolist() for s in series[:6]]}).json()["results"]
+        assert [r["label"] for r in found] == [len(s) > 10 for s in series[:6]]
+        bad = web.post("/predict", json={"objects": [[1.0, "x"]]})
+        assert (bad.status_code, bad.json()["error"].startswith("objects[0] holds")) == (422, True)
+    pytest.importorskip("rdkit")
+    smiles = ["C" * i + "O" * (i % 2) for i in range(1, 30)]
+    graphs = sm.objects.from_smiles(smiles)
+    encoder = sm.Nystroem(sm.kernels.WeisfeilerLehman(), 10, random_state=0).fit(graphs)
+    sm.save(encoder, path)
+    with client(path) as web:
+        found = web.post("/encode", json={"objects": smiles[:4]}).json()["results"]
+        np.testing.assert_allclose([r["vector"] for r in found], encoder.transform(graphs[:4]), rtol=1e-6)
+
+
+def _apart(x, y):
+    return float(np.abs(x - y).sum())
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"\xff\xfe", 400, "the body is no UTF-8"),
+        (b"{", 400, "the body is no JSON"),
+        (b'{"objects": [NaN]}', 400, "the body holds NaN"),
+        (b"[" * 100_000, 400, "nested too deeply"),
+        (b"[1]", 422, "the body is a list, expected a JSON object"),
+        (b"{}", 422, "the field 'objects' is missing"),
+        (b'{"objects": "abc"}', 422, "'objects' is a string, expected a list"),
+        (b'{"objects": []}', 422, "'objects' is an empty list"),
+        (b'{"objects": ["a"], "k": 3}', 422, "unknown field 'k'; expected objects, scores"),
+        (b'{"objects": ["a", 3]}', 422, "objects[1] is a number, expected strings"),
+        (b'{"objects": ["a", null]}', 422, "objects[1] is null, expected strings"),
+        (b'{"objects": ["a"], "scores": 1}', 422, "'scores' is a number, expected true or false"),
+        (b'{"objects": [' + b'"a",' * 1000 + b'"a"]}', 413, "holds 1001 objects, expected at most 1000"),
+    ],
+)
+def test_bad_requests_get_one_sentence(model, body, status, words):
+    with client(model) as web:
+        answer = web.post("/predict", content=body)
+        assert answer.status_code == status
+        assert words in answer.json()["error"]
+        assert "\n" not in answer.json()["error"]
+        assert web.post("/predict", json={"objects": ["abc"]}).status_code == 200
+
+
+@pytest.mark.parametrize("k", [0, -1, 10_001, True, "3", 61])
+def test_a_bad_number_of_neighbours(index, k):
+    with client(index) as web:
+        answer = web.post("/neighbors", json={"objects": ["abc"], "n_neighbors": k})
+        assert answer.status_code == 422
+        assert "n_neighbors" in answer.json()["error"]
+
+
+def test_large_and_slow_bodies_are_refused(model):
+    with client(model, Limits(max_bytes=10_000, read_timeout=0.5)) as web:
+        assert web.post("/predict", content=b" " * 10_001).status_code == 413
+        with socket.create_connection(("127.0.0.1", web.port), timeout=30) as link:
+            link.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            with suppress(ConnectionError):  # once refused, the rest is not read
+                for _ in range(100):
+                    link.sendall(b"3e8\r\n" + b" " * 1000 + b"\r\n")
+            assert link.recv(1000).startswith(b"HTTP/1.1 413")
+        with socket.create_connection(("127.0.0.1", web.port), timeout=30) as link:
+            link.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+            assert link.recv(1000).startswith(b"HTTP/1.1 408")
+        assert web.post("/predict", json={"objects": ["abc"]}).status_code == 200
+
+
+def test_token(model):
+    with client(model, token="tell") as web:
+        for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "tell"}):
+            answer = web.post("/predict", json={"objects": ["abc"]}, headers=headers)
+            assert answer.status_code == 401
+        right = {"Authorization": "Bearer tell"}
+        assert web.post("/predict", json={"objects": ["abc"]}, headers=right).status_code == 200
+        assert web.get("/health").status_code == 200
+
+
+def test_metrics_and_description(model):
+    with client(model) as web:
+        web.post("/predict", json={"objects": ["abc", "bca"]})
+        web.post("/predict", content=b"{")
+        text = web.get("/metrics").text
+        assert 'similia_requests_total{operation="predict",status="200"} 1' in text
+        assert 'similia_requests_total{operation="predict",status="400"} 1' in text
+        assert 'similia_request_seconds_bucket{operation="predict",le="+Inf"} 2' in text
+        assert "similia_objects_total 2" in text
+        described = web.get("/openapi.json").json()
+        assert set(described["paths"]) == {"/predict", "/explain"}
+        assert "POST /predict" in web.get("/").text
+        assert web.get("/nothing").status_code == 404
+        assert web.get("/predict").status_code == 405
+
+
+def test_pickles_are_refused(tmp_path):
+    import pickle
+
+    path = tmp_path / "model.similia"
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(ValueError, match=r"model\.similia"):
+        Service(path)
+
+
+def test_waiting_requests_are_joined_and_an_error_reaches_its_own_only():
+    calls = []
+    go = threading.Event()
+
+    def run(key, items):
+        calls.append((key, list(items)))
+        go.wait(10)
+        if "bad" in items:
+            raise Refused(422, "bad")
+        return [(key, item) for item in items]
+
+    async def main():
+        batches = Batches(run, most_waiting=6, most_joined=4)
+        tasks = [asyncio.create_task(batches.submit("p", [0]))]
+        await asyncio.sleep(0.05)
+        for key, items in (("p", [1, 2]), ("q", [3]), ("p", ["bad"]), ("p", [5])):
+            tasks.append(asyncio.create_task(batches.submit(key, items)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Full):
+            await batches.submit("p", [6, 7])
+        go.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        batches.close()
+        return found
+
+    found = asyncio.run(main())
+    assert found[0] == [("p", 0)]
+    assert found[1] == [("p", 1), ("p", 2)]
+    assert found[2] == [("q", 3)]
+    assert isinstance(found[3], Refused)
+    assert found[4] == [("p", 5)]
+    assert calls[0] == ("p", [0])
+    assert calls[1] == ("p", [1, 2, "bad", 5])
+
+
+def test_an_index_that_grows_is_read_again(tmp_path):
+    path = tmp_path / "words.index"
+    search = sm.SimilaritySearch(sm.MinHash(sm.kernels.Spectrum(2), 256, random_state=0)).fit(WORDS)
+    search.save(path)
+    service = Service(path)
+    assert not service.refresh()
+    from similia.search.on_disk import SearchFolder
+
+    SearchFolder.open(path).add(["cabbage"])
+    assert service.refresh()
+    assert service.answer("neighbors", ["cabbage"], n_neighbors=1)[0]["ids"] == [60]
+
+
+def _free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def _post(port, operation, content):
+    url = f"http://127.0.0.1:{port}/{operation}"
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(content).encode()), timeout=60) as answer:
+        return json.load(answer)["results"]
+
+
+def _wait(port, done):
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+                return json.load(answer)
+        except (urllib.error.URLError, ConnectionError):
+            assert done.poll() is None, done.stderr.read()
+            time.sleep(0.1)
+    raise AssertionError("the service did not start")
+
+
+def test_the_command_answers_under_load_and_stops_gracefully(model):
+    port = _free_port()
+    command = [sys.executable, "-m", "similia.cli", "serve", str(model), "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert _wait(port, server)["operations"] == ["predict", "explain"]
+            expected = [{"label": str(label)} for label in sm.load(model).predict(WORDS)]
+            with ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(lambda word: _post(port, "predict", {"objects": [word]})[0], WORDS))
+            assert found == expected
+        finally:
+            os.kill(server.pid, signal.SIGTERM)
+            server.wait(30)
+        assert server.returncode in (0, -signal.SIGTERM)
