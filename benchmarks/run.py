@@ -26,7 +26,7 @@ MODULES = (
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search", "neighbour_graphs", "duplicates"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan", "devices"),
-    *("report", "drop_ins", "molecules", "gaussian_process", "clusters", "maps"),
+    *("report", "drop_ins", "molecules", "gaussian_process", "clusters", "maps", "service"),
 )
 
 _HEAD = """# Benchmarks

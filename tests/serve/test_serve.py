@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -302,6 +303,38 @@ def _wait(port, done):
             assert done.poll() is None, done.stderr.read()
             time.sleep(0.1)
     raise AssertionError("the service did not start")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by Linux' /proc")
+def test_a_worker_that_dies_is_replaced(model):
+    port = _free_port()
+    command = [sys.executable, "-m", "similia.cli", "serve", str(model), "--port", str(port), "--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            _wait(port, server)
+            before = _children(server.pid)
+            os.kill(before[-1], signal.SIGKILL)
+            for _ in range(600):
+                if before[-1] not in (now := _children(server.pid)) and len(now) == len(before):
+                    break
+                time.sleep(0.1)
+            else:
+                raise AssertionError("no new worker")
+            _wait(port, server)
+            assert _post(port, "predict", {"objects": [WORDS[0]]}) == [{"label": LABELS[0]}]
+        finally:
+            os.kill(server.pid, signal.SIGTERM)
+            server.wait(60)
+
+
+def _children(process):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == process and fields[0] != "Z":
+                found.append(int(path.parent.name))
+    return sorted(found)
 
 
 def test_the_command_answers_under_load_and_stops_gracefully(model):

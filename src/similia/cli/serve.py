@@ -14,7 +14,7 @@ def serve(
     path: Annotated[Path, typer.Argument(help="A model file, or the folder of an index.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; one that dies is replaced.")] = 1,
+    processes: Annotated[int, typer.Option("--workers", min=1, help="Processes; one that dies is replaced.")] = 1,
     token: Annotated[
         str | None, typer.Option(envvar="SIMILIA_TOKEN", help="Ask for 'Authorization: Bearer TOKEN'.")
     ] = None,
@@ -47,12 +47,12 @@ def serve(
         "host": host, "port": port, "log_level": "warning", "access_log": False, "timeout_keep_alive": 30,
         "timeout_graceful_shutdown": int(timeout) + 1, "server_header": False,
     }  # fmt: skip
-    if workers == 1:
+    if processes == 1:
         uvicorn.run(web.application(service, limits, token), **options)
         return
     del service
     os.environ |= {web.ENVIRONMENT: web.settings(path.resolve(), limits), web.TOKEN: token or ""}
-    uvicorn.run("similia.serve.web:from_environment", factory=True, workers=workers, **options)
+    uvicorn.run("similia.serve.web:from_environment", factory=True, workers=processes, **options)
 
 
 def _is_loopback(host: str) -> bool:
