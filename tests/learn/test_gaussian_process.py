@@ -361,8 +361,38 @@ def test_an_indefinite_kernel_is_refused_or_cut():
         sm.GaussianProcessRegressor(indefinite).fit(X, y)
 
 
-def test_one_target_for_all():
-    X, _ = strings(10)
-    mean, std = sm.GaussianProcessRegressor(SPECTRUM).fit(X, np.full(10, 3.0)).predict(X, return_std=True)
-    np.testing.assert_allclose(mean, 3.0)
-    np.testing.assert_allclose(std, 0.0, atol=1e-6)
+@pytest.mark.parametrize(
+    ("fit", "words"),
+    [
+        (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab", "bc", "ca"], [2, 2, 2]), "y is 2 for all of the 3"),
+        (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab"], [2]), "y has 1 sample"),
+        (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=0).fit(["ab", "b"], [1, 2]), "for exact targets a small"),
+        (
+            lambda: sm.GaussianProcessRegressor(SPECTRUM, n_landmarks=0).fit(["ab", "b"], [1, 2]),
+            "n_landmarks must be an integer >= 1, 'auto', or None",
+        ),
+        (
+            lambda: sm.GaussianProcessClassifier(SPECTRUM, n_landmarks="all").fit(["ab", "b"], [1, 2]),
+            "n_landmarks must be an integer >= 1, 'auto', or None",
+        ),
+    ],
+)
+def test_bad_input_of_both_processes(fit, words):
+    with pytest.raises(ValueError, match=words):
+        fit()
+
+
+def test_constant_targets_are_possible_with_a_given_noise():
+    model = sm.GaussianProcessRegressor(SPECTRUM, noise=0.1).fit(["ab", "bc", "ca"], [2, 2, 2])
+    mean, std = model.predict(["ab", "xy"], return_std=True)
+    np.testing.assert_allclose(mean, 2)
+    assert (std >= 0.1).all()
+
+
+def test_the_classifier_takes_all_objects_as_landmarks():
+    X, y = ["ACAC", "CACA", "ACCA", "GGTT", "TTGG", "GTTG"], [0, 0, 0, 1, 1, 1]
+    models = [
+        sm.GaussianProcessClassifier(SPECTRUM, n_landmarks=m, random_state=0).fit(X, y) for m in (None, "auto", 6)
+    ]
+    for model in models[1:]:
+        np.testing.assert_allclose(model.predict_proba(X), models[0].predict_proba(X))

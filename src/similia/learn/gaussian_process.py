@@ -29,6 +29,7 @@ prediction takes a kernel value for each object in Z; its variance twice as many
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadParameter
+from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, reads, state
@@ -59,7 +60,7 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _EXACT = 5000  # most objects for an exact fit, if `n_landmarks` is "auto"
-_LANDMARKS = 1000
+_LANDMARKS, _LANDMARKS_TO_CLASSIFY = 1000, 500  # what "auto" stands for, above and at any number of objects
 _COARSE = np.arange(-6.0, 3.0)  # decimal logarithms of a, in units of the mean k(x, x)
 _FINE = np.array([-0.75, -0.5, -0.25, 0.25, 0.5, 0.75])
 _WIDTHS = np.arange(-2.0, 9.0) / 2  # decimal logarithms of the variance of f, for classes
@@ -236,13 +237,18 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         """Choose scale, noise and parameters of the kernel for n objects and their targets `y`, n numbers."""
         noise = None
         if not (isinstance(self.noise, str) and self.noise == "auto"):
-            noise = check_positive(self.noise, "noise", hint='; or "auto"')
+            hint = '; or "auto" (for exact targets a small number, such as a thousandth of their standard deviation)'
+            noise = check_positive(self.noise, "noise", hint=hint)
         best: tuple[Any, ...] | None = None
         with one_blas_thread():  # so that the choice does not depend on the number of threads
             for kernel in self._kernels():
                 kernel, objects, n = self._objects(kernel, X)
                 targets = checked_targets(check_labels(y, n), n, "GaussianProcessRegressor")
-                m = _n_landmarks(self.n_landmarks, n)
+                if noise is None and targets.min() == targets.max():
+                    same = f"is {targets[0]:g} for all of the {n} objects" if n > 1 else "has 1 sample"
+                    remedy = "scale and noise cannot be estimated; give more, or the noise"
+                    raise BadValue(None, same, "different targets", remedy, collection="y")
+                m = _n_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
                 prior = _Landmarks(self._embedding(kernel, objects, m), objects) if m else _AllPairs(
                     self._gram(kernel, objects, _fitting(n)))  # fmt: skip
                 found = _chosen(prior, targets - targets.mean(), noise)
@@ -414,11 +420,15 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         return chosen
 
 
-def _n_landmarks(wanted: Any, n: int) -> int | None:
-    """Return the number of landmarks, or None for an exact fit."""
+def _n_landmarks(wanted: Any, n: int, auto: int | None) -> int | None:
+    """Return the number of landmarks, or None for all objects; `auto` is what "auto" stands for."""
     if isinstance(wanted, str) and wanted == "auto":
-        return None if n <= _EXACT else _LANDMARKS
-    return None if wanted is None else min(n, check_positive_int(wanted, "n_landmarks"))
+        wanted = auto
+    if wanted is None:
+        return None
+    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or wanted < 1:
+        raise BadParameter("n_landmarks", "an integer >= 1, 'auto', or None for all objects", repr(wanted))
+    return min(n, int(wanted))
 
 
 def _fitting(n: int) -> int:
@@ -600,8 +610,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     ----------
     kernel, parameters : callable, dict
         As for `GaussianProcessRegressor`.
-    n_landmarks : int, default=500
-        Number of landmarks, chosen by randomly pivoted Cholesky; all training objects if there are no more.
+    n_landmarks : int, "auto" or None, default="auto"
+        Number of landmarks, chosen by randomly pivoted Cholesky. "auto": 500, or all training objects if there are no
+        more; None: all of them.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the landmarks.
 
@@ -644,7 +655,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     """
 
     def __init__(
-        self, kernel: Any, parameters: dict[str, Any] | None = None, n_landmarks: int = 500,
+        self, kernel: Any, parameters: dict[str, Any] | None = None, n_landmarks: int | str | None = "auto",
         random_state: RandomState = None,
     ) -> None:  # fmt: skip
         self.kernel = kernel
@@ -655,13 +666,14 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the scale and the parameters of the kernel for n objects, and approximate the posterior."""
-        check_positive_int(self.n_landmarks, "n_landmarks")
+        _n_landmarks(self.n_landmarks, 1, 1)  # raises before any work
         best: tuple[Any, ...] | None = None
         with one_blas_thread():
             for kernel in self._kernels():
                 kernel, objects, n = self._objects(kernel, X)
                 self.classes_, codes = np.unique(checked_labels(y, n, two=True), return_inverse=True)
-                embedding = self._embedding(kernel, objects, min(n, self.n_landmarks))
+                m = _n_landmarks(self.n_landmarks, n, min(n, _LANDMARKS_TO_CLASSIFY)) or n
+                embedding = self._embedding(kernel, objects, m)
                 check_memory(f"the features of {n} objects take", 24 * n * embedding.rank_, "take fewer landmarks")
                 features = np.asarray(embedding.transform(objects), dtype=np.float64)
                 machines = [1] if len(self.classes_) == 2 else [*range(len(self.classes_))]
