@@ -240,6 +240,7 @@ def test_the_command(tmp_path):
         (("-o", str(tmp_path / "pairs.txt")), "end in .csv or .parquet"),
         (("-o", str(data)), "is an input of this command"),
         (("-o", str(tmp_path / "p.csv"), "--threshold", "7"), "at most 1 for MinMax"),
+        (("-o", str(tmp_path / "p.csv"), "--distance", "Levenshtein()"), "--relative --threshold 0.1"),
     ):
         failed = run(*options)
         assert failed.returncode == 2

@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -223,6 +224,20 @@ def test_metrics_and_description(model):
         assert "POST /predict" in web.get("/").text
         assert web.get("/nothing").status_code == 404
         assert web.get("/predict").status_code == 405
+
+
+def test_a_warning_is_logged_once(model, caplog, monkeypatch):
+    service = Service(model)
+
+    def warns(objects):
+        warnings.warn("strange objects", stacklevel=1)
+        return ["a"] * len(objects)
+
+    monkeypatch.setattr(service.held.model, "predict", warns)
+    with caplog.at_level("WARNING", "similia"):
+        for _ in range(3):
+            assert service.answer("predict", ["abc"]) == [{"label": "a"}]
+    assert caplog.text.count("strange objects") == 1
 
 
 def test_pickles_are_refused(tmp_path):

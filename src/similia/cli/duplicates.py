@@ -11,6 +11,7 @@ import typer
 from similia.cli.options import Data, Distance, Kernel, Seed, Table
 
 _DEFAULT = {"strings": "MinMax(Spectrum(5))", "graphs": "MinMax(WeisfeilerLehman(details=False))"}
+_THRESHOLD = 0.7  # of kernels
 _EXAMPLES, _LETTERS = 3, 70  # pairs shown, and letters of each
 
 
@@ -21,8 +22,9 @@ def duplicates(
     kernel: Kernel = None,
     distance: Distance = None,
     threshold: Annotated[
-        float, typer.Option(help="Least similarity (--kernel) or largest distance (--distance) of a pair.")
-    ] = 0.7,
+        float | None,
+        typer.Option(help="Least similarity (--kernel; 0.7 by default) or largest distance (--distance) of a pair."),
+    ] = None,
     relative: Annotated[
         bool, typer.Option("--relative", help="Threshold of Levenshtein as a share of the longer string.")
     ] = False,
@@ -50,6 +52,8 @@ def duplicates(
 
     if kernel and distance:
         raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
+    if distance and threshold is None:
+        raise ValueError("name the largest distance of near-duplicates: --threshold 3, or --relative --threshold 0.1")
     for target in (output, groups):
         if target is not None:
             check_output(target, data)
@@ -67,7 +71,7 @@ def duplicates(
         pairs = near_duplicates(
             found.objects,
             compared,
-            threshold,
+            _THRESHOLD if threshold is None else threshold,
             relative=relative,
             method=method,
             recall=recall,

@@ -6,12 +6,14 @@ Nothing here knows HTTP. A request that cannot be answered raises `Refused` with
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from similia.core.errors import BadItem, DataError
+from similia.core.progress import logger_of
 from similia.explanations import explain
 from similia.objects import from_smiles
 from similia.pipelines import parts_of
@@ -28,6 +30,7 @@ _FIELDS: dict[str, dict[str, tuple[type, Any]]] = {  # of each operation: type a
     "encode": {},
     "explain": {"other": (object, None), "top": (int, 10)},
 }
+_LOGGER = logger_of(__name__)
 _MOST = 10_000  # neighbours or parts that one request may ask for
 
 
@@ -81,6 +84,7 @@ class Service:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.held = _load(self.path)
+        self._told: set[type[Warning]] = set()
 
     def refresh(self) -> bool:
         """Read the file again if another process has changed it; return whether it was read."""
@@ -133,11 +137,22 @@ class Service:
         """Return a result for each object; raise `Refused` if an object is not valid."""
         held = self.held  # the same for the whole answer, even if `refresh` reads another
         try:
-            return list(getattr(self, f"_{operation}")(held, _read(held, objects), **options))
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                results = list(getattr(self, f"_{operation}")(held, _read(held, objects), **options))
+            self._log(caught)
+            return results
         except BadItem as error:
             raise Refused(422, str(error.changed(collection="objects"))) from error
         except (DataError, ValueError, TypeError) as error:
             raise Refused(422, " ".join(str(error).split())) from error
+
+    def _log(self, caught: list[warnings.WarningMessage]) -> None:
+        """Log each kind of warning once, as the same objects may be asked about all day."""
+        for warning in caught:
+            if warning.category not in self._told:
+                self._told.add(warning.category)
+                _LOGGER.warning("%s (further warnings of this kind are not logged)", warning.message)
 
     def _neighbors(self, held: _Held, objects: Any, n_neighbors: int = 10) -> Any:
         distances, ids = held.model.kneighbors(objects, n_neighbors)
