@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from similia._version import __version__
+from similia.cli.cluster import cluster
 from similia.cli.demo import demo
 from similia.cli.duplicates import duplicates
 from similia.cli.encode import encode
@@ -59,6 +60,7 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of wha
     (predict, None),
     (report, ".html"),
     (map, ".html"),
+    (cluster, ".csv"),
     (duplicates, ".csv"),
     (explain, ".html"),
     (encode, ".npy"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +44,7 @@ def duplicates(
 
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, placed_in
-    from similia.cli.outputs import bars, check_output
+    from similia.cli.outputs import bars, check_table, write_table
     from similia.cli.specs import parse_distance, parse_kernel
     from similia.cli.voice import console, note, result, written
     from similia.search import near_duplicates
@@ -56,9 +55,7 @@ def duplicates(
         raise ValueError("name the largest distance of near-duplicates: --threshold 3, or --relative --threshold 0.1")
     for target in (output, groups):
         if target is not None:
-            check_output(target, data)
-            if target.suffix.lower() not in (".csv", ".parquet"):
-                raise ValueError(f"tables are written as CSV or Parquet; end {target} in .csv or .parquet")
+            check_table(target, data)
     found = read_objects(data, labelled=False, **table)
     spec = distance or kernel or _DEFAULT.get(found.kind)
     if spec is None:
@@ -84,9 +81,9 @@ def duplicates(
     if names is not None:
         columns |= {f"{side}_name": [names[i] for i in columns[side].tolist()] for side in ("first", "second")}
         rows["name"] = list(names)
-    _write_table(columns, output)
+    write_table(columns, output)
     if groups is not None:
-        _write_table(rows, groups)
+        write_table(rows, groups)
     n, n_kept = len(pairs.groups), len(pairs.kept)
     told = {"output": output, "objects": n, "pairs": len(pairs.pairs), "kept": n_kept, "compared_by": spec}
     result(told | {"recall": round(pairs.recall, 4)})
@@ -103,22 +100,3 @@ def duplicates(
 def _shown(text: Any) -> str:
     words = " ".join((text.decode("latin-1") if isinstance(text, bytes) else text).split())
     return words if len(words) <= _LETTERS else words[: _LETTERS - 1] + "…"
-
-
-def _write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns of equal length as CSV or, by the ending, Parquet; completely or not at all."""
-    from similia.cli.outputs import write_csv
-    from similia.storage.disk import write_atomically
-
-    if path.suffix.lower() == ".csv":
-        lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
-        write_csv([list(columns), *zip(*lists, strict=True)], path)
-        return
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError("Parquet needs pyarrow: pip install pyarrow, or end the output in .csv") from None
-    file = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), file)
-    write_atomically(path, file.getvalue())

@@ -40,14 +40,11 @@ def map(
     """
     import similia as sm
     from similia.cli.inputs import read_objects
-    from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, check_comparison, placed_in
+    from similia.cli.model_data import check_comparison, named_comparison, placed_in
     from similia.cli.outputs import bars, check_output
-    from similia.cli.specs import parse_distance, parse_kernel
-    from similia.cli.voice import console, note, result, written
+    from similia.cli.voice import console, result, written
     from similia.report import write_map
 
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
     if color is not None and table.get("label") is not None:
         raise ValueError("--color and --label name the same column; drop one of them")
     for target in (output, save):
@@ -57,12 +54,7 @@ def map(
         raise ValueError(f"a map is an HTML page; end {output} in .html")
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
-    spec = distance or kernel
-    if spec is None:
-        spec = DEFAULT_KERNEL.get(found.kind) or DEFAULT_DISTANCE[found.kind]
-        note(f"note: {found.called} are compared by {spec}; --kernel or --distance names another")
-    is_distance = bool(distance) or (not kernel and found.kind not in DEFAULT_KERNEL)
-    compared = parse_distance(spec) if is_distance else parse_kernel(spec)
+    compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
     with bars(), placed_in(found):
@@ -83,7 +75,7 @@ def map(
         sm.save(placed, save)
     quality = {name: round(getattr(placed, name + "_"), 4) for name in ("trustworthiness", "continuity")}
     size = output.stat().st_size
-    result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": spec, **quality})
+    result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": str(compared), **quality})
     console(highlight=False).print(
         f"wrote {written(output)} ({size / 1e6:.1f} MB; trustworthiness {quality['trustworthiness']:.2f}, continuity "
         f"{quality['continuity']:.2f}); open it in a browser",

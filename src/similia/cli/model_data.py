@@ -9,6 +9,7 @@ from typing import Any
 
 import similia as sm
 from similia.cli.inputs import Objects, has_columns
+from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
 from similia.cli.voice import called, note
 from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import short
@@ -91,6 +92,19 @@ def _check_other_columns(data: str, table: dict[str, Any], names: set[str], know
 
 
 # ---- the similarity by which a model compares objects
+def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
+    """Return the kernel or distance that --kernel or --distance names, or else the default for the objects."""
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
+    if kernel:
+        return parse_kernel(kernel)
+    if distance:
+        return parse_distance(distance)
+    usual = DEFAULT_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
+    note(f"note: {read.called} are compared by {usual}; --kernel or --distance names another")
+    return parse_comparison(usual)
+
+
 def comparison_in(model: Any) -> Any:
     """Return the kernel or distance of a model, or None; for an ensemble, that of its first model."""
     found = parts_of(model).comparison(fitted=False)

@@ -25,6 +25,13 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
             raise ValueError(f"{output} is an input of this command and would be overwritten; name another output")
 
 
+def check_table(output: Path, *inputs: str | Path | None) -> None:
+    """Raise before any work as `check_output` does, and if `output` ends neither in .csv nor in .parquet."""
+    check_output(output, *inputs)
+    if output.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(f"tables are written as CSV or Parquet; end {output} in .csv or .parquet")
+
+
 @contextmanager
 def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
     """If Ctrl-C stops the block, print how many objects are done (typer then ends with exit code 130)."""
@@ -67,3 +74,19 @@ def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
     lines = io.StringIO(newline="")
     csv.writer(lines).writerows(rows)
     write_atomically(output, lines.getvalue().encode())
+
+
+def write_table(columns: dict[str, Any], path: Path) -> None:
+    """Write columns of equal length as CSV or, by the ending, Parquet; completely or not at all."""
+    if path.suffix.lower() == ".csv":
+        lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
+        write_csv([list(columns), *zip(*lists, strict=True)], path)
+        return
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError("Parquet needs pyarrow: pip install pyarrow, or end the output in .csv") from None
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file)
+    write_atomically(path, file.getvalue())

@@ -2,6 +2,9 @@
 
 from similia.core.lazy import attach
 
-_NAMES = {"explain": "_explain", "Explanation": "_explanation", "Part": "_explanation"}
+_NAMES = {
+    "explain": "_explain", "explain_classes": "_classes", "SharedPart": "_classes", "Explanation": "_explanation",
+    "Part": "_explanation",
+}  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

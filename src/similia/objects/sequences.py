@@ -50,6 +50,13 @@ def at_least_one(X: Any, name: str = "X") -> int:
     return n
 
 
+def item(X: Any, i: int) -> Any:
+    """Return object `i` of a collection; of a sparse matrix, row `i` as a matrix of one row."""
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[i]
+    return as_csr(X)[[i]] if hasattr(X, "tocsr") else X[i]
+
+
 def take(X: Any, indices: npt.ArrayLike) -> Any:
     """Return the objects at `indices`, in that order, in the same kind of collection.
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from similia.core.text import number
 from similia.core.validation import generator
 from similia.objects import take
+from similia.objects.sequences import item
 from similia.report._context import SIZE_OF, TEXTS, Context, described, quietly
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, percent
@@ -177,8 +178,8 @@ def about_neighbours(context: Context) -> Section:
     why = f"Why the first is {relation} it" if metric else "Why it is predicted so"
     found = [
         {
-            "object": _object(context, query),
-            "near": [(number(value), _object(context, j)) for j, value in zip(near, values, strict=True)],
+            "object": object_on_page(context, query),
+            "near": [(number(value), object_on_page(context, j)) for j, value in zip(near, values, strict=True)],
             "explained": _explained(context, query, near[0]),
             "why": why,
             "is_open": place < _OPEN,
@@ -191,7 +192,7 @@ def about_neighbours(context: Context) -> Section:
     return Section(name, title, text=text, neighbourhoods=found)
 
 
-def _object(context: Context, i: int) -> dict[str, Any]:
+def object_on_page(context: Context, i: int) -> dict[str, Any]:
     """Return the number, name and description of object `i` for the template of neighbourhoods."""
     target = "" if context.y is None else f" · {_target(context, context.y[i])}"
     is_text = context.seen.kind in TEXTS
@@ -247,8 +248,7 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
     metric = context.parts.metric
     try:
         if metric is None:
-            one = taken(context.X, np.array([i]))
-            return Markup(explain(context.parts.whole, one[0] if isinstance(one, list) else one).to_html())
+            return Markup(explain(context.parts.whole, item(context.X, i)).to_html())
         if type(metric.function).__name__ == "Pairwise":
             return None
         pair = take(metric.as_objects(context.X), [i, j])

@@ -1,0 +1,87 @@
+"""``similia cluster`` groups a collection by similarity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table
+
+
+def cluster(
+    data: Data,
+    table: Table,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Cluster of each object to write: .csv or .parquet.")],
+    kernel: Kernel = None,
+    distance: Distance = None,
+    clusters: Annotated[
+        str, typer.Option(help="Number of clusters, or stability: the largest of 2 to 10 on which subsamples agree.")
+    ] = "stability",
+    report: Annotated[
+        Path | None, typer.Option(help="Also write an HTML page: medoids, what members share, a map.")
+    ] = None,
+    landmarks: Landmarks = 300,
+    save: Annotated[
+        Path | None, typer.Option(help="Also write the fitted clusters, to assign new objects with similia.load.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Group a collection by similarity: kernel k-means, with the object nearest to each centre as its example.
+
+    [bold]similia cluster reads.csv --text sequence -o clusters.csv --report clusters.html[/bold]
+
+    [bold]similia cluster heartbeats.ts --distance 'DTW(window=0.1)' --clusters 5 -o clusters.csv[/bold]
+    """
+    import numpy as np
+
+    import similia as sm
+    from similia.cli.inputs import read_objects
+    from similia.cli.model_data import check_comparison, named_comparison, placed_in
+    from similia.cli.outputs import bars, check_output, check_table, write_table
+    from similia.cli.voice import console, result, written
+    from similia.report import write_clusters
+
+    number: Any = clusters
+    if clusters != "stability":
+        if not clusters.isdecimal() or int(clusters) < 1:
+            raise ValueError(f"--clusters is {clusters}, expected a number of at least 1, or stability")
+        number = int(clusters)
+    check_table(output, data)
+    for target in (report, save):
+        if target is not None:
+            check_output(target, data, output)
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"a report is an HTML page; end {report} in .html")
+    labelled = table.get("label") is not None
+    found = read_objects(data, labelled=labelled, **table)
+    compared = named_comparison(found, kernel, distance)
+    check_comparison(compared, found, found.objects)
+    model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
+    with bars(), placed_in(found):
+        distances = model.fit(found.objects).transform(found.objects)
+        labels = distances.argmin(axis=1)
+        if report is not None:
+            title = f"Clusters of {Path(data).name}"
+            write_clusters(
+                model, found.objects, found.labels, report, title=title, names=found.names, random_state=seed
+            )
+    rows: dict[str, Any] = {"row": np.arange(len(labels)), "cluster": labels}
+    rows["distance"] = distances[rows["row"], labels]
+    rows["medoid"] = model.medoid_indices_[labels]
+    if found.names is not None:
+        rows["name"] = list(found.names)
+    write_table(rows, output)
+    if save is not None:
+        sm.save(model, save)
+    sizes = np.bincount(labels, minlength=model.n_clusters_)
+    told = {"output": output, "objects": len(labels), "clusters": model.n_clusters_, "sizes": sizes.tolist()}
+    told |= {"compared_by": str(compared)} | ({} if report is None else {"report": report})
+    result(told)
+    shown = ", ".join(map(str, np.sort(sizes)[::-1][:10].tolist())) + ("" if len(sizes) <= 10 else ", and smaller")
+    console(highlight=False).print(
+        f"wrote {written(output)}: {len(labels)} objects in {model.n_clusters_} clusters of {shown}"
+        + ("" if report is None else f"; open {written(report)} in a browser"),
+        markup=False,
+    )

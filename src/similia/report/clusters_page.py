@@ -1,0 +1,258 @@
+"""`write_clusters` writes an HTML page about clusters: their sizes and medoids, what members share, and a map.
+
+The page is a single file; its security policy forbids it to fetch anything. Cost: one transform of the objects, and
+`similia.explanations.explain` of a few dozen members of each cluster.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.errors import BadParameter
+from similia.core.text import counted, number
+from similia.core.validation import check_labels, check_positive_int
+from similia.explanations import explain, explain_classes
+from similia.learn.clusters import KernelKMeans
+from similia.objects import n_objects
+from similia.objects.sequences import at_least_one, item
+from similia.report._context import Context, described, for_page, look_at, quietly
+from similia.report._model import Embedded, parts_of, sampled, taken
+from similia.report._render import Cell, Section, Table, charts, page, percent
+from similia.report._sections import about_map, object_on_page
+from similia.report.displays import mark
+from similia.similarity import without_addresses
+from similia.storage.disk import text_destination, write_text
+
+_MEMBERS, _NEAR = 30, 4  # of a cluster: members that are explained, and those shown beside the medoid
+_AGREEMENT = "with the classes given: adjusted Rand index, 1 if they are the same, 0 on average by chance"
+_SHOWN = 20  # maximum number of clusters whose medoids are shown with their neighbours
+
+
+def write_clusters(
+    model: KernelKMeans, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
+    title: str | None = None, names: Any = None, max_objects: int = 5000, random_state: int = 0,
+) -> Any:  # fmt: skip
+    """Write a page about the clusters of objects as one self-contained HTML page.
+
+    Parameters
+    ----------
+    model : KernelKMeans
+        The fitted clusters.
+    X : collection of n objects
+        Objects in any form that the model takes, usually those it was fitted to.
+    y : array-like of n labels, optional
+        Known classes, to compare the clusters with.
+    path : str, path or text file, default="clusters.html"
+        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        `io.StringIO`, is written at its current position.
+    title : str, optional
+        Title of the page.
+    names : sequence of n str, optional
+        Names of the objects; by default their positions in `X`.
+    max_objects : int, default=5000
+        Maximum number of objects on the map. If there are more, a random sample is used and the page says so. Sizes
+        and medoids are of all n objects.
+    random_state : int, default=0
+        Seed for drawing objects.
+
+    Returns
+    -------
+    Path or text file
+        Where the page was written.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no `KernelKMeans`, or `path` is neither a path nor a file that is open for text.
+    ValueError
+        If there are no objects, or `y` or `names` has another length than `X`.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import similia as sm
+    >>> from similia.report import write_clusters
+    >>> X, y = sm.datasets.load_promoters(return_X_y=True)
+    >>> model = sm.KernelKMeans(sm.kernels.Spectrum(k=3, normalize=True), n_clusters=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_clusters(model, X, y, f"{folder}/clusters.html")
+    ...     "What the members share" in path.read_text()
+    True
+    """
+    place = text_destination(path)
+    if not isinstance(model, KernelKMeans):
+        raise BadParameter("model", "a similia.KernelKMeans", type(model).__name__)
+    check_is_fitted(model)
+    check_positive_int(max_objects, "max_objects", minimum=2)
+    n = at_least_one(X)
+    classes = None if y is None else check_labels(y, n)
+    if names is not None and n_objects(names) != n:
+        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
+    distances = model.transform(X)
+    labels = distances.argmin(axis=1)
+    shown = _shown(distances, labels, max_objects, random_state)
+    context = _context(model, X, labels, shown, names, random_state)
+    sections = [
+        _about_clusters(model, context, X, labels, distances, classes, shown),
+        *([_about_stability(model)] if len(model.n_clusters_tried_) else []),
+        about_map(context),
+        _about_medoids(model, context, labels, distances, shown),
+    ]
+    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
+    for section in sections:
+        data |= section.data
+    chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as asked"
+    agreement = [] if classes is None else [("agreement", f"{adjusted_rand_score(classes, labels):.2f}", _AGREEMENT)]
+    text = page(
+        "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
+        parameters=without_addresses(model),
+        cards=[
+            ("objects", f"{n:,}", context.seen.kind), ("clusters", str(model.n_clusters_), chosen), *agreement,
+        ],
+        sections=sections, data=data,
+    )  # fmt: skip
+    write_text(text, place)
+    return place
+
+
+def _name(model: KernelKMeans, cluster: int) -> str:
+    return f"cluster {cluster:0{len(str(model.n_clusters_ - 1))}d}"
+
+
+def _shown(distances: npt.NDArray, labels: npt.NDArray, most: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the positions of a random sample of `most` objects, and of the objects nearest to each centre."""
+    rows = sampled(labels, most, np.random.default_rng(seed))
+    near = [_nearest(distances, labels, c) for c in range(distances.shape[1])]
+    return np.unique(np.concatenate([rows, *near]))
+
+
+def _nearest(distances: npt.NDArray, labels: npt.NDArray, cluster: int) -> npt.NDArray[np.int64]:
+    """Return the positions of the members nearest to the centre, nearest first."""
+    members = np.flatnonzero(labels == cluster)
+    return members[np.argsort(distances[members, cluster], kind="stable")][: 1 + _NEAR]
+
+
+def _context(
+    model: KernelKMeans, X: Any, labels: npt.NDArray, shown: npt.NDArray[np.int64], names: Any, seed: int
+) -> Context:
+    """Return what the sections share; the class of an object is its cluster."""
+    few, parts = taken(X, shown), parts_of(model)
+    called = [f"object {i}" if names is None else str(names[i]) for i in shown.tolist()]
+    clusters = np.array([_name(model, c) for c in labels[shown].tolist()])
+    how = f"{type(model.embedding_).__name__}, {counted(model.embedding_._n_features_out, 'column')}"
+    vectors = Embedded(np.asarray(model.embedding_.transform(few)), None, how)
+    seen = look_at(few, parts)
+    return Context(parts, model, False, few, clusters, called, len(labels), seen, None, seed, False, vectors=vectors)
+
+
+def _about_clusters(
+    model: KernelKMeans, context: Context, X: Any, labels: npt.NDArray, distances: npt.NDArray,
+    classes: npt.NDArray | None, shown: npt.NDArray[np.int64],
+) -> Section:  # fmt: skip
+    """List the clusters: size, spread, medoid, what members share and, of known classes, the most frequent one."""
+    shares, why = _shares(model, X, context.seed)
+    head = ["cluster", "medoid", *(["what the members share"] if any(shares.values()) else [])]
+    head += [] if classes is None else ["most frequent class"]
+    text_columns = len(head)
+    rows: list[list[str | Cell]] = []
+    for c in range(model.n_clusters_):
+        members = np.flatnonzero(labels == c)
+        if not len(members):
+            continue
+        medoid = int(np.searchsorted(shown, _nearest(distances, labels, c)[0]))
+        row: list[str | Cell] = [_name(model, c), Cell(described(context.seen, medoid), drawn=medoid)]
+        if any(shares.values()):
+            row.append(", ".join(f"{part.name} ({percent(part.share)})" for part in shares.get(c, [])))
+        if classes is not None:
+            kinds, counts = np.unique(classes[members], return_counts=True)
+            row.append(f"{kinds[counts.argmax()]} ({percent(counts.max() / len(members))})")
+        spread = float(distances[members, c].mean())
+        rows.append([*row, Cell(f"{len(members):,}", len(members)), Cell(number(spread), spread)])
+    text = (
+        "The medoid is the object nearest to the centre of its cluster. The spread is the mean distance of the members "
+        "from the centre. "
+    )
+    text += why or (
+        f"What the members share: parts that add most to the decision for this cluster against the nearest other one, "
+        f"and the share of {_MEMBERS} random members in which they do."
+    )
+    table = Table("Clusters", rows, [*head, "objects", "spread"], text_columns)
+    return Section("clusters", "What the members share", text=text, tables=[table])
+
+
+def _shares(model: KernelKMeans, X: Any, seed: int) -> tuple[dict[int, Any], str]:
+    """Return the parts that members of each cluster share, and a sentence why there are none."""
+    if model.n_clusters_ == 1:
+        return {}, "There is one cluster, so nothing tells its members from others."
+    try:
+        shares = quietly(_explained_classes, model, X, seed)
+    except TypeError as error:
+        return {}, f"What the members share is not shown: {error}."
+    none = "No part is shared by members of a cluster and speaks for it." if not any(shares.values()) else ""
+    return shares, none
+
+
+def _explained_classes(model: KernelKMeans, X: Any, seed: int) -> dict[int, Any]:
+    return explain_classes(model, X, n_members=_MEMBERS, random_state=seed)
+
+
+def _about_stability(model: KernelKMeans) -> Section:
+    """Plot the stability of each number of clusters that was tried."""
+    numbers, means = model.n_clusters_tried_, model.stability_.mean(axis=1)
+    errors = model.stability_.std(axis=1, ddof=1) / np.sqrt(model.stability_.shape[1])
+
+    def draw(axis: Any) -> None:
+        axis.errorbar(numbers, means, errors, color=mark(0)["color"], marker="o", markersize=4)
+        axis.set(xlabel="number of clusters", ylabel="adjusted Rand index", xticks=numbers)
+
+    text = (
+        f"Two random subsamples of the objects were clustered, {model.stability_.shape[1]} times for each number of "
+        "clusters, and compared by their common objects: 1 if both agree, 0 on average by chance. The largest number "
+        f"within one standard error of the best was taken: {model.n_clusters_}."
+    )
+    return Section("stability", "How many clusters", text=text, charts=charts(draw, "Agreement of two subsamples"))
+
+
+def _about_medoids(
+    model: KernelKMeans, context: Context, labels: npt.NDArray, distances: npt.NDArray, shown: npt.NDArray[np.int64]
+) -> Section:
+    """Show the medoid of each of the largest clusters beside its next members, and explain why it belongs there."""
+    counts = np.bincount(labels, minlength=model.n_clusters_)
+    largest = [c for c in np.argsort(-counts, kind="stable")[:_SHOWN].tolist() if counts[c]]
+    found = []
+    for c in largest:
+        rows = _nearest(distances, labels, c)
+        medoid, *near = np.searchsorted(shown, rows).tolist()
+        found.append({
+            "object": object_on_page(context, medoid),
+            "near": [
+                (number(float(distances[i, c])), object_on_page(context, j))
+                for i, j in zip(rows[1:].tolist(), near, strict=True)
+            ],
+            "explained": _explained(model, context, medoid),
+            "why": "Why it belongs to its cluster",
+            "is_open": False,
+        })  # fmt: skip
+    more = f" The {_SHOWN} largest of {model.n_clusters_} clusters." if model.n_clusters_ > _SHOWN else ""
+    text = f"The object nearest to each centre, and the {_NEAR} next, with their distances from the centre.{more}"
+    return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=found)
+
+
+def _explained(model: KernelKMeans, context: Context, i: int) -> Markup | None:
+    """Return an HTML explanation of why object `i` belongs to its cluster, or None if its decision has no parts."""
+    if model.n_clusters_ == 1:
+        return None
+    try:
+        return Markup(quietly(explain, model, item(context.X, i)).to_html())
+    except TypeError:
+        return None

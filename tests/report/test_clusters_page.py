@@ -1,0 +1,196 @@
+"""The page of clusters: what it holds and says, against counts by hand; and the command that writes it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from typer.testing import CliRunner
+
+import similia as sm
+from samples.report import HOSTILE, Opened, Page, graphs, series
+from similia.cli.app import app
+from similia.explanations import explain, explain_classes
+from similia.report import write_clusters
+
+RNG = np.random.default_rng(0)
+WORDS = ["".join(RNG.choice(list(letters), 12)) for letters in ("AC", "GT", "AC", "GT") * 10]
+KINDS = ["ac", "gt", "ac", "gt"] * 10
+KERNEL = sm.kernels.Spectrum(k=2, normalize=True)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    return sm.KernelKMeans(KERNEL, n_clusters=2, random_state=0).fit(WORDS)
+
+
+@pytest.fixture(scope="module")
+def written(fitted: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clusters(fitted, WORDS, KINDS, tmp_path_factory.mktemp("clusters") / "c.html", title="Two alphabets")
+
+
+def test_the_page_says_what_was_found(fitted: Any, written: Path) -> None:
+    page = Page(written)
+    for c in range(2):
+        assert f"cluster {c}" in page.text
+        assert WORDS[fitted.medoid_indices_[c]] in page.text
+    assert "20" in page.text
+    assert "Two alphabets" in page.text
+    assert adjusted_rand_score(KINDS, fitted.labels_) == 1.0
+    assert "1.00" in page.text
+    assert "as asked" in page.text
+    assert "How many clusters" not in page.text
+
+
+def test_the_page_opens_without_complaint(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written)
+    assert opened.said == []
+    opened.page.close()
+
+
+def test_stability_is_drawn(tmp_path: Path) -> None:
+    model = sm.KernelKMeans(KERNEL, n_clusters=[2, 3, 4], random_state=0).fit(WORDS)
+    page = Page(write_clusters(model, WORDS, path=tmp_path / "c.html"))
+    assert "chosen by stability" in page.text
+    assert f"standard error of the best was taken: {model.n_clusters_}." in page.text
+    assert "most frequent class" not in page.text
+
+
+def test_a_sample_is_drawn_with_the_medoids_in_it(fitted: Any, tmp_path: Path) -> None:
+    names = [f"n{i}" for i in range(40)]
+    page = Page(write_clusters(fitted, WORDS, path=tmp_path / "c.html", names=names, max_objects=4))
+    shown = page.payload["names"]
+    assert {names[i] for i in fitted.medoid_indices_} < set(shown)
+    assert 4 <= len(shown) <= 4 + 2 * 5
+    assert [WORDS[names.index(name)] for name in shown] == [one["t"] for one in page.payload["objects"]]
+
+
+@pytest.mark.parametrize(
+    ("similarity", "objects"),
+    [
+        (sm.kernels.WeisfeilerLehman(n_iter=1), graphs()[0]),
+        (sm.distances.DTW(), series()[0]),
+        (sm.kernels.RBF(1.0), np.random.default_rng(0).normal(size=(20, 3))),
+        (sm.kernels.Spectrum(k=1), [HOSTILE, "ab", "<b>", "ba&amp;", "\x00"]),
+    ],
+    ids=["graphs", "series", "vectors", "hostile"],
+)
+@pytest.mark.parametrize("k", [1, 3])
+def test_other_objects(tmp_path: Path, similarity: Any, objects: Any, k: int) -> None:
+    model = sm.KernelKMeans(similarity, n_clusters=k, random_state=0).fit(objects)
+    page = Page(write_clusters(model, objects, path=tmp_path / "c.html"))
+    assert f"{model.n_clusters_} cluster" in page.text or "clusters" in page.text
+    assert ("nothing tells its members" in page.text) == (k == 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"model": sm.KernelKMeans(KERNEL)}, NotFittedError, "fit"),
+        ({"model": sm.SimilarityMap(KERNEL)}, ValueError, "KernelKMeans"),
+        ({"y": ["a"]}, ValueError, "40"),
+        ({"names": ["a"]}, ValueError, "one name per object"),
+        ({"max_objects": 1}, ValueError, "max_objects"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_written(
+    fitted: Any, tmp_path: Path, change: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    path = tmp_path / "c.html"
+    with pytest.raises(error, match=words):
+        write_clusters(**{"model": fitted, "X": WORDS, "path": path} | change)
+    assert not path.exists()
+
+
+# ---- what the members of a class share
+def test_shared_parts_are_means_over_explanations(fitted: Any) -> None:
+    found = explain_classes(fitted, WORDS, top=100, n_members=100)
+    assert [*found] == [0, 1]
+    for label, parts in found.items():
+        members = [word for word, of in zip(WORDS, fitted.labels_, strict=True) if of == label]
+        amounts: dict[str, list[float]] = {}
+        for word in members:
+            for part in explain(fitted, word, top=1000).parts:
+                if part.name != "intercept":
+                    amounts.setdefault(part.name, []).append(part.contribution)
+        expected = {name: sum(v) / len(members) for name, v in amounts.items() if sum(v) > 0 and len(v) > 1}
+        assert {part.name for part in parts} == set(expected)
+        for part in parts:
+            assert part.contribution == pytest.approx(expected[part.name])
+            assert part.share == pytest.approx(sum(v > 0 for v in amounts[part.name]) / len(members))
+        assert parts == sorted(parts, key=lambda part: -part.contribution)
+        assert set("".join(part.name for part in parts)) == set(members[0])
+
+
+def test_a_classifier_is_explained_by_the_classes_it_predicts() -> None:
+    model = sm.KernelSVC(KERNEL).fit(WORDS, KINDS)
+    found = explain_classes(model, WORDS, top=2, n_members=5)
+    assert [*found] == ["ac", "gt"]
+    assert all(set(part.name) <= set(label.upper()) for label, parts in found.items() for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [(sm.KernelRidge(KERNEL).fit(WORDS, range(40)), "predicts no classes"), (KERNEL, "predicts no classes")],
+)
+def test_models_without_classes_are_refused(model: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        explain_classes(model, WORDS)
+
+
+# ---- the command
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["cluster", *arguments])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "words.csv"
+    path.write_text("word,kind\n" + "".join(f"{word},{kind}\n" for word, kind in zip(WORDS, KINDS, strict=True)))
+    return path
+
+
+def test_the_command_agrees_with_the_library(table: Path, tmp_path: Path, fitted: Any) -> None:
+    output, page, saved = tmp_path / "out.csv", tmp_path / "c.html", tmp_path / "c.similia"
+    done = run(
+        str(table), "--text", "word", "--label", "kind", "--kernel", "Spectrum(k=2, normalize=True)", "--clusters", "2",
+        "-o", str(output), "--report", str(page), "--save", str(saved),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "40 objects in 2 clusters of 20, 20" in done.output
+    rows = [*csv.DictReader(output.read_text().splitlines())]
+    assert [int(row["cluster"]) for row in rows] == fitted.labels_.tolist()
+    assert {int(row["medoid"]) for row in rows} == set(fitted.medoid_indices_.tolist())
+    np.testing.assert_allclose([float(row["distance"]) for row in rows], fitted.transform(WORDS).min(axis=1))
+    assert "Clusters of words.csv" in Page(page).text
+    np.testing.assert_array_equal(sm.load(saved).predict(WORDS), fitted.labels_)
+
+
+def test_the_command_chooses_the_number(table: Path, tmp_path: Path) -> None:
+    done = run(str(table), "--text", "word", "--kernel", "Spectrum(k=2, normalize=True)", "-o", str(tmp_path / "o.csv"))
+    assert done.exit_code == 0, done.output
+    assert "40 objects in 2 clusters" in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-o", "out.txt"), "end out.txt in .csv or .parquet"),
+        (("-o", "out.csv", "--clusters", "many"), "expected a number of at least 1, or stability"),
+        (("-o", "out.csv", "--clusters", "50"), "at least n_clusters=50"),
+        (("-o", "out.csv", "--report", "out.txt"), "end out.txt in .html"),
+        (("-o", "out.csv", "--kernel", "Spectrum()", "--distance", "Levenshtein()"), "exclude each other"),
+    ],
+)
+def test_wrong_options_are_said_and_nothing_written(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(str(table), "--text", "word", *options)
+    assert words in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["words.csv"]
