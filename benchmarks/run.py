@@ -22,7 +22,7 @@ from measure import Row
 
 MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors", "gapped_kmers"),
-    *("dtw", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
+    *("dtw", "series_search", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "similarity_search", "neighbour_graphs", "duplicates"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan", "devices"),
@@ -37,10 +37,10 @@ with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would
 `{command}`
 
 The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON`,
-`SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON`, `SIMILIA_PYNNDESCENT_PYTHON` and `SIMILIA_UMAP_PYTHON`
-name the folder of data sets and interpreters that have the rivals
-(`grakel`; `torch` and `torch-hd`; `aeon`, `tslearn` and `torch`; `datasketch` and `rensa`; `emlearn`; `pynndescent`;
-`umap-learn`).
+`SIMILIA_STUMPY_PYTHON`, `SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON`, `SIMILIA_PYNNDESCENT_PYTHON` and
+`SIMILIA_UMAP_PYTHON` name the folder of data sets and interpreters that have the rivals (`grakel`; `torch` and
+`torch-hd`; `aeon`, `tslearn`, `dtaidistance` and `torch`; `stumpy`; `datasketch` and `rensa`; `emlearn`;
+`pynndescent`; `umap-learn`).
 """
 
 

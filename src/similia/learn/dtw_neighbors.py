@@ -118,7 +118,7 @@ def _search(  # type: ignore[no-untyped-def]
                 group[LANES * t + size] = flat[p * places[j] + t]
             size += 1
         widths[size:] = widths[size - 1]
-        if _warp(values, at, m, group, reach, p, rooted, widths, room, limit, found):
+        if warp_within(values, at, m, group, reach, p, rooted, widths, room, limit, found):
             for k in range(size):
                 j = columns[order[done + k]]
                 value = room[LANES * (places[j + 1] - places[j]) + k]
@@ -155,7 +155,7 @@ def _bound_all(  # type: ignore[no-untyped-def]
             reach = max(reach, int(half_width(m, lengths[place], steps, share)))
         reach = min(reach, m + n)
         if reach != known_reach or n > known_length:
-            _envelope(values, at, m, p, n, reach, lows, highs)
+            envelope(values, at, m, p, n, reach, lows, highs)
             known_reach, known_length = reach, n
         _bound(packed, starts[g], n, lengths[begin], p, rooted, lows, highs, lengths[begin:end], found)
         bounds[begin:end] = found[: end - begin]
@@ -165,7 +165,7 @@ def _bound_all(  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
+def envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untyped-def]
     """Fill `lows` and `highs`, for each time below `n`, with the extremes of the query within `reach` steps of it."""
     for c in range(p):
         low = high = -1  # positions of the smallest and largest value in the window
@@ -234,7 +234,7 @@ def _bound_by_range(values, at, m, p, rooted, ends, start, found):  # type: igno
 
 
 @njit()
-def _warp(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
+def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
     """Compute the DTW distances from a query to `LANES` series, and return True.
 
     If all distances must exceed `limit`, stop early and return False. `room` receives the last row of the DTW table.

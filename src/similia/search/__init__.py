@@ -10,6 +10,7 @@ _NAMES = {
     "knn_graph": "neighbour_graph",
     "near_duplicates": "duplicates",
     "Duplicates": "duplicates",
+    "find": "subsequences",
     "exports": "",
 }
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "SimilarityMap",
     "SimilaritySearch",
     "exports",
+    "find",
     "knn_graph",
     "near_duplicates",
 ]

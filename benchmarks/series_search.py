@@ -1,0 +1,93 @@
+"""A pattern of 128 points in a long series: `sm.search.find` beside dtaidistance, stumpy and comparing every stretch.
+
+All find the stretch nearest to the pattern, both standardised. Under DTW with a window of 10 %, dtaidistance
+(`subsequence_search` with its lower bounds, compiled) gets a 50th of the stretches, already standardised and in an
+array; its time is scaled, and so is that of comparing every stretch by `DTW`. stumpy's MASS computes Euclidean
+distances, so it is compared with ``DTW(window=0)``. The series is the sum of normal steps; so is the pattern.
+SIMILIA_RIVALS_PYTHON names an interpreter that has dtaidistance, SIMILIA_STUMPY_PYTHON one that has stumpy; their rows
+are skipped without::
+
+    SIMILIA_RIVALS_PYTHON=/path/to/python SIMILIA_STUMPY_PYTHON=/path/to/python python benchmarks/series_search.py
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+from measure import Rival, Row, in_turns
+
+from similia.distances import DTW
+from similia.search import find
+
+N, M, PART = 10_000_000, 128, 50
+WARPED, RIGID = (DTW(window=window, local="sqeuclidean", root=True) for window in (0.1, 0))
+
+DTAIDISTANCE = """
+import json, sys, time
+import numpy as np, dtaidistance
+from dtaidistance.subsequence.subsequencesearch import subsequence_search
+data = np.load(sys.argv[1])
+pattern, stretches = data["pattern"], data["stretches"]
+options = {"window": int(sys.argv[3]) + 1, "use_c": True}
+subsequence_search(pattern, stretches[:10], dists_options=dict(options), use_lb=True).best_match().idx
+start = time.perf_counter()
+found = subsequence_search(pattern, stretches, dists_options=dict(options), use_lb=True).best_match()
+seconds = time.perf_counter() - start
+result = {"seconds": seconds, "start": int(found.idx), "distance": float(found.distance)}
+print(json.dumps(result | {"version": dtaidistance.__version__}))
+"""
+
+STUMPY = """
+import json, sys, time
+import numpy as np, stumpy
+data = np.load(sys.argv[1])
+stumpy.mass(data["pattern"], data["series"][:1000])
+seconds = []
+for _ in range(3):
+    start = time.perf_counter()
+    found = stumpy.mass(data["pattern"], data["series"])
+    seconds.append(time.perf_counter() - start)
+result = {"seconds": sorted(seconds)[1], "start": int(found.argmin()), "distance": float(found.min())}
+print(json.dumps(result | {"version": stumpy.__version__}))
+"""
+
+
+def run() -> list[Row]:
+    """Return the ratios of times to each rival."""
+    rng = np.random.default_rng(0)
+    series, pattern = rng.normal(size=N).cumsum(), rng.normal(size=M).cumsum()
+    part = _standardised(np.lib.stride_tricks.sliding_window_view(series[: N // PART + M - 1], M))
+    own = _standardised(pattern[None])
+    warped, rigid = in_turns(
+        lambda: find(pattern, series, 1, WARPED), lambda: find(pattern, series, 1, RIGID), rounds=3
+    )
+    start = time.perf_counter()
+    every = WARPED(own, part)[0]
+    unpruned = (time.perf_counter() - start) * PART
+    nearest, at = find(pattern, series[: N // PART + M - 1], 1, WARPED)
+    assert at[0] == every.argmin()
+    what = f"pattern of {M} in {N} points"
+    rows = [Row(f"{what}, DTW: speed", "comparing every stretch", unpruned / warped, at_least=10)]
+    if rival := Rival("SIMILIA_RIVALS_PYTHON"):
+        theirs, _ = rival.run(DTAIDISTANCE, {"pattern": own[0], "stretches": part}, int(0.1 * M))
+        assert (theirs["start"], round(theirs["distance"], 6)) == (at[0], round(nearest[0], 6)), theirs
+        name = f"dtaidistance {theirs['version']}"
+        rows.append(Row(f"{what}, DTW: speed", name, theirs["seconds"] * PART / warped, at_least=10))
+    if rival := Rival("SIMILIA_STUMPY_PYTHON"):
+        theirs, _ = rival.run(STUMPY, {"pattern": pattern, "series": series})
+        (distance,), (place,) = find(pattern, series, 1, RIGID)
+        assert theirs["start"] == place, (theirs, place, distance)
+        rows.append(
+            Row(f"{what}, without warping: speed", f"stumpy {theirs['version']} MASS", theirs["seconds"] / rigid)
+        )
+    return rows
+
+
+def _standardised(stretches: npt.NDArray) -> npt.NDArray:
+    return (stretches - stretches.mean(axis=1, keepdims=True)) / stretches.std(axis=1, keepdims=True)
+
+
+if __name__ == "__main__":
+    print(*run(), sep="\n")

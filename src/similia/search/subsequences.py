@@ -1,0 +1,282 @@
+r"""`find` looks for a pattern in a long series: the stretches nearest to it under dynamic time warping, exactly.
+
+Each stretch of the pattern's length is standardised, as the pattern is, and gets a lower bound on its distance: each of
+its points costs at least its distance from the envelope (the range) of the pattern within the warping band, LB_Keogh.
+The same holds with both exchanged. DTW is then computed in rounds, in ascending order of bounds, `LANES` stretches at a
+time, and abandoned once it exceeds the k-th distance before the round. The search ends when no bound is below the
+k-th distance. As a stretch that is found keeps others off, the k-th distance can also grow; abandoned stretches then
+get their turn again. So the result is that of comparing all stretches, whatever the number of threads.
+
+Cost for a pattern of m points and a series of n: 12 m n operations for the bounds, and m w for each stretch that they
+do not rule out, where w is the width of the band.
+
+Paper: Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping",
+KDD 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.alignments.groups import window_band
+from similia.alignments.log_sums import half_width
+from similia.core import lanes as lane
+from similia.core.errors import BadParameter, BadValue
+from similia.core.jit import njit
+from similia.core.lanes import LANES
+from similia.core.text import short
+from similia.core.threads import n_threads, run_in_ranges
+from similia.core.validation import check_positive_int
+from similia.distances.dtw import DTW
+from similia.learn.dtw_neighbors import envelope, warp_within
+from similia.objects import as_series
+
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+_GRAIN = 64 * LANES  # stretches per thread, at least
+_OVERFLOW = "a distance exceeds the largest float64; scale the series"
+_FIRST, _MOST = 16 * LANES, 2**14  # stretches in the first rounds, and in any
+
+
+def find(
+    pattern: Any, series: Any, k: int = 1, distance: DTW | None = None, *, normalize: bool = True, exclude: float = 0.5
+) -> tuple[Floats, Index]:
+    """Return the `k` stretches of a long series that are nearest to a pattern under dynamic time warping.
+
+    Parameters
+    ----------
+    pattern : array-like, shape (m,) or (m, n_channels)
+        What to look for, at least two points.
+    series : array-like, shape (n,) or (n, n_channels)
+        Where to look, n >= m.
+    k : int, default=1
+        Maximum number of stretches.
+    distance : DTW, default=DTW(window=0.1)
+        The distance between the pattern and a stretch of m points. ``DTW(window=0)`` is the sum of distances without
+        warping.
+    normalize : bool, default=True
+        Whether the pattern and each stretch are standardised by channel: mean 0 and standard deviation 1. A channel
+        that is constant in a stretch becomes 0.
+    exclude : float, default=0.5
+        Starts of two stretches found differ by at least this share of m, from 0 to 1, and by at least 1.
+
+    Returns
+    -------
+    distances : ndarray of float64, shape (n_found,)
+        Ascending. They are the distances that `distance` gives between the pattern and the stretches.
+    starts : ndarray of int64, shape (n_found,)
+        Position of the first point of each stretch. If the series has no room for `k`, there are fewer.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite, the series is shorter than the pattern, the numbers of channels differ, the
+        pattern has fewer than two points, or a parameter is out of range.
+
+    Notes
+    -----
+    The nearest stretch is found first; then repeatedly the nearest of those whose starts are far enough from all found
+    before; of equally near ones, the earliest. Standard deviations below m times the rounding error of the mean count
+    as 0. Memory: 8 (2 + 3 n_channels) bytes for each point of the series.
+
+    References
+    ----------
+    Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping", KDD
+    2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import similia as sm
+    >>> t = np.linspace(0, 60, 3000)
+    >>> series = np.sin(t) + 0.05 * t  # rises slowly
+    >>> series[1700:1800] = series[1700] + np.abs(np.linspace(-1, 1, 100))  # a notch
+    >>> distances, starts = sm.search.find(np.abs(np.linspace(-1, 1, 100)), series)
+    >>> starts
+    array([1700])
+    """
+    distance = DTW(window=0.1) if distance is None else distance
+    if not isinstance(distance, DTW):
+        raise BadParameter("distance", "a similia.distances.DTW", short(distance))
+    check_positive_int(k, "k")
+    if not isinstance(exclude, Real) or isinstance(exclude, bool) or not 0 <= exclude <= 1:
+        raise BadParameter("exclude", "a number from 0 to 1", short(exclude))
+    x, y = _one(pattern, "pattern"), _one(series, "series")
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"pattern has {x.shape[1]} channels and series {y.shape[1]}; give the same channels of both")
+    if not 2 <= len(x) <= len(y):
+        raise ValueError(f"pattern has {len(x)} points, expected 2 to {len(y)}, the length of the series")
+    stretches = _Stretches.of(x, y, distance, bool(normalize))
+    values, starts = stretches.nearest(k, max(1, math.ceil(float(exclude) * len(x))))
+    return (np.sqrt(values) if distance.root else values), starts
+
+
+def _one(x: Any, name: str) -> Floats:
+    """Return a series as an array of shape (n, n_channels); raise if it is none or has values that are not finite."""
+    try:
+        if np.ndim(x) not in (1, 2):
+            raise ValueError(f"has {np.ndim(x)} dimensions, expected (n,) or (n, n_channels)")
+        return as_series([np.asarray(x, dtype=np.float64)]).values
+    except BadValue as error:
+        raise error.changed(collection=name, index=None) from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no series of numbers: {error}") from error
+
+
+class _Stretches(NamedTuple):
+    """All stretches of a series that have the length m of a pattern; channel c of point t is at ``[c, t]``."""
+
+    how: tuple[int, int, bool, float]  # m, number of channels, whether a match costs the root, half width of the band
+    pattern: Floats  # standardised, (m n_channels), points one after the other
+    series: Floats  # (n_channels, n + LANES)
+    means: Floats  # of the stretch that begins at each point, (n_channels, n_stretches + LANES)
+    factors: Floats  # one over the standard deviations; 0 for constant stretches
+    bounds: Floats  # on the distances of the stretches
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats, distance: DTW, normalize: bool) -> _Stretches:
+        (m, p), n = x.shape, len(y) - len(x) + 1
+        rooted, (steps, share) = distance._rooted(), window_band(distance.window)
+        how = (m, p, rooted, float(min(m, half_width(m, m, steps, share))))
+        series, own = np.zeros((p, len(y) + LANES)), np.zeros((p, m + LANES))
+        series[:, : len(y)], own[:, :m] = y.T, x.T
+        own_mean, own_factor = np.zeros((p, LANES)), np.ones((p, LANES))
+        means, factors = np.zeros((p, n + LANES)), np.ones((p, n + LANES))
+        if normalize:
+            _standardise(own, m, own_mean, own_factor, 0, 1)
+            run_in_ranges(lambda a, b: _standardise(series, m, means, factors, a, b), n, _GRAIN)
+        pattern = np.ascontiguousarray((x - own_mean[:, 0]) * own_factor[:, 0])
+        around = np.zeros((2, p, len(y) + LANES))  # range of the series about each point
+        inside = np.empty((2, p, m))  # range of the pattern
+        reach = int(how[3])
+        for c in range(p):
+            envelope(series[c], 0, len(y), 1, len(y), reach, around[0, c], around[1, c])
+            envelope(pattern[:, c].copy(), 0, m, 1, m, reach, inside[0, c], inside[1, c])
+        bounds = np.empty(n + LANES)
+        one = cls(how, pattern.reshape(-1), series, means, factors, bounds)
+        run_in_ranges(lambda a, b: _bound(how, *one[1:5], around, inside, bounds, a, b), n, _GRAIN)
+        if not np.isfinite(bounds[:n]).all():
+            raise ValueError(_OVERFLOW)
+        return one._replace(bounds=bounds[:n])
+
+    def nearest(self, k: int, apart: int) -> tuple[Floats, Index]:
+        """Return the distances and starts of `k` stretches, nearest first, whose starts differ by at least `apart`."""
+        bounds, values = self.bounds.copy(), np.full(len(self.bounds), np.inf)
+        chosen, size = _spaced(bounds, 4 * k, apart), _FIRST
+        limit = np.inf
+        while True:
+            found = self._distances(chosen, limit)
+            if limit == np.inf and np.isinf(found).any():
+                raise ValueError(_OVERFLOW)
+            known = found <= limit
+            values[chosen[known]], bounds[chosen[known]] = found[known], np.inf
+            bounds[chosen[~known]] = np.maximum(bounds[chosen[~known]], np.nextafter(limit, np.inf))
+            starts = _spaced(values, k, apart)
+            limit = values[starts[-1]] if len(starts) == k else np.inf
+            chosen = np.flatnonzero(bounds <= limit if limit < np.inf else bounds < limit)
+            if not len(chosen):
+                return values[starts], starts
+            if len(chosen) > size:
+                chosen = chosen[np.argpartition(bounds[chosen], size)[:size]]
+            chosen = chosen[np.argsort(bounds[chosen], kind="stable")]
+            size = min(2 * size, _MOST)
+
+    def _distances(self, chosen: Index, limit: float) -> Floats:
+        """Return the distances of the stretches at `chosen`; those above `limit` may be infinite."""
+        found, m, p = np.empty(len(chosen)), *self.how[:2]
+
+        def evaluate(first: int, last: int) -> None:
+            room = np.empty(LANES * p * m), np.empty(LANES * (m + 1)), np.full(LANES, self.how[3]), np.empty(LANES)
+            _evaluate(self.how, *self[1:5], chosen, limit, found, first, last, *room)
+
+        run_in_ranges(evaluate, len(chosen), max(LANES, -(-len(chosen) // (4 * n_threads()) // LANES) * LANES))
+        return found
+
+
+def _spaced(values: Floats, k: int, apart: int) -> Index:
+    """Return the positions of the `k` smallest values that lie at least `apart` from each other, smallest first.
+
+    The smallest is taken first, then repeatedly the smallest of those far enough from all taken before. Infinite values
+    are not taken.
+    """
+    left, found = values.copy(), []
+    for _ in range(k):
+        at = int(left.argmin())
+        if np.isinf(left[at]):
+            break
+        found.append(at)
+        left[max(0, at - apart + 1) : at + apart] = np.inf
+    return np.array(found, dtype=np.int64)
+
+
+@njit()
+def _standardise(series, m, means, factors, first, last):  # type: ignore[no-untyped-def]
+    """Set the means, and one over the standard deviations, of the stretches `first` to `last` - 1 of `m` points."""
+    eps = np.finfo(series.dtype).eps
+    for c in range(len(series)):
+        channel, mean, factor = series[c], means[c], factors[c]
+        for at in range(first, last, LANES):
+            total = lane.splat(channel[:0].sum())
+            for j in range(m):
+                total = total + lane.load(channel, at + j)
+            center = total * lane.splat(1.0 / m)
+            total = lane.splat(channel[:0].sum())
+            for j in range(m):
+                away = lane.load(channel, at + j) - center
+                total = lane.multiply_add(away, away, total)
+            lane.store(mean, at, center)
+            lane.store(factor, at, total)
+            for i in range(at, at + LANES):
+                deviation = np.sqrt(factor[i] / m)
+                factor[i] = 1.0 / deviation if deviation > m * eps * abs(mean[i]) else 0.0
+
+
+@njit()
+def _bound(how, pattern, series, means, factors, around, inside, bounds, first, last):  # type: ignore[no-untyped-def]
+    """Set lower bounds on the distances of the stretches `first` to `last` - 1."""
+    m, p, rooted, _ = how
+    surely = 1 - 4 * np.finfo(series.dtype).eps * (2 * m + p)
+    zero = lane.splat(pattern[:0].sum())
+    for at in range(first, last, LANES):
+        of_stretch, of_pattern = zero, zero
+        for j in range(m):
+            one, other = zero, zero
+            for c in range(p):
+                mean, factor = lane.load(means[c], at), lane.load(factors[c], at)
+                y = (lane.load(series[c], at + j) - mean) * factor
+                gap = lane.maximum(lane.splat(inside[0, c, j]) - y, y - lane.splat(inside[1, c, j]))
+                gap = lane.maximum(gap, zero)
+                one = lane.multiply_add(gap, gap, one)
+                low = (lane.load(around[0, c], at + j) - mean) * factor
+                high = (lane.load(around[1, c], at + j) - mean) * factor
+                x = lane.splat(pattern[p * j + c])
+                gap = lane.maximum(lane.maximum(low - x, x - high), zero)
+                other = lane.multiply_add(gap, gap, other)
+            if rooted:
+                one, other = lane.square_root(one), lane.square_root(other)
+            of_stretch, of_pattern = of_stretch + one, of_pattern + other
+        lane.store(bounds, at, lane.maximum(of_stretch, of_pattern) * lane.splat(surely))
+
+
+@njit()
+def _evaluate(  # type: ignore[no-untyped-def]
+    how, pattern, series, means, factors, chosen, limit, values, first, last, group, room, widths, least
+):
+    """Set the distances of the stretches ``chosen[first:last]``; infinite where a whole group exceeds `limit`."""
+    m, p, rooted, _ = how
+    for begin in range(first, last, LANES):
+        end = min(begin + LANES, last)
+        for i in range(LANES):
+            start = chosen[min(begin + i, end - 1)]
+            for c in range(p):
+                mean, factor = means[c, start], factors[c, start]
+                for j in range(m):
+                    group[LANES * (p * j + c) + i] = (series[c, start + j] - mean) * factor
+        complete = warp_within(pattern, 0, m, group, m, p, rooted, widths, room, limit, least)
+        for i in range(begin, end):
+            values[i] = room[LANES * m + i - begin] if complete else np.inf
