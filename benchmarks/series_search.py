@@ -1,11 +1,13 @@
-"""A pattern of 128 points in a long series: `sm.search.find` beside dtaidistance, stumpy and comparing every stretch.
+"""Exact search under DTW: a pattern in a long series, and the nearest of many series.
 
 All find the stretch nearest to the pattern, both standardised. Under DTW with a window of 10 %, dtaidistance
 (`subsequence_search` with its lower bounds, compiled) gets a 50th of the stretches, already standardised and in an
 array; its time is scaled, and so is that of comparing every stretch by `DTW`. stumpy's MASS computes Euclidean
 distances, so it is compared with ``DTW(window=0)``. The series is the sum of normal steps; so is the pattern.
-SIMILIA_RIVALS_PYTHON names an interpreter that has dtaidistance, SIMILIA_STUMPY_PYTHON one that has stumpy; their rows
-are skipped without::
+The nearest of 100,000 such series of 128 points, standardised, is found for 40 queries by the search of
+`KNeighborsClassifier`, by computing all distances with `DTW`, and by aeon's, which gets 1 of 50 series.
+SIMILIA_RIVALS_PYTHON names an interpreter that has aeon and dtaidistance, SIMILIA_STUMPY_PYTHON one that has stumpy;
+their rows are skipped without::
 
     SIMILIA_RIVALS_PYTHON=/path/to/python SIMILIA_STUMPY_PYTHON=/path/to/python python benchmarks/series_search.py
 """
@@ -16,12 +18,16 @@ import time
 
 import numpy as np
 import numpy.typing as npt
+from joblib import cpu_count
 from measure import Rival, Row, in_turns
 
 from similia.distances import DTW
+from similia.learn import KNeighborsClassifier
 from similia.search import find
 
 N, M, PART = 10_000_000, 128, 50
+SERIES, QUERIES = 100_000, 40
+SQUARED = DTW(window=0.1, local="sqeuclidean")
 WARPED, RIGID = (DTW(window=window, local="sqeuclidean", root=True) for window in (0.1, 0))
 
 DTAIDISTANCE = """
@@ -37,6 +43,22 @@ found = subsequence_search(pattern, stretches, dists_options=dict(options), use_
 seconds = time.perf_counter() - start
 result = {"seconds": seconds, "start": int(found.idx), "distance": float(found.distance)}
 print(json.dumps(result | {"version": dtaidistance.__version__}))
+"""
+
+AEON = """
+import json, sys, time
+import numpy as np, aeon
+from aeon.distances import dtw_pairwise_distance
+data, n_jobs = np.load(sys.argv[1]), int(sys.argv[3])
+X, Y = data["X"], data["Y"]
+dtw_pairwise_distance(X[:2], Y[:2], window=0.1, n_jobs=n_jobs)
+seconds = []
+for _ in range(3):
+    start = time.perf_counter()
+    found = dtw_pairwise_distance(X, Y, window=0.1, n_jobs=n_jobs)
+    seconds.append(time.perf_counter() - start)
+np.savez(sys.argv[2], found=found)
+print(json.dumps({"seconds": sorted(seconds)[1], "version": aeon.__version__}))
 """
 
 STUMPY = """
@@ -82,6 +104,22 @@ def run() -> list[Row]:
         rows.append(
             Row(f"{what}, without warping: speed", f"stumpy {theirs['version']} MASS", theirs["seconds"] / rigid)
         )
+    return rows + _nearest(rng)
+
+
+def _nearest(rng: np.random.Generator) -> list[Row]:
+    """Return the ratios of times of a search among whole series."""
+    X, Y = (_standardised(rng.normal(size=(n, M)).cumsum(axis=1)) for n in (QUERIES, SERIES))
+    model = KNeighborsClassifier(SQUARED, 1).fit(Y, np.zeros(SERIES, int))
+    objects = SQUARED.as_objects(X), SQUARED.as_objects(Y)
+    pruned, unpruned = in_turns(lambda: model.kneighbors(X), lambda: SQUARED(*objects), rounds=3)
+    assert (model.kneighbors(X)[1][:, 0] == SQUARED(*objects).argmin(axis=1)).all()
+    what = f"nearest of {SERIES} series of {M}, DTW, {QUERIES} queries: speed"
+    rows = [Row(what, "computing all distances", unpruned / pruned, at_least=10)]
+    if rival := Rival("SIMILIA_RIVALS_PYTHON"):
+        theirs, found = rival.run(AEON, {"X": X, "Y": Y[::PART]}, cpu_count())
+        np.testing.assert_allclose(found["found"], SQUARED(X, Y[::PART]))
+        rows.append(Row(what, f"aeon {theirs['version']}", theirs["seconds"] * PART / pruned, at_least=10))
     return rows
 
 

@@ -59,7 +59,7 @@ def beats(n, seed=0):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 2**32), n=st.integers(1, 40), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
+    seed=st.integers(0, 2**32), n=st.integers(1, 150), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
     whole=st.booleans(), window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]), single=st.booleans(),
     how=st.sampled_from([("euclidean", False), ("sqeuclidean", False), ("sqeuclidean", True)]), k=st.integers(1, 40),
 )  # fmt: skip
@@ -114,14 +114,52 @@ def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
     random = np.random.default_rng(seed)
     Y = sm.objects.as_series(series(random, 40, p, longest, False))
     x = sm.objects.as_series(series(random, 1, p, longest, False))
-    groups = loops.grouped(Y)[:4]
-    bounds, room = np.empty(40), loops._room(p, Y.lengths.max(), np.dtype(float))
-    loops._bound_all(
-        (p, rooted, False, *loops.window_band(window)), x.values.reshape(-1), 0, x.lengths[0],
-        (Y.values.reshape(-1), Y.offsets, *groups), loops._ranges(Y.values, Y.offsets, groups[3]), bounds, *room,
-    )  # fmt: skip
-    distances = DTW(window, "euclidean" if rooted else "sqeuclidean")(x, Y)[0, groups[3]]
-    assert (bounds <= distances * (1 + 1e-12)).all()
+    columns = np.argsort(Y.lengths, kind="stable")
+    band, flat = loops.window_band(window), Y.values.reshape(-1)
+    room = loops._room(p, max(Y.lengths.max(), x.lengths[0]), np.dtype(float))
+    lows, highs, group, projected, ups, downs, row, widths, found = room
+    one, m = (x.values.reshape(-1), 0, x.lengths[0]), x.lengths[0]
+    first, second, third = (np.empty(40) for _ in range(3))
+    loops._bound_all((p, rooted, False, *band), *one, *loops._segments(flat, Y.offsets, columns, p), first, *room)
+    for begin in range(0, 40, loops.LANES):
+        chosen = columns[begin : begin + loops.LANES]
+        n = loops._gather(flat, Y.offsets, p, chosen, group, widths)
+        reach = min(m + n, max(loops.half_width(m, length, *band) for length in Y.lengths[chosen]))
+        loops.envelope(*one, p, n, reach, lows, highs)
+        loops._bound(group, n, p, rooted, lows, highs, widths, projected, found)
+        second[begin : begin + len(chosen)] = found[: len(chosen)]
+        loops._bound_back(*one, n, reach, p, rooted, projected, ups, downs, row, widths, found)
+        third[begin : begin + len(chosen)] = found[: len(chosen)]
+    distances = DTW(window, "euclidean" if rooted else "sqeuclidean")(x, Y)[0, columns]
+    for bounds, above in ((first, second), (second, third), (third, distances)):
+        assert (bounds <= above * (1 + 1e-12) + 1e-12).all()
+
+
+def test_the_last_bound_is_that_of_lemire():
+    from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+    from similia.learn import dtw_neighbors as loops
+
+    random, reach, n = np.random.default_rng(0), 3, 30
+
+    def envelope(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lows, highs = (f(a, 2 * reach + 1, mode="nearest") for f in (minimum_filter1d, maximum_filter1d))
+        return lows, highs
+
+    def beyond(a: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> float:
+        return float((np.maximum(np.maximum(lows - a, a - highs), 0) ** 2).sum())
+
+    x, Y = random.normal(size=n).cumsum(), random.normal(size=(loops.LANES, n)).cumsum(axis=1)
+    room = loops._room(1, n, np.dtype(float))
+    lows, highs, group, projected, ups, downs, row, widths, found = room
+    loops._gather(Y.reshape(-1), np.arange(loops.LANES + 1) * n, 1, np.arange(loops.LANES), group, widths)
+    loops.envelope(x, 0, n, 1, n, reach, lows, highs)
+    loops._bound(group, n, 1, False, lows, highs, widths, projected, found)
+    loops._bound_back(x, 0, n, n, reach, 1, False, projected, ups, downs, row, widths, found)
+    for y, bound in zip(Y, found, strict=True):
+        around = envelope(x)
+        moved = np.clip(y, *around)
+        assert bound == pytest.approx(beyond(y, *around) + beyond(x, *envelope(moved)))
 
 
 def test_a_nearest_series_too_far_for_the_type_is_refused():

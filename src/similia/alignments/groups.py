@@ -21,7 +21,7 @@ from similia.core.lanes import LANES
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
-from similia.objects.sequences import named, segments
+from similia.objects.sequences import named
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
@@ -124,13 +124,18 @@ def grouped(Y: SeriesBatch, columns: Indices | None = None) -> tuple[Any, ...]:
     sizes = LANES * Y.n_dims * _longest(lengths)
     starts = np.cumsum(sizes) - sizes
     packed = np.zeros(int(sizes.sum()), Y.values.dtype)
-    positions, offsets = segments(Y.offsets, columns)
-    steps = np.arange(len(positions)) - np.repeat(offsets[:-1], lengths)
-    lanes = np.arange(len(columns))
-    targets = np.repeat(starts[lanes // LANES] + lanes % LANES, lengths) + LANES * Y.n_dims * steps
-    for channel in range(Y.n_dims):
-        packed[targets + LANES * channel] = Y.values[positions, channel]
+    flat = np.ascontiguousarray(Y.values).reshape(-1)
+    _pack(flat, Y.n_dims * Y.offsets[columns], Y.n_dims * lengths, starts, packed)
     return packed, starts, lengths, columns, _turns(len(starts))
+
+
+@njit()
+def _pack(flat, begins, sizes, starts, packed):  # type: ignore[no-untyped-def]
+    """Write runs of numbers side by side, `LANES` at a time: run k of a group at ``start + LANES * t + k``."""
+    for g in range(len(starts)):
+        for k in range(LANES * g, min(LANES * (g + 1), len(begins))):
+            for t in range(sizes[k]):
+                packed[starts[g] + LANES * (t - g) + k] = flat[begins[k] + t]
 
 
 def _longest(lengths: Indices) -> Indices:

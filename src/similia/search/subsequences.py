@@ -56,9 +56,9 @@ def find(
         Where to look, n >= m.
     k : int, default=1
         Maximum number of stretches.
-    distance : DTW, default=DTW(window=0.1)
-        The distance between the pattern and a stretch of m points. ``DTW(window=0)`` is the sum of distances without
-        warping.
+    distance : DTW, optional
+        The distance between the pattern and a stretch of m points; by default ``DTW(window=0.1)``. ``DTW(window=0)`` is
+        the sum of distances without warping.
     normalize : bool, default=True
         Whether the pattern and each stretch are standardised by channel: mean 0 and standard deviation 1. A channel
         that is constant in a stretch becomes 0.
