@@ -33,6 +33,7 @@ STEPS = {
     "cpus": [["tests/faults/run.py", "cpus"]],
     "mutate": [["tests/mutate.py"]],
     "reproduce": [["-m", "experiments"]],
+    "pictures": [["docs/_ext/readme_pictures.py"]],
     "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }
 

@@ -53,10 +53,26 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     names = {}
     exec(compile("\n".join(code), "README.md", "exec"), names)
     said = capsys.readouterr().out.splitlines()
-    assert [*map(float, said[:3])] == pytest.approx([0.95, 0.82, 0.98], abs=0.015)
+    claimed = [float(number) for block in code for number in re.findall(r"print\(.*  # (0\.\d\d)", block)]
+    assert len(claimed) == 3
+    assert [*map(float, said[:3])] == pytest.approx(claimed, abs=0.015)
     assert said[3].startswith("similarity of x and y by Spectrum(k=4)")
-    assert names["codes"].shape == (638, 1250)
     assert (tmp_path / "splice.similia").exists()
+    assert (tmp_path / "report.html").exists()
+
+
+def test_the_readme_is_short_and_has_pictures():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 1500
+    assert len(re.findall(r"!\[[^]]+\]\([^)]+\.svg\)", text)) >= 6
+
+
+def test_the_bars_of_the_readme_are_those_of_the_benchmarks():
+    drawn = importlib.import_module("readme_pictures")
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", (DOCS / "pictures" / "speed.svg").read_text(encoding="utf-8"))
+    ratios = drawn.ratios()
+    assert set(ratios) <= set(texts), "python dev.py pictures writes them anew"
+    assert {drawn.shown(ratio) for ratio in ratios.values()} <= set(texts), "python dev.py pictures writes them anew"
 
 
 def built(folder, **pages):
