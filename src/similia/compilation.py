@@ -175,7 +175,7 @@ def _codes(rng: np.random.Generator) -> None:
     sm.HDClassifier(prototype_bits=1, random_state=0).fit(codes, y).predict(codes)
     sm.HDClassifier(random_state=0).partial_fit(codes, y, classes=np.unique(y))
     sm.HDClassifier("ridge").fit(codes, y).predict(codes)
-    for kind in ("exact", "ivf", "hnsw", "multihash"):
+    for kind in ("exact", "ivf", "multihash"):
         index = sm.HammingIndex(128, kind, random_state=0).fit(codes)
         for queries in (codes[:1], codes[:5]):
             index.kneighbors(queries, 3)

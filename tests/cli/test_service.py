@@ -46,13 +46,13 @@ def test_warmup_of_some_kinds(capsys):
 
 def test_what_takes_long_is_logged_and_nothing_is_printed_unless_asked_for(caplog, capsys):
     with caplog.at_level(logging.DEBUG, logger="similia"):
-        sm.HammingIndex(32, "hnsw").fit(CODES).add(CODES, np.arange(60, 120)).kneighbors(CODES[:2], 3)
+        sm.HammingIndex(32, "multihash").fit(CODES).add(CODES, np.arange(60, 120)).kneighbors(CODES[:2], 3)
     told = [(record.name, record.getMessage().rpartition(":")[0]) for record in caplog.records]
     assert told == [
-        ("similia.search.hamming_index", "hnsw structure of 60 codes, 60 of them new"),
+        ("similia.search.hamming_index", "multihash structure of 60 codes, 60 of them new"),
         ("similia.search.hamming_index", "HammingIndex.fit"),
         ("similia.search.hamming_index", "HammingIndex.add"),
-        ("similia.search.hamming_index", "hnsw structure of 120 codes, 60 of them new"),
+        ("similia.search.hamming_index", "multihash structure of 120 codes, 60 of them new"),
     ]
     assert {record.levelname for record in caplog.records} <= {"DEBUG", "INFO"}
     assert capsys.readouterr() == ("", "")

@@ -403,9 +403,9 @@ def _of_spectra(probability: bool = False) -> Any:
 
 
 def _searches() -> Iterator[tuple[str, Case]]:
-    for kind in ("exact", "multihash", "ivf", "hnsw"):
+    for kind in ("exact", "multihash", "ivf"):
         index = lambda kind=kind: search.HammingIndex(256, kind, random_state=0)  # noqa: E731
-        yield f"HammingIndex({kind})", Case("codes", index, one_machine=kind in ("ivf", "hnsw"))
+        yield f"HammingIndex({kind})", Case("codes", index, one_machine=kind == "ivf")
     for rerank in (None, "projected", "kernel"):
         make = lambda rerank=rerank: sm.SimilaritySearch(_encoder(_PAIRS), rerank, n_candidates=50)  # noqa: E731
         yield f"SimilaritySearch({rerank})", Case("strings", make)

@@ -36,7 +36,7 @@ Integers, codes, labels and neighbours must be equal in all settings. Floats mus
 one processor; on another processor they may differ by 2e-6 (float32) or 1e-12 (float64) of the largest entry of an
 output. In every setting each output is computed once more in other arrangements and must keep its bits: objects alone,
 seven at a time, backwards, in 64 KiB of working memory, on one thread; vectors stored by columns; float32 arrays beside
-a float64 one; in the setting *Dask*, in parts on threads and in other processes. Indexes of the kinds ivf and hnsw
+a float64 one; in the setting *Dask*, in parts on threads and in other processes. Indexes of the kind ivf
 promise equality on one processor only. *Broken* counts outputs that break a promise; the command names them and fails.
 It also fails if a public class has no case.
 

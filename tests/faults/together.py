@@ -34,7 +34,7 @@ more than 60 s.
 INPUTS = 1000
 MUST_BE_ZERO = ("died", "wrong", "hung")
 
-KINDS = ("exact", "ivf", "hnsw", "multihash")
+KINDS = ("exact", "ivf", "multihash")
 STARTS = ("fit", "add", "loaded", "mapped", "unpickled", "copied", "removed from")
 _THREADS, _ROWS, _BITS, _K = 8, 400, 64, 5
 _PATIENCE = 60  # seconds without an answer

@@ -33,7 +33,7 @@ def test_pgvector_distance_is_that_of_characters():
         assert sum(x != y for x, y in zip(a, others[i - 1], strict=True)) == distance
 
 
-@pytest.mark.parametrize("kind", ["exact", "ivf", "hnsw", "multihash"])
+@pytest.mark.parametrize("kind", ["exact", "ivf", "multihash"])
 def test_faiss_reads_the_file_and_finds_the_ids(kind, tmp_path):
     codes = codes_of(300, 64)
     index = HammingIndex(64, kind, n_lists=5, n_probes=5, random_state=0).fit(codes, np.arange(300) * 7 + 1)

@@ -19,7 +19,7 @@ from similia.search import scan as _scan
 from similia.search.exports import write_faiss
 from similia.storage.store import Store
 
-KINDS = ("exact", "ivf", "hnsw", "multihash")
+KINDS = ("exact", "ivf", "multihash")
 
 
 def slow_distances(A, B):
@@ -93,15 +93,6 @@ def test_approximate_kinds_that_meet_all_codes_cut_ties_as_the_exact_one_does(ki
         found = index.kneighbors(codes[:5], k)
         for row in range(5):
             assert pairs(found, row) == slow_neighbors(stored, codes[row], k)
-
-
-def test_a_walk_through_a_graph_orders_what_it_met_by_distance_then_id():
-    codes = random_codes(300, 16, distinct=3)
-    ids = np.random.default_rng(1).permutation(10_000)[:300]
-    distances, found = HammingIndex(16, kind="hnsw").fit(codes, ids).kneighbors(codes[:9], 20)
-    assert (np.diff(distances * 10_000 + found, axis=1) > 0).all()
-    equal = HammingIndex(64, kind="hnsw").fit(np.zeros((40, 8), np.uint8), ids[:40])  # the walk meets all
-    assert equal.kneighbors(np.zeros((1, 8), np.uint8), 7)[1].tolist() == [sorted(ids[:40].tolist())[:7]]
 
 
 @pytest.mark.same_bits
@@ -215,7 +206,7 @@ def test_adding_one_by_one_with_ids_in_disorder():
     np.testing.assert_array_equal(index.reconstruct(ids), codes)
 
 
-@pytest.mark.parametrize(("kind", "recall"), [("exact", 1.0), ("ivf", 0.95), ("hnsw", 0.95), ("multihash", 0.95)])
+@pytest.mark.parametrize(("kind", "recall"), [("exact", 1.0), ("ivf", 0.95), ("multihash", 0.95)])
 def test_recall_on_clustered_codes(kind, recall):
     codes = clustered_codes(6000, 256, 200)
     queries = clustered_codes(6100, 256, 200)[6000:]
@@ -296,7 +287,7 @@ def test_saving_to_where_it_came_from_writes_only_what_changed(tmp_path):
 
 def test_a_structure_does_not_outlive_the_row_numbers_it_is_made_of(tmp_path):
     codes = random_codes(50, 64)
-    HammingIndex(64, "hnsw").fit(codes).remove(np.arange(20)).save(tmp_path)
+    HammingIndex(64, "multihash").fit(codes).remove(np.arange(20)).save(tmp_path)
     Store.open(tmp_path).compact()
     assert HammingIndex.load(tmp_path).kneighbors(codes[20:], 1)[1].ravel().tolist() == list(range(20, 50))
 
@@ -372,10 +363,9 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
     ("call", "sentence"),
     [
         (lambda: HammingIndex(12).fit([[1]]), "n_bits must be a multiple of 8"),
-        (lambda: HammingIndex(8, "flat").fit(random_codes(1, 8)), "kind must be one of 'exact', 'ivf', 'hnsw', 'multi"),
+        (lambda: HammingIndex(8, "flat").fit(random_codes(1, 8)), "kind must be one of 'exact', 'ivf', 'multihash'"),
         (lambda: HammingIndex(8, "multihash", n_hashes=9).fit(random_codes(1, 8)), "n_hashes=9 is more than n_bits=8"),
         (lambda: HammingIndex(8, n_probes=0).add(random_codes(1, 8)), "n_probes must be an integer >= 1"),
-        (lambda: HammingIndex(8, "hnsw", n_links=1).add(random_codes(1, 8)), "n_links must be an integer >= 2"),
         (lambda: HammingIndex(8).fit([[1.0]]), "codes must be packed bits"),
         (lambda: HammingIndex(8).kneighbors(random_codes(1, 8)), "the index is empty; call fit or add first"),
         (lambda: HammingIndex(8).remove([1]), "the index is empty; call fit or add first"),
@@ -414,7 +404,7 @@ def test_ids_cannot_be_counted_beyond_the_last():
         index.add(random_codes(1, 8))
 
 
-@pytest.mark.parametrize(("kind", "smallest"), [("hnsw", {"n_links": 2}), ("multihash", {"n_hashes": 8})])
+@pytest.mark.parametrize(("kind", "smallest"), [("ivf", {"n_lists": 1}), ("multihash", {"n_hashes": 8})])
 def test_parameters_at_their_limits(kind, smallest):
     codes = random_codes(20, 8)
     index = HammingIndex(8, kind, random_state=0, **smallest).fit(codes)
@@ -442,7 +432,7 @@ def test_no_queries_and_no_codes():
     distances, ids = FITTED.kneighbors(np.empty((0, 2), np.uint8), 2)
     assert distances.shape == ids.shape == (0, 2)
     assert FITTED.radius_neighbors(np.empty((0, 2), np.uint8), 2)[0].shape == (0,)
-    empty = HammingIndex(16, "hnsw").fit(np.empty((0, 2), np.uint8))
+    empty = HammingIndex(16, "multihash").fit(np.empty((0, 2), np.uint8))
     assert len(empty) == 0
     with pytest.raises(ValueError, match="the index is empty"):
         empty.kneighbors(random_codes(1, 16), 1)

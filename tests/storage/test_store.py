@@ -297,12 +297,12 @@ def test_dead_rows_that_do_not_exist_are_refused(tmp_path):
 
 
 def test_a_structure_of_another_index_is_refused(tmp_path):
-    index = HammingIndex(64, "hnsw").fit(codes_of(10))
+    index = HammingIndex(64, "multihash").fit(codes_of(10))
     index.save(tmp_path / "index")
-    other = HammingIndex(64, "hnsw").fit(codes_of(5))
+    other = HammingIndex(64, "multihash").fit(codes_of(5))
     for data in (_faiss.to_bytes(other._structure), np.zeros(100, np.uint8)):
         Store.open(tmp_path / "index").change(structure=(data, 10))
-        with pytest.raises(ValueError, match="is no hnsw of 10 codes of 64 bits"):
+        with pytest.raises(ValueError, match="is no multihash of 10 codes of 64 bits"):
             HammingIndex.load(tmp_path / "index")
 
 

@@ -33,7 +33,7 @@ def build(
             "none, 'Levenshtein()' for strings, 'projected' for vectors, 'kernel' for all else."
         ),
     ] = None,
-    kind: Annotated[str, typer.Option(help="exact, ivf, hnsw or multihash.")] = "exact",
+    kind: Annotated[str, typer.Option(help="exact, ivf or multihash.")] = "exact",
     bits: Bits = 256,
     landmarks: Landmarks = 256,
     candidates: Annotated[

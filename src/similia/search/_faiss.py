@@ -1,7 +1,7 @@
 """Build, search and serialise the approximate binary indexes of faiss.
 
-The labels that faiss stores are row numbers. Building runs in one thread, because the links of an HNSW graph and the
-last bits of k-means depend on the order in which threads finish. Searching uses all cores.
+The labels that faiss stores are row numbers. Building runs in one thread, because the last bits of k-means
+depend on the order in which threads finish. Searching uses all cores.
 
 `HammingIndex` documents the recall and speed of the defaults. With four times as many lists, an inverted file took ten
 times as long to build (7 s instead of 0.7 s for 100,000 codes), and its recall was lower at equal speed.
@@ -32,11 +32,9 @@ Distances = npt.NDArray[np.int32]
 
 _FAR, _NO_ID = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 _SPARE = 8  # request this many rows beyond twice k, so that a second search is rare
-_WALK = 64  # a search of a graph keeps at least this many rows
 _TRAINED_ON = 64  # training rows of k-means per list
-_SEED = 12345  # seeds the levels of a graph, as in faiss
 _ROUNDS = 10  # iterations of k-means
-_CLASSES = {"ivf": "IndexBinaryIVF", "hnsw": "IndexBinaryHNSW", "multihash": "IndexBinaryMultiHash"}
+_CLASSES = {"ivf": "IndexBinaryIVF", "multihash": "IndexBinaryMultiHash"}
 
 _forked = False  # whether a parent of this process loaded the OpenMP of faiss
 
@@ -67,8 +65,6 @@ def empty_structure(index: HammingIndex) -> Any:
     """Return an empty faiss structure of the index's kind; for "ivf", k-means finds the cell centres from the rows."""
     rows, n, n_bits = index._rows, len(index._rows), index.n_bits
     with threads(1) as faiss:
-        if index.kind == "hnsw":
-            return faiss.IndexBinaryHNSW(n_bits, index.n_links)
         if index.kind == "multihash":  # tables of disjoint runs of log2(n) bits
             bits_of_hash = max(1, min(n_bits // index.n_hashes, round(np.log2(max(2, n)))))
             structure = faiss.IndexBinaryMultiHash(n_bits, index.n_hashes, bits_of_hash)
@@ -88,14 +84,8 @@ def empty_structure(index: HammingIndex) -> Any:
 
 
 def add(index: Any, codes: Codes) -> None:
-    """Append codes to a faiss structure.
-
-    An HNSW graph draws a random level for each row. The graph's file does not store the state of the generator, so the
-    generator is seeded by the number of rows: a graph read from a file grows exactly as the original would.
-    """
-    with threads(1) as faiss:
-        if hasattr(index, "hnsw"):
-            index.hnsw.rng = faiss.RandomGenerator(_SEED + index.ntotal)
+    """Append codes to a faiss structure."""
+    with threads(1):
         index.add(np.ascontiguousarray(codes))
 
 
@@ -106,15 +96,13 @@ def search(
 
     Results are ordered by distance, then id. Rows marked in `dead` are skipped. Of the rows at the k-th distance, those
     with the smallest ids are returned: if the first search may have missed some of these rows, a second search within
-    the k-th distance finds them. HNSW graphs support no such second search. Entries beyond the number found are
-    fillers.
+    the k-th distance finds them. Entries beyond the number found are fillers.
     """
     if hasattr(index, "nprobe"):
         index.nprobe = min(n_probes, index.nlist)
-    walks = hasattr(index, "hnsw")
     wanted = min(index.ntotal, 2 * k + min(int(dead.sum()), k) + _SPARE)
     with threads(n_threads()):
-        distances, rows = index.search(queries, max(wanted, min(_WALK, index.ntotal)) if walks else wanted)
+        distances, rows = index.search(queries, wanted)
     gone = (rows < 0) | dead[rows]
     found = ids[rows]
     last = np.where(rows[:, -1] < 0, -1, distances[:, -1])  # rows farther than this were not found; -1 if all rows were
@@ -122,14 +110,13 @@ def search(
     order = np.lexsort((found, distances))[:, :k]
     distances, found = np.take_along_axis(distances, order, axis=1), np.take_along_axis(found, order, axis=1)
     n_found = np.minimum((~gone).sum(axis=1), k)
-    if not walks:
-        cut = np.flatnonzero((n_found == k) & (distances[:, -1] == last) & (wanted < index.ntotal))
-        for radius in np.unique(last[cut]).tolist():
-            here = cut[last[cut] == radius]
-            for i, (near, rows_near) in zip(here, _within(index, queries[here], radius), strict=True):
-                near, rows_near = near[~dead[rows_near]], rows_near[~dead[rows_near]]
-                best = np.lexsort((ids[rows_near], near))[:k]
-                distances[i], found[i] = near[best], ids[rows_near[best]]
+    cut = np.flatnonzero((n_found == k) & (distances[:, -1] == last) & (wanted < index.ntotal))
+    for radius in np.unique(last[cut]).tolist():
+        here = cut[last[cut] == radius]
+        for i, (near, rows_near) in zip(here, _within(index, queries[here], radius), strict=True):
+            near, rows_near = near[~dead[rows_near]], rows_near[~dead[rows_near]]
+            best = np.lexsort((ids[rows_near], near))[:k]
+            distances[i], found[i] = near[best], ids[rows_near[best]]
     return distances, found, n_found
 
 

@@ -30,7 +30,7 @@ from similia.storage.store import Ids, check_ids, count_on
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]
 
-_KINDS = ("exact", "ivf", "hnsw", "multihash")
+_KINDS = ("exact", "ivf", "multihash")
 _LOGGER = logger_of(__name__)
 
 
@@ -44,14 +44,12 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"hnsw"`` walks a graph with `n_links` links per code. For k neighbours, it keeps the 64 nearest codes that it
-      meets, or about 2 k if that is more. One thread builds the graph, so it is always the same.
     - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) neighbouring bits from each code. It compares the
       query with the codes that differ from it by at most one bit in at least one run. Use it for near duplicates.
 
-    The last three kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
+    The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
-    After more than half of the codes have been removed, the next approximate search rebuilds its cells, graph or
+    After more than half of the codes have been removed, the next approximate search rebuilds its cells or
     tables.
 
     Neighbours are ordered by distance, then by id. Of several codes at the k-th distance, those with the smallest ids
@@ -61,8 +59,8 @@ class HammingIndex(BaseEstimator):
 
     Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
     clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
-    ivf found 95 % of the true neighbours, at 5 to 7 times the speed of exact search; hnsw 98 %, at 0.8 times; multihash
-    88 %, at 1.2 to 1.6 times. On 400,000 codes, ivf found 84 % at 7 times the speed, or 90 % at 4 times with
+    ivf found 95 % of the true neighbours, at 5 to 7 times the speed of exact search; multihash 88 %, at 1.2 to 1.6
+    times. On 400,000 codes, ivf found 84 % at 7 times the speed, or 90 % at 4 times with
     ``n_probes=32``; multihash found 80 % at 4 times.
 
     Threads may share an index: searches run in parallel, and a change waits until they finish. A forked process may use
@@ -70,22 +68,20 @@ class HammingIndex(BaseEstimator):
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
-    codes and ids. Cells, graph or tables are then rebuilt, so an ``"ivf"`` or ``"hnsw"`` index that grew by `add` may
-    find other neighbours than before.
+    codes and ids. Cells or tables are then rebuilt, so an ``"ivf"`` index that grew by `add` may find other
+    neighbours than before.
 
     Parameters
     ----------
     n_bits : int
         Length of the codes, a multiple of 8.
-    kind : {"exact", "ivf", "hnsw", "multihash"}, default="exact"
+    kind : {"exact", "ivf", "multihash"}, default="exact"
         How to search, see above.
     n_lists : int, optional
         Number of cells of ``"ivf"``, never more than codes; by default the square root of the number of codes, so that
         finding the nearest cells costs about as much as searching one.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
-    n_links : int, default=32
-        Links per code of ``"hnsw"``: more links find more neighbours, and take longer to build.
     n_hashes : int, default=8
         Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
@@ -113,7 +109,6 @@ class HammingIndex(BaseEstimator):
         *,
         n_lists: int | None = None,
         n_probes: int = 16,
-        n_links: int = 32,
         n_hashes: int = 8,
         random_state: Any = None,
     ) -> None:
@@ -121,7 +116,6 @@ class HammingIndex(BaseEstimator):
         self.kind = kind
         self.n_lists = n_lists
         self.n_probes = n_probes
-        self.n_links = n_links
         self.n_hashes = n_hashes
         self.random_state = random_state
 
@@ -359,11 +353,8 @@ class HammingIndex(BaseEstimator):
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
             if structure is None:
                 structure, n_built = _faiss.empty_structure(self), 0
-            if self.kind == "hnsw":  # a graph depends on which rows are added together
-                _faiss.add(structure, self._rows.take(np.arange(n_built, self._rows.n_rows)))
-            else:
-                for part in self._rows.parts(n_built):
-                    _faiss.add(structure, part.codes)
+            for part in self._rows.parts(n_built):
+                _faiss.add(structure, part.codes)
         self._structure, self._n_built = structure, self._rows.n_rows
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -439,7 +430,6 @@ class HammingIndex(BaseEstimator):
         if self.n_lists is not None:
             check_positive_int(self.n_lists, "n_lists")
         check_positive_int(self.n_probes, "n_probes")
-        check_positive_int(self.n_links, "n_links", minimum=2)
         check_positive_int(self.n_hashes, "n_hashes")
         if self.kind == "multihash" and self.n_hashes > self.n_bits:
             raise ValueError(f"n_hashes={self.n_hashes} is more than n_bits={self.n_bits}: each hash needs a bit")

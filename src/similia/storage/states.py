@@ -23,7 +23,7 @@ _LARGEST = 2**31 - 1
 _MOST = {  # limits of parameters that determine the cost of a call but that no array in a file limits
     "n_bits": 2**24, "n": 2**16, "n_levels": 2**20, "n_iter": 10**4, "max_iter": 10**6, "n_samples": 10**7,
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
-    "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16, "n_links": 2**12,
+    "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16,
     "radius": 100,
 }  # fmt: skip
 _UNLISTED = {  # classes that models hold though they are not public, and their modules
