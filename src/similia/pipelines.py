@@ -1,8 +1,9 @@
-"""Pipelines that respect ``config(max_memory)`` and never mix the states of two fits; the parts of a model.
+"""Pipelines that respect ``config(max_memory)`` and stay as they were if a fit fails; the parts of a model.
 
-A scikit-learn pipeline passes all objects through one step after the other: the outputs for 100,000 objects take 240 MB
-(300 similarities) and 125 MB (10,000 bits). This one passes one block of objects through all steps, then the next. A
-linear model of scikit-learn sums with BLAS, in an order that depends on the block; here it sums in a fixed order.
+A scikit-learn pipeline passes all objects through the first step, then through the second, and so on. With 100,000
+objects, an output of 300 similarities per object takes 240 MB, one of 10,000 bits 125 MB. `Pipeline` passes one block
+of objects through all steps, then the next block. scikit-learn's linear models sum with BLAS, in an order that depends
+on the block; in a `Pipeline` they sum in a fixed order.
 
 `parts_of` splits a model, fitted or not, into its steps, its learner, and the kernel or distance that compares objects.
 """
@@ -47,11 +48,11 @@ _WRAPPED = {  # where a wrapper keeps its models: (fitted, unfitted)
     "TransformedTargetRegressor": ("regressor_", "regressor"),
     "TunedThresholdClassifierCV": ("estimator_", "estimator"),
 }
-_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # attributes; whether they hold a kernel
+_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # (attribute, whether it holds a kernel)
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Return a check of whether a pipeline's last step has the method called `name`, for `available_if`."""
+    """Return a condition for `available_if`: the last step of the pipeline has the method called `name`."""
     return lambda self: hasattr(super(Pipeline, self), name)
 
 
@@ -59,12 +60,13 @@ def _has(name: str) -> Callable[[Any], bool]:
 class Pipeline(sklearn.pipeline.Pipeline):
     """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
 
-    It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways. First, ``transform``,
-    ``predict``, ``decision_function``, ``predict_proba`` and ``score`` process the objects in blocks if the outputs of
-    steps would take more than half of ``max_memory``; the other half is for the work inside a step. Second, if `fit`
-    fails or is interrupted, the pipeline is unchanged. Third, if the last step is a linear model of scikit-learn
-    (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the result for an object is the same, bit for bit, whatever
-    other objects are in `X`.
+    It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways:
+
+    - ``transform``, ``predict``, ``decision_function``, ``predict_proba`` and ``score`` process the objects in blocks
+      if the outputs of the steps would take more than half of ``max_memory``; the other half is for work inside a step.
+    - If `fit` fails or is interrupted, the pipeline is unchanged.
+    - If the last step is a linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the
+      result for an object does not depend on the other objects in `X`, not even in its last bit.
 
     Parameters
     ----------
@@ -79,8 +81,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     Notes
     -----
-    As in a scikit-learn pipeline with ``memory``, `fit` does not change the estimators passed in `steps`. Get the
-    fitted ones as ``pipeline[0]`` or by name.
+    `fit` fits copies of the estimators in `steps` and does not change the originals, as a scikit-learn pipeline does if
+    `memory` is given. The fitted copies are ``pipeline[0]`` or ``pipeline["name"]``.
 
     Examples
     --------
@@ -145,19 +147,20 @@ class Pipeline(sklearn.pipeline.Pipeline):
         from sklearn.metrics import accuracy_score, r2_score
 
         metrics = {ClassifierMixin.score: accuracy_score, RegressorMixin.score: r2_score}
-        metric = metrics.get(getattr(type(self.steps[-1][1]), "score", None))  # another score needs the last step
+        # These two need only predictions, which can be computed in blocks. Another method needs the last step itself.
+        metric = metrics.get(getattr(type(self.steps[-1][1]), "score", None))
         if metric is None or params:
             return super().score(X, y, sample_weight, **params)
         return metric(y, self.predict(X), sample_weight=sample_weight)
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
-        """Return the result of the method called `name`, computed in blocks of objects if memory requires it."""
+        """Return the result of the method `name`, computed in blocks of objects if memory requires it."""
         if is_lazy(X):
             return apply(getattr(self, name), X, **params)
         if params or get_config()["enable_metadata_routing"]:
             return getattr(super(), name)(X, **params)
         if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # raises; alone it would compute the tags of all steps, which takes longer
+            check_is_fitted(self)  # only for its error: on a fitted pipeline it is slow, as it asks all steps for tags
         whole = functools.partial(self._whole, name)
         if not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X)
@@ -168,7 +171,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return _joined(_blocks(whole, X, n, step), n)
 
     def _whole(self, name: str, X: Any) -> Any:
-        """Pass all objects at once through the steps and return the result of the last one's method called `name`."""
+        """Pass all objects at once through the steps and return the result of the method `name` of the last step."""
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         last = self._final_estimator
@@ -177,7 +180,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return getattr(_row_by_row(last), name)(X)
 
     def _bytes_between(self, X: Any) -> int:
-        """Return the number of bytes per object of the outputs of all steps but the last, together."""
+        """Return the total size, in bytes per object, of the outputs of all steps but the last."""
         few, total = take(X, np.arange(_PROBED)), 0
         with collected_warnings():  # these warnings are repeated for all objects
             for _, _, step in self._iter(with_final=False):
@@ -187,7 +190,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 class _RowByRow:
-    """Mixin of linear models: adds terms in a fixed order, so that a decision value depends on its own object only."""
+    """Mixin for linear models: sums in a fixed order, so that a decision value depends only on its own object."""
 
     coef_: npt.NDArray
     intercept_: npt.NDArray
@@ -195,7 +198,7 @@ class _RowByRow:
     def decision_function(self, X: Any) -> npt.NDArray:
         coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
         if sp.issparse(X):
-            sums = X @ coef.T  # also row by row
+            sums = X @ coef.T  # scipy adds row by row, without BLAS
         else:
             sums = row_product(X, np.ascontiguousarray(coef.T, np.result_type(X, coef)))
         sums = sums + self.intercept_
@@ -230,7 +233,7 @@ def _row_by_row_class(kind: Any) -> Any:
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:
-    """Return copies of the steps of a pipeline, also of nested pipelines: scikit-learn would fit these in place."""
+    """Return copies of the steps of a pipeline and of the pipelines in it, which scikit-learn would fit in place."""
     twins = []
     for name, step in steps:
         if hasattr(step, "fit"):
@@ -256,7 +259,7 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 
 
 def _joined(parts: Iterator[Any], n: int) -> Any:
-    """Concatenate the results of all blocks, `n` objects in all; arrays are copied into one output array."""
+    """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come."""
     first = next(parts)
     if not isinstance(first, np.ndarray):
         return concatenate([first, *parts])
@@ -298,7 +301,7 @@ class Comparison:
         return as_objects(self.function, X)
 
     def decided(self, X: Any) -> Self:
-        """Return the comparison with settings of its function, such as ``mapping="auto"``, fixed from `X`."""
+        """Return the comparison with its function replaced by `similia.similarity.decided` of it and `X`."""
         return type(self)(decided(self.function, X), self.is_kernel)
 
     def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
@@ -310,8 +313,8 @@ class Comparison:
 class Parts:
     """A model split into transformers and learner; see `parts_of`."""
 
-    whole: Any  # the model that predicts or transforms, without the search around it
-    model: Any  # the first model inside `whole` if that is an ensemble, a calibration or the like; else `whole`
+    whole: Any  # the model; if it was a search such as GridSearchCV, the model that the search chose
+    model: Any  # the first model inside `whole` if `whole` is an ensemble or a wrapper (see `members_of`), else `whole`
     transformers: list[Any]  # the steps of `model` before its learner; all steps if it does not predict
     learner: Any  # the step that predicts, or None
 
@@ -360,7 +363,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def chosen(model: Any) -> Any:
-    """Return the model that a fitted search chose or a frozen estimator wraps; return any other model unchanged."""
+    """Return the model chosen by a fitted search or wrapped by a frozen estimator; return other models unchanged."""
     if members_of(model):
         return model
     names = ("estimator",) if type(model).__name__ == "FrozenEstimator" else _CHOSEN
@@ -370,11 +373,12 @@ def chosen(model: Any) -> Any:
 def members_of(model: Any) -> list[Any]:
     """Return the models whose predictions `model` combines or changes; [] if it does neither.
 
-    An ensemble combines its ``voters``. A wrapper that calibrates predictions, sets a threshold, transforms targets or
-    adds sets and intervals changes those of one model. The models returned are fitted if `model` is.
+    An ensemble combines the predictions of its ``voters``. A wrapper changes the predictions of one model: it
+    calibrates them, sets a threshold, transforms targets, or adds prediction sets or intervals. The returned models are
+    fitted if `model` is.
     """
     voters = getattr(model, "voters", None)
-    if isinstance(voters, list):  # `AutoClassifier` has a number here: how many may vote
+    if isinstance(voters, list):  # in `AutoClassifier`, it is the maximum number of voters
         return list(voters)
     for name in _WRAPPED.get(type(model).__name__, ()):
         found = getattr(model, name, None)
@@ -396,10 +400,10 @@ def steps_of(model: Any) -> list[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
-    It is the step's property ``estimated_kernel``, if it has one (`MinHash`); else its parameter ``kernel`` or
-    ``distance``, or before these, if `fitted`, its attribute ``kernel_``, set by ``fit``. A kernel may be the parameter
-    ``distance`` of a step that searches neighbours in the kernel's feature space. A `Pairwise`, a wrapped function of
-    two objects, is taken for what its parameter is named after.
+    The first of these that the step has is returned: the property ``estimated_kernel`` (of `MinHash`); if `fitted`, the
+    attribute ``kernel_`` that ``fit`` sets; the parameter ``kernel``; the parameter ``distance``. The parameter
+    ``distance`` may hold a kernel; the step then searches neighbours in the feature space of the kernel. A `Pairwise`
+    is a kernel or a distance, according to the name of the parameter that holds it.
     """
     if hasattr(step, "estimated_kernel"):
         return Comparison(step.estimated_kernel, True)

@@ -4,12 +4,12 @@
 values >= 0 that are small for similar objects. Without a Y, X is compared with itself. No base class is needed. The
 built-in ones derive from `Kernel` and `Distance`; they hold parameters and learn nothing. Three hooks are optional:
 
-- ``as_objects(X)`` returns a collection in the memory layout the function works on;
-- ``decided(X)`` returns a copy whose data-dependent settings, such as the map to the sphere, are fixed from X;
-- ``diag(X)`` (kernels) returns k(x, x) for each object.
+- ``as_objects(X)`` converts a collection to the memory layout that the function works on; - ``decided(X)`` returns a
+copy in which each setting that depends on data, such as ``gamma="median"``, has the value computed from X; -
+``diag(X)`` (kernels) returns k(x, x) for each object.
 
-`evaluate` calls a kernel, `distances_between` a distance. Both turn whatever a user's function returns (float32,
-integers, lists, sparse) into a dense float array of shape (n, m), or raise an error that says what is wrong. `pairwise`
+`evaluate` calls a kernel, and `distances_between` calls a distance. A user's function may return float32, integers,
+lists or a sparse matrix. Both turn its result into a dense float array of shape (n, m), or raise an error. `pairwise`
 turns a function of two objects into a kernel.
 """
 
@@ -40,11 +40,11 @@ from similia.objects.tables import objects_in, without_none
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
-_DIAGONAL_BLOCK = 32  # objects per call for a kernel without diag(): 32 values computed for each one kept
-_FEW_OF_A_PART = 20  # objects: a smaller part says nothing about the whole
-_QUOTED = 100  # letters quoted of another library's error
+_DIAGONAL_BLOCK = 32  # objects per Gram matrix for a kernel without diag(); only the diagonal is kept
+_FEW_OF_A_PART = 20  # parts of a lazy collection with fewer objects do not trigger `warn_of_strangers`
+_QUOTED = 100  # characters quoted from the message of another library's error
 _WRAPPERS = {
-    "kernel": "similia.pairwise(f) (a distance, which is 0 for equal objects, with similia.distances.FromFunction(f))",
+    "kernel": "similia.pairwise(f), or with similia.distances.FromFunction(f) if f is a distance (0 for equal objects)",
     "distance": "similia.distances.FromFunction(f)",
 }
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
@@ -68,7 +68,7 @@ class Kernel(BaseEstimator):
         return without_none(objects_in(X))
 
     def _compared(self, X: Any) -> dict[str, str]:
-        """Return what is compared in `X`, such as {"nodes": "node labels"}; {} if this does not depend on `X`."""
+        """Return which properties of `X` are compared, such as {"nodes": "node labels"}; {} if always the same ones."""
         return {}
 
 
@@ -98,12 +98,12 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal for the distance (two lists of the same
-        points are equal for a distance of sets). `similia.planning.lipschitz` requires a metric.
+        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal. Two lists of the same points are equal
+        for a distance of sets. `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
     cost : str
-        Operations for one pair of objects of lengths m and n, such as ``"m n"``.
+        Number of operations for a pair of objects of lengths m and n, up to a constant factor, such as ``"m n"``.
     """
 
     symmetric: bool
@@ -123,8 +123,8 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
     """Return the distances of `X` to `Y` (or `X`) as a float32 or float64 array; raise unless all are finite and >= 0.
 
-    If `X` is a block of a larger collection, `start` is the position of the block's first object there. `pair` is the
-    phrase that error messages use for two objects, with ``{}`` for each position.
+    If `X` is a block of a larger collection, `start` is the position of its first object in that collection. `pair`
+    names two objects in error messages, with ``{}`` for each position, such as "X[{}] and Y[{}]".
     """
     check_distance(distance)
     rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
@@ -140,7 +140,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,), by the kernel's method ``diag`` or else from small Gram matrices."""
+    """Return k(x, x) for each object, shape (n,): by the method ``diag``, or without one, from small Gram matrices."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -172,12 +172,12 @@ def as_objects(function: Any, X: Any) -> Any:
 
 
 def decided(kernel: Any, X: Any) -> Any:
-    """Return the kernel with settings such as ``mapping="auto"`` fixed from `X`, by its method ``decided`` if any."""
+    """Return ``kernel.decided(X)``; return `kernel` itself if it has no method ``decided``."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:
-    """Return what a kernel compares in `X`, such as {"nodes": "node labels"}; {} if it compares the same in any `X`."""
+    """Return which properties of `X` a kernel compares, such as {"nodes": "node labels"}; {} if always the same."""
     return kernel._compared(as_objects(kernel, X)) if hasattr(kernel, "_compared") else {}
 
 
@@ -186,8 +186,8 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
     refuse_class(kernel, what)
     if isinstance(kernel, Distance):
         raise TypeError(
-            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) makes one of it "
-            "(NegativeDistance that of the energy distance), similia.D2KE and recipes.d2ke take the distance itself"
+            f"{kernel!r} is a distance, expected a kernel; similia.kernels.DistanceRBF(distance) and NegativeDistance "
+            "turn it into a kernel, while similia.D2KE and recipes.d2ke take the distance itself"
         )
     if not callable(kernel):
         raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
@@ -196,9 +196,9 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 def check_distance(distance: Any) -> None:
     """Raise if `distance` is a class, a kernel of similia or not callable; a `Pairwise` is accepted."""
     refuse_class(distance, "distance")
-    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # it may hold either
+    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # which holds kernels and distances
         raise TypeError(
-            f"{distance!r} is a kernel, which is large for similar objects; expected a distance, such as DTW()"
+            f"{distance!r} is a kernel (large for similar objects), expected a distance (small for them), such as DTW()"
         )
     if not callable(distance):
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
@@ -226,7 +226,7 @@ def as_floats(values: Any, subject: str) -> npt.NDArray:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a kernel or distance for messages; for a wrapper (`partial`), the name of what it wraps."""
+    """Return the name of a kernel or distance for messages; for a wrapper (`partial`), that of the wrapped function."""
     if not hasattr(function, "__name__"):
         inner = function.func if isinstance(function, partial) else getattr(function, "function", None)
         if callable(inner):
@@ -257,9 +257,9 @@ def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
 
 
 def _called(function: Any, X: Any, Y: Any, what: str) -> Any:
-    """Return ``function(X)`` or ``function(X, Y)``; if that fails for a function of two objects, the error says so.
+    """Return ``function(X)`` or ``function(X, Y)``; if it fails, explain how to wrap a function of two objects.
 
-    A signature does not show what a function takes, so a function that fails on collections is tried on one pair.
+    A signature does not tell objects from collections, so a function that fails is tried on one pair of objects.
     """
     try:
         return function(X) if Y is None else function(X, Y)
@@ -281,7 +281,7 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
     try:
         x, y = ((objects.iloc if hasattr(objects, "iloc") else objects)[0] for objects in (X, Y))
         value = function(x, y)
-    except Exception:  # whatever it is: the caller raises the failure on collections
+    except Exception:  # the caller raises the error of the call with collections
         return False
     return isinstance(value, Real) or getattr(value, "shape", None) == ()
 
@@ -295,12 +295,11 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     function : callable
         ``function(x, y) -> float``.
     symmetric : bool, default=True
-        Whether f(x, y) = f(y, x). If so, the Gram matrix of one collection takes n (n + 1) / 2 calls,
-        not n^2.
+        Whether f(x, y) = f(y, x). If so, the Gram matrix of n objects takes n (n + 1) / 2 calls instead of n^2.
     n_jobs : int, optional
-        Number of processes (spawned, never forked); -1 means one for each core. If not given,
-        ``similia.config(n_jobs=...)`` applies; without that, only this process is used. Lambdas and
-        closures are allowed. The result does not depend on `n_jobs`.
+        Number of processes, which are spawned, never forked; -1 means one for each core. The default is that of
+        ``similia.config(n_jobs=...)`` or, if that is not set, this process alone. `function` may be a lambda or a
+        closure. The result does not depend on `n_jobs`.
 
     Returns
     -------
@@ -332,7 +331,7 @@ class Pairwise(Kernel):
         self.n_jobs = n_jobs
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return f(x, y) for all pairs, float64 of shape (n, m); errors of the function name the pair."""
+        """Return f(x, y) for all pairs, float64 of shape (n, m); if a call fails, the error names the pair."""
         mirror = bool(self.symmetric) and Y is None
         xs = _objects(X, "X")
         ys = xs if Y is None else _objects(Y, "Y")
@@ -351,7 +350,10 @@ class Pairwise(Kernel):
     def _evaluate(
         self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
     ) -> Iterator[npt.NDArray[np.float64]]:
-        """Yield the values of each tile (a range of rows and one of columns) in order; raise the first tile's error."""
+        """Yield the values of each tile (a range of rows and a range of columns), in order.
+
+        If some tiles fail, raise the error of the first of them.
+        """
         failures: list[Exception] = []
         tasks = (
             (self.function, xs[r.start : r.stop], ys[c.start : c.stop], r, c, mirror)
@@ -384,7 +386,7 @@ def _ranges(n: int) -> list[range]:
 
 
 def _objects(X: Any, name: str) -> list[Any]:
-    """Return the objects as a list: data frames by row, Arrow scalars as Python values."""
+    """Return the objects as a list; those of a data frame are its rows, those of Arrow become Python values."""
     X = without_none(objects_in(X), name)
     n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
@@ -396,7 +398,7 @@ def _objects(X: Any, name: str) -> list[Any]:
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
 ) -> npt.NDArray[np.float64]:
-    """Return f(x, y) for all pairs of a block; if `mirror`, values below its diagonal are copied from above it."""
+    """Return f(x, y) for all pairs of a tile; if `mirror`, copy values below the diagonal of the matrix from above."""
     out = np.empty((len(xs), len(ys)))
     for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
         for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
@@ -408,7 +410,7 @@ def _tile(
 
 
 def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
-    """Return the values of `_tile`, or the error it raises, so that the caller can raise the first tile's error."""
+    """Return the values of `_tile`, or the error that it raises."""
     try:
         return _tile(*arguments)
     except (TypeError, ValueError) as error:
@@ -450,12 +452,12 @@ class ComparesObjects:
 
 
 def takes_sparse(function: Any) -> bool:
-    """Return whether a kernel or distance takes sparse matrices; one that is not of similia is assumed to do so."""
+    """Return whether a kernel or distance takes sparse matrices; a function from elsewhere is assumed to do so."""
     return bool(getattr(function, "_takes_sparse", not type(function).__module__.startswith("similia.")))
 
 
 def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
-    """Return `X` in the layout of `function`; if `X` is a table, `estimator` stores (`reset`) or checks its columns."""
+    """Return `X` in the layout of `function`, and let `estimator` store (`reset`) or check the columns of a table."""
     if not reset and hasattr(estimator, "n_features_in_"):
         check_table(estimator, X, reset=False)
     objects = as_objects(function, X)
@@ -466,8 +468,8 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """Warn if the objects at `rows`, which share nothing with the training objects, are more than half of `n` objects.
 
-    While streaming, where each kind of warning is emitted once, one such object is enough. `what` is what the warning
-    says about these objects, such as "have no features".
+    While streaming, each kind of warning is emitted once, so one such object is enough. `what` completes the sentence
+    "3 of 10 objects ...", for example "have no features".
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):

@@ -192,7 +192,7 @@ REFUSED = {
     "huge": (lambda: fitted(None, [[1, 2]]).transform([[1, 2], [1e9, 0]]), ValueError,
         r"^X\[1\] has features that add up to 1e\+09, expected at most"),
     "labels": (lambda: fitted(WeisfeilerLehman(), batch(samples(0))).transform(batch(samples(0), labels=False)),
-        ValueError, "would compare degrees, in place of node labels of X with node labels of the training objects"),
+        ValueError, "would compare degrees of unlabelled nodes of X with node labels of the training objects"),
 }  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def test_errors_name_the_model_that_was_called_and_not_the_kernel_inside():
     }
     for name, model in models.items():
         model.fit(graphs, LABELS[:4])
-        mixed = f"^{name} would compare degrees, in place of node labels of X with node labels of the training objects;"
+        mixed = f"^{name} would compare degrees of unlabelled nodes of X with node labels of the training objects;"
         for call in (model.predict, lambda X: sm.explain(model, X[0])):  # noqa: B023
             with pytest.raises(ValueError, match=mixed):
                 call([with_nodes(3)])

@@ -277,7 +277,7 @@ def negative(x, y):
         (FromFunction(length_gap, pairwise=True), ValueError, r"length_gap returned shape \(\) for 2 x 2 objects"),
         (FromFunction(lambda X, Y: [[0, 1], [np.inf, 0]], pairwise=True), ValueError, r"inf for X\[1\] and Y\[0\]"),
         (FromFunction("cosine"), TypeError, "FromFunction takes a function d"),
-        (FromFunction(length_gap, axes="wide"), ValueError, "axes must be one of None, 'time, channel', 'channel"),
+        (FromFunction(length_gap, axes="wide"), ValueError, "axes must be None, 'time, channel' or 'channel"),
     ],
 )
 def test_bad_functions(distance, error, message):

@@ -358,14 +358,14 @@ def test_small_and_empty_graphs():
 def test_distance_refuses_bad_input():
     X = graphs(2, 0, 4)
     for parameters, sentence in (
-        ({"kernel": "rbf"}, "kernel must be one of 'gaussian', 'optical', 'match', 'match_iso', got 'rbf'"),
+        ({"kernel": "rbf"}, "kernel must be 'gaussian', 'optical', 'match' or 'match_iso', got 'rbf'"),
         ({"bandwidth": 0}, "bandwidth must be a positive number, got 0"),
         ({"bandwidth": "median"}, "bandwidth must be a positive number"),
         ({"n_samples": 0}, "n_samples must be an integer >= 1"),
         ({"n_samples": 1, "unbiased": True}, "n_samples must be an integer >= 2"),
         ({"size": 12}, "size=12"),
         ({"size": 8, "kernel": "match_iso"}, "sizes 2 to 7"),
-        ({"sampling": "all"}, "sampling must be one of"),
+        ({"sampling": "all"}, "sampling must be 'uniform' or"),
         ({"flyback": 1.0}, "flyback must be"),
         ({"random_state": None}, "random_state must be an integer >= 0"),
     ):

@@ -174,7 +174,7 @@ def test_graphs_that_cannot_be_compared():
     labelled = [plain[0] | {"node_labels": np.array([1, 2])}]
     kernel = WeisfeilerLehman(n_iter=1)
     for kept in ({}, {"counts": kernel.counted(labelled)}):
-        with pytest.raises(ValueError, match="would compare degrees, in place of node labels of X with node labels"):
+        with pytest.raises(ValueError, match="would compare degrees of unlabelled nodes of X with node labels"):
             kernel.paired(plain, labelled, [0], [0], **kept)
 
 

@@ -236,8 +236,8 @@ def test_bad_input(distance):
 @pytest.mark.parametrize(
     ("distance", "message"),
     [
-        (ModifiedHausdorff("cosine"), "ground must be one of 'euclidean', 'sqeuclidean', 'manhattan', got 'cosine'"),
-        (Hausdorff("sqeuclidean"), "ground must be one of 'euclidean', 'manhattan', got 'sqeuclidean'"),
+        (ModifiedHausdorff("cosine"), "ground must be 'euclidean', 'sqeuclidean' or 'manhattan', got 'cosine'"),
+        (Hausdorff("sqeuclidean"), "ground must be 'euclidean' or 'manhattan', got 'sqeuclidean'"),
         (SlicedWasserstein(0), "n_projections must be an integer >= 1"),
         (SlicedWasserstein(p=3), "p must be 1 or 2, got 3"),
         (SlicedWasserstein(random_state=None), "random_state must be an integer >= 0, got None"),

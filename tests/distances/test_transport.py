@@ -115,7 +115,7 @@ def test_refusals():
     X = some_sets(3, [2, 3])
     with pytest.raises(ValueError, match="p must be 1 or 2, got 3"):
         Wasserstein(3)(X)
-    with pytest.raises(ValueError, match="ground must be one of 'euclidean', 'manhattan', got 'cosine'"):
+    with pytest.raises(ValueError, match="ground must be 'euclidean' or 'manhattan', got 'cosine'"):
         Wasserstein(ground="cosine")(X)
     with pytest.raises(ValueError, match="X holds points of dimension 2 and Y of dimension 3, expected one dimension"):
         Wasserstein()(X, some_sets(0, [2], 3))

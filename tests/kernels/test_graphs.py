@@ -211,7 +211,7 @@ def test_labels_against_degrees_are_refused(kernel):
     if isinstance(kernel, ShortestPath) and not kernel.with_labels:
         np.testing.assert_array_equal(kernel(labelled, bare), kernel(labelled))
         return
-    with pytest.raises(ValueError, match="compare node labels of X with degrees, in place of node labels of Y"):
+    with pytest.raises(ValueError, match="compare node labels of X with degrees of unlabelled nodes of Y"):
         kernel(labelled, bare)
 
 
@@ -267,7 +267,7 @@ def test_features_refuse_graphs_compared_by_other_things_than_those_of_fit(tmp_p
     assert loaded.compared_ == features.compared_ != {}
     with pytest.raises(ValueError, match="edges without labels of X with edges with labels of the training objects"):
         loaded.transform([PATH])
-    with pytest.raises(ValueError, match="compare node labels of X with degrees, in place of node labels of the train"):
+    with pytest.raises(ValueError, match="compare node labels of X with degrees of unlabelled nodes of the train"):
         loaded.transform([BONDS | {"node_labels": [1, 2, 3]}])
     assert (loaded.transform([BONDS]) != expected).nnz == 0
     loaded.fit([PATH]).transform([PATH])  # fit forgets
@@ -287,7 +287,7 @@ def test_features_refuse_graphs_compared_by_other_things_than_those_of_fit(tmp_p
 )
 def test_fit_and_transform_refuse_what_fit_transform_refuses(kernel):
     labelled = PATH | {"node_labels": [1, 2, 3]}
-    with pytest.raises(ValueError, match=r"degrees, in place of node labels of X with node labels of the training"):
+    with pytest.raises(ValueError, match=r"degrees of unlabelled nodes of X with node labels of the training"):
         sm.KernelFeatures(kernel, 64).fit([labelled]).transform([PATH])
 
 

@@ -150,9 +150,9 @@ def test_what_is_refused(form, block, monkeypatch):
         Cosine()(form(np.ones((0, 3))))
     with pytest.raises(ValueError, match="X holds complex numbers"):
         Cosine()(form(np.ones((2, 2)) * 1j))
-    with pytest.raises(ValueError, match='mapping must be "auto", "sqrt", "projection" or None, got \'l2\''):
+    with pytest.raises(ValueError, match="mapping must be 'auto', 'sqrt', 'projection' or None, got 'l2'"):
         Cosine(mapping="l2")(X)
-    with pytest.raises(ValueError, match='zero_rows must be "raise" or "uniform", got \'drop\''):
+    with pytest.raises(ValueError, match="zero_rows must be 'raise' or 'uniform', got 'drop'"):
         Cosine(zero_rows="drop")(X)
 
 

@@ -223,7 +223,7 @@ def test_wrong_features_get_one_sentence(name):
 
 def test_labels_are_not_compared_with_degrees():
     graphs = samples(0)
-    with pytest.raises(ValueError, match="MinMax would compare node labels of X with degrees, in place of node labels"):
+    with pytest.raises(ValueError, match="MinMax would compare node labels of X with degrees of unlabelled nodes"):
         MinMax(WeisfeilerLehman())(batch(graphs), batch(graphs, labels=False))
 
 

@@ -108,7 +108,7 @@ def test_refusals_of_graphs():
         fitted.transform([path_graph(node_attributes=np.ones((3, 1)))])
     with pytest.raises(ValueError, match="X holds graphs without node attributes"):
         fitted.transform([bare])
-    with pytest.raises(ValueError, match="use must be one of 'auto', 'attributes', 'labels', 'both', got 'all'"):
+    with pytest.raises(ValueError, match="use must be 'auto', 'attributes', 'labels' or 'both', got 'all'"):
         GraphToSets(use="all").fit([attributed])
     with pytest.raises(ValueError, match="path_length must be an integer >= 0, got -1"):
         GraphToSets(-1).fit([attributed])

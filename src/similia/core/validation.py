@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise BadParameter(name, f"an integer >= {minimum}", short(value, 80))
     return int(value)
+
+
+def check_choice(value: Any, name: str, choices: Sequence[Any]) -> None:
+    """Raise if `value` is none of the `choices`."""
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise BadParameter(name, f"{', '.join(others)} or {last}", short(value))
 
 
 def at_most(value: int, n: int, name: str) -> int:

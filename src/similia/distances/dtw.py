@@ -17,6 +17,7 @@ from similia.alignments.log_sums import half_width
 from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
+from similia.core.validation import check_choice
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SeriesBatch, as_series
 from similia.similarity import Facts
@@ -101,8 +102,7 @@ class DTW(ScaledDistance):
 
     def _rooted(self) -> bool:
         """Check the parameters; return whether a match costs the Euclidean distance rather than its square."""
-        if self.local not in ("euclidean", "sqeuclidean"):
-            raise ValueError(f"local must be 'euclidean' or 'sqeuclidean', got {self.local!r}")
+        check_choice(self.local, "local", ("euclidean", "sqeuclidean"))
         if self.root and self.local == "euclidean":
             raise ValueError("root=True is the root of a sum of squares, got local='euclidean'; take 'sqeuclidean'")
         return self.local == "euclidean"

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.validation import check_choice
 from similia.objects import as_series
 from similia.objects.tables import objects_in
 from similia.similarity import Distance, Facts, Pairwise, distances_between
-
-_AXES = (None, "time, channel", "channel, time")
 
 
 class FromFunction(Distance):
@@ -78,8 +77,7 @@ class FromFunction(Distance):
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.floating]:
         if not callable(self.function):
             raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
-        if self.axes not in _AXES:
-            raise ValueError(f"axes must be one of {', '.join(map(repr, _AXES))}, got {self.axes!r}")
+        check_choice(self.axes, "axes", (None, "time, channel", "channel, time"))
         X = self._arranged(X)
         Y = None if Y is None else self._arranged(Y)
         if not self.pairwise:

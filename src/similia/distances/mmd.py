@@ -20,7 +20,7 @@ from similia.core.errors import as_second, part_from
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import n_threads, run_in_ranges
-from similia.core.validation import check_positive, check_positive_int
+from similia.core.validation import check_choice, check_positive, check_positive_int
 from similia.objects import GraphBatch
 from similia.objects.graphlets import (
     Patterns,
@@ -35,7 +35,6 @@ from similia.objects.sequences import offsets_of
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
-_KERNELS = ("gaussian", "optical", "match", "match_iso")
 # Measured times, in one unit: to compare a pair of codes; to process one bit of a table entry.
 _PAIR_COST, _TABLE_COST = 3, 1
 _IN_CACHE = 2**14  # float64 values of a table: 128 KiB
@@ -155,8 +154,7 @@ class MMD(Distance):
         return np.sqrt(sums, out=sums)
 
     def _check(self) -> None:
-        if self.kernel not in _KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(map(repr, _KERNELS))}, got {self.kernel!r}")
+        check_choice(self.kernel, "kernel", ("gaussian", "optical", "match", "match_iso"))
         check_positive(self.bandwidth, "bandwidth")
         check_positive_int(self.random_state, "random_state", minimum=0)
         if self.kernel == "match_iso":

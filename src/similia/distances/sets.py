@@ -26,7 +26,7 @@ from similia.alignments.groups import Indices
 from similia.core.errors import BadValue, as_second
 from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges, run_tasks
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import check_choice, check_positive_int, generator
 from similia.distances import _sets as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance, distances_of
 from similia.objects import SetBatch, as_sets
@@ -55,8 +55,7 @@ class _NearestPoints(ScaledDistance):
         return as_sets(X)
 
     def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
-        if self.ground not in self._grounds:
-            raise ValueError(f"ground must be one of {', '.join(map(repr, self._grounds))}, got {self.ground!r}")
+        check_choice(self.ground, "ground", self._grounds)
         return _as_comparable(X, Y)
 
     def _degree(self) -> int:
@@ -284,8 +283,7 @@ class SlicedWasserstein(Distance):
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         n_projections = check_positive_int(self.n_projections, "n_projections")
-        if self.p not in (1, 2):
-            raise ValueError(f"p must be 1 or 2, got {self.p!r}")
+        check_choice(self.p, "p", (1, 2))
         A, B = _as_comparable(X, Y)
         directions = self._directions(n_projections, A.n_dims)
 

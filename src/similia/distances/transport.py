@@ -18,16 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, as_second
-from similia.core.text import short
+from similia.core.errors import as_second
 from similia.core.threads import run_in_ranges
+from similia.core.validation import check_choice
 from similia.distances import _transport as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance
 from similia.distances.sets import comparable
 from similia.objects import SetBatch, as_sets
 from similia.similarity import Facts
 
-_GROUNDS = ("euclidean", "manhattan")
 _WORK_OF_A_THREAD = 2**20  # operations
 
 
@@ -113,10 +112,8 @@ class Wasserstein(ScaledDistance):
         return np.asarray(moved / units)
 
     def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
-        if self.p not in (1, 2):
-            raise BadParameter("p", "1 or 2", short(self.p))
-        if self.ground not in _GROUNDS:
-            raise BadParameter("ground", f"one of {', '.join(map(repr, _GROUNDS))}", short(self.ground))
+        check_choice(self.p, "p", (1, 2))
+        check_choice(self.ground, "ground", ("euclidean", "manhattan"))
         A = as_sets(X)
         return comparable(A, A if Y is None else as_second(as_sets, Y))
 

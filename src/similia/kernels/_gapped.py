@@ -1,10 +1,10 @@
 """Loops of gapped k-mers: ids, explicit features, and sums over pairs of windows.
 
 A mask is a set of positions in a window. The letters c_j of a window at the positions j of a mask become the number
-sum_j (c_j + 1) r_j modulo 2**64, with a random odd r_j for each position. Masks are taken in an order in which each
-differs from the one before by one position that goes and one that comes, so that the numbers of all windows follow by
-two products each. Windows are named by the place of their first letter in the concatenated strings; a window that
-crosses the end of its string has weight 0. `complements` are the complements of the letters; empty for one strand.
+sum_j (c_j + 1) r_j modulo 2**64, with a random odd r_j for each position. Each mask differs from the one before it by
+one position, so the number of a window changes by two products from mask to mask. A window is identified by the
+position of its first letter in the concatenated strings. A window that crosses the end of its string has weight 0.
+`complements` holds the complement of each letter, or is empty for one strand.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _next_mask(m, letters, complements, factors, swaps, informative, mirrored, n
 
 @njit()
 def gapped_ids(letters, complements, offsets, factors, swaps, informative, id_offsets, ids):  # type: ignore[no-untyped-def]
-    """Fill `ids`, string by string, then mask by mask, then window by window."""
+    """Fill `ids` with the ids of all strings: string by string, then mask by mask, then window by window."""
     for i in range(len(offsets) - 1):
         here = ids[id_offsets[i] : id_offsets[i + 1]]
         _ids_of_string(letters, complements, offsets[i], offsets[i + 1], factors, swaps, informative, here)
@@ -64,7 +64,7 @@ def gapped_ids(letters, complements, offsets, factors, swaps, informative, id_of
 
 @njit()
 def _ids_of_string(letters, complements, start, stop, factors, swaps, informative, ids):  # type: ignore[no-untyped-def]
-    """Fill `ids` with the ids of the string of the letters from `start` to `stop`."""
+    """Fill `ids` with the ids of one string, whose letters are ``letters[start:stop]``."""
     n, both = len(ids) // len(swaps), len(complements) > 0
     letters = letters[start:stop]
     complements = complements[start:stop] if both else complements
@@ -154,11 +154,11 @@ def _merge(keys, n, columns, data):  # type: ignore[no-untyped-def]
 def products_by_mask(x, y, factors, swaps, strands, informative, start, stop, same, out):  # type: ignore[no-untyped-def]
     """Add to rows `start` to `stop` of `out` the products of the feature counts of strings x and strings y.
 
-    A side is (letters, complements, offsets, weights). For each mask, the windows of y are put into buckets by their
-    number, and each window of x meets its bucket. ``strands[m]`` is the number of keys of a window for mask m: with two
-    strands, the features of a mask and those of its mirror image are the same, so that one of the two masks has both
-    strands and the other none; a mask that is its own mirror image has one, the smaller. If `same`, x is y, and only
-    columns j >= i of row i are filled.
+    x and y are tuples (letters, complements, offsets, weights). For each mask, the windows of y are put into buckets by
+    their number, and each window of x looks up its bucket. ``strands[m]`` is the number of keys of a window under mask
+    m. With two strands, a mask and its mirror image have the same features, so one of the two masks has two keys, one
+    for each strand, and the other has none. A mask that is its own mirror image has one key, the smaller of the two. If
+    `same`, x is y, and only columns j >= i of row i are filled.
     """
     letters, complements, offsets, weights = x
     both = len(complements) > 0
@@ -278,8 +278,8 @@ def mirror(K):  # type: ignore[no-untyped-def]
 def products_by_pair(x, y, pairs, rows, columns, worth, palindromes, length, out):  # type: ignore[no-untyped-def]
     """Fill ``out[p]``, for p in `pairs`, with the kernel of strings ``rows[p]`` of x and ``columns[p]`` of y.
 
-    Two windows with m mismatches add ``worth[m]`` = C(length - m, informative). For two strands, a feature that both
-    windows share in both directions, a palindrome, would count twice; `_palindromic` takes it back.
+    Two windows with m mismatches add ``worth[m]`` = C(length - m, informative). With two strands, a palindrome (a
+    feature that is its own reverse complement) would count twice, so `_palindromic` is subtracted.
     """
     both = len(y[1]) > 0
     for p in pairs:
@@ -313,9 +313,9 @@ def _windows(a, b, u, v, worth, length):  # type: ignore[no-untyped-def]
 
 @njit()
 def _palindromic(a, b, c, u, v, palindromes, length):  # type: ignore[no-untyped-def]
-    """Return the sum over pairs of windows of the features that are their own reverse complements; c complements b."""
+    """Return the weighted number of palindromes that windows of a and b share; c holds the complements of b."""
     total = 0.0
-    least = 0  # mirrored pairs of positions that such a feature has
+    least = 0  # number of mirrored pairs of positions in such a feature
     while least < palindromes.shape[1] and palindromes[:, least].max() == 0:
         least += 1
     for j in range(len(b) - length + 1):

@@ -37,7 +37,7 @@ class _Composite(ListParams, Kernel):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the one batch type that all parts read; return `X` itself if they read different types."""
+        """Convert `X` to the batch type that all kernels read; return `X` itself if they read different types."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         # A kernel that compares only structure reads no labels; take the batch with the most attributes.
@@ -55,7 +55,6 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
-        """Return the combination with settings of its kernels, such as ``mapping="auto"``, fixed from `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
@@ -68,7 +67,7 @@ class _Composite(ListParams, Kernel):
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         Y = None if Y is None else as_second(self.as_objects, Y)
-        with np.errstate(over="ignore", under="ignore"):  # several small factors: 0
+        with np.errstate(over="ignore", under="ignore"):  # a product of small values becomes 0
             K = self._combined(_gram(kernel, X, Y) for kernel in self._parts())
         large = np.isinf(K)
         if large.any():
@@ -149,9 +148,7 @@ class Sum(_Composite):
         if weights.shape != (n_parts,):
             raise ValueError(f"{expected}, got shape {weights.shape}")
         if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ValueError(
-                f"weights must be finite and >= 0 (a kernel is positive semi-definite), got {self.weights!r}"
-            )
+            raise ValueError(f"weights must be finite and >= 0, so that the sum is a kernel, got {self.weights!r}")
         return weights
 
 
@@ -210,7 +207,6 @@ class Normalized(Kernel):
         return as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
-        """Return this kernel with settings of `kernel`, such as ``mapping="auto"``, fixed from `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else Normalized(found)
 
@@ -253,5 +249,5 @@ def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:
 def _features(kernel: Any, name: str, X: Any, n_features: int) -> sp.csr_array:
     """Return the explicit features of a kernel, or raise if it has none; `name` appears in the message."""
     if not hasattr(kernel, "features"):
-        raise TypeError(f"{name} ({kernel!r}) has no explicit features; similia.Nystroem makes vectors of any kernel")
+        raise TypeError(f"{name} ({kernel!r}) has no explicit features; similia.Nystroem makes vectors with any kernel")
     return kernel.features(X, n_features)

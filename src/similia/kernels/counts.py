@@ -5,14 +5,14 @@ Three arrays represent the features of n objects: object i has feature ``ids[k]`
 integers (sums below 2**53), an inner product does not depend on block sizes, threads or the order of sums.
 
 If `Counts.least` is set, each feature adds the smaller of its two counts instead of their product (histogram
-intersection). A loop over the objects that share a feature adds these minima. For whole counts they are inner products
-of the features (f, 1), ..., (f, c) for count c of feature f (`Counts.unary`), but on graphs of molecules the product of
-these takes as long as the loop, and on graphs of thousands of nodes four times as long.
+intersection). A loop over the objects that share a feature adds these minima. If counts are integers, the sum of minima
+is also an inner product, of the features (f, 1), ..., (f, c) for each feature f of count c (`Counts.unary`). It is not
+used here: on graphs of molecules it takes as long as the loop, on graphs of thousands of nodes four times as long.
 
-Columns of features that most objects share ("dense") are multiplied as a dense matrix, the others ("sparse") as a
+Columns of features that many objects share ("dense") are multiplied as a dense matrix, the others ("sparse") as a
 sparse one; the split minimises the estimated time. In the loops, ``dense[c]`` is the position of column c among the
-dense columns, or -1. Ids are counted and matched in hash tables, in a sixth of the time that sorting takes. A table has
-2**k slots; a slot holds the position of an id in an array, or -1 if it is free.
+dense columns, or -1. Ids are counted and matched in hash tables, which takes a sixth of the time of sorting. A table
+has 2**k slots; a slot holds the position of an id in an array, or -1 if it is free.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Counts:
 
     @cached_property
     def unary(self) -> Counts:
-        """Features (f, 1), ..., (f, c), each of count 1, for each feature f of count c, a whole number; (f, 1) is f."""
+        """The features (f, 1), ..., (f, c), each of count 1, for each feature f of integer count c; (f, 1) has id f."""
         offsets = np.zeros_like(self.offsets)
         ids = np.empty(int(self.values.sum()), np.uint64)
         _expand(self.offsets, self.ids, self.values, offsets, ids)
@@ -146,7 +146,7 @@ def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
     offsets : ndarray of int64, shape (n + 1,)
         Occurrences of object i are ``ids[offsets[i]:offsets[i + 1]]``.
     amounts : ndarray of float64, shape (n_occurrences,), optional
-        What each occurrence adds to the count of its feature; 1 if empty.
+        Number that each occurrence adds to the count of its feature; 1 if not given.
     """
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -160,7 +160,7 @@ def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
 
 
 def number_ids(ids: Ids) -> tuple[Ids, Indices]:
-    """Return the distinct ids in order of first occurrence, and for each given id its position among these."""
+    """Return the distinct ids in order of first occurrence, and the position of each given id among them."""
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     distinct, numbers = np.empty_like(ids), np.empty(len(ids), dtype=np.int64)
     n_distinct = _number(ids, _table(len(ids)), distinct, numbers)
@@ -227,7 +227,7 @@ def few_products(A: Counts, B: Counts) -> Floats:
 
 
 def as_least(counts: Counts) -> Counts:
-    """Return counts >= 0 with the attribute `least`: weights become factors sqrt(weight) of the counts, zeros go."""
+    """Return counts >= 0 with `least` set, each multiplied by the root of its weight; counts of 0 are dropped."""
     values = counts.values if counts.weights is None else counts.values * np.sqrt(counts.weights)
     offsets, ids = counts.offsets, counts.ids
     kept = values != 0
@@ -238,7 +238,7 @@ def as_least(counts: Counts) -> Counts:
 
 
 def _in_order(counts: Counts, others: Counts | None = None) -> Counts:
-    """Return `counts` in an order of ids in which sums of minima (with `others`) have the same bits in every loop."""
+    """Return `counts`, sorted unless exact, so that every loop gives sums of minima (with `others`) the same bits."""
     return counts if counts._exact and (others is None or others._exact) else counts._sorted
 
 
@@ -448,7 +448,7 @@ def _sums(offsets, values):  # type: ignore[no-untyped-def]
 
 @njit()
 def _scatter_dense(offsets, columns, values, dense, start, out):  # type: ignore[no-untyped-def]
-    """Copy the values that object ``start + i`` has in dense columns to row i of `out`, whose entries are 0 before."""
+    """Copy the values of object ``start + i`` in dense columns to row i of `out`, which must be 0 before."""
     for i in range(len(out)):
         for k in range(offsets[start + i], offsets[start + i + 1]):
             if columns[k] >= 0 and dense[columns[k]] >= 0:

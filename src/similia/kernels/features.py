@@ -1,4 +1,4 @@
-"""Kernels computed from feature counts; most are inner products of these, and so have a finite explicit feature map."""
+"""Kernels computed from feature counts; most are inner products of counts, and so have explicit features."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class CountsKernel(Kernel):
         """Raise if objects of the two collections cannot be compared."""
 
     def _scaled(self, K: Floats, kxx: Floats, kyy: Floats, *, same: bool = False) -> Floats:
-        """Return the kernel, given the inner products K of counts and those of each object with itself; may change K.
+        """Return kernel values from the inner products K of the counts; may change K.
 
-        K is a matrix for objects with self products `kxx` (rows) and `kyy` (columns), which may be the `same` objects;
-        or one number for each pair with self products `kxx` and `kyy`.
+        K is a matrix, and `kxx` and `kyy` are the inner products of the objects of its rows and columns with
+        themselves. If `same`, rows and columns are the same objects. Or K, `kxx` and `kyy` hold one number for each
+        pair.
         """
         return K
 
@@ -131,9 +132,9 @@ class FeatureKernel(CountsKernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. A feature goes to column ``id % n_features``; its 64-bit id is the same in any process.
-            Two features share a column with probability 1 / n_features. Among v distinct features, about
-            v**2 / (2 n_features) pairs share a column; each such pair adds an error to the kernel.
+            Number of columns. The feature with the 64-bit id i goes to column ``i % n_features``, in every process.
+            Among v distinct features, about v**2 / (2 n_features) pairs share a column; each such pair adds an error to
+            the kernel.
 
         Returns
         -------
@@ -221,7 +222,7 @@ def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
 
 
 def _plain_parameters(kernel: CountsKernel) -> dict[str, Any] | None:
-    """Return the parameters of a kernel, with those of a kernel inside it; None if `==` cannot compare one by value."""
+    """Return the parameters of a kernel and of a kernel inside it; None if `==` cannot compare one of them by value."""
     found: dict[str, Any] = {}
     for name, value in vars(kernel).items():
         found[name] = (type(value), _plain_parameters(value)) if isinstance(value, CountsKernel) else value

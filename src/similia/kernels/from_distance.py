@@ -1,10 +1,10 @@
 r"""Kernels from a distance d: by distances to random objects, or by substituting d for the Euclidean distance.
 
 `FromDistance` is positive semi-definite for any d and computes the distances of each object to R random objects.
-`DistanceRBF` and `NegativeDistance` compute one distance per pair. `DistanceRBF` is positive semi-definite if d^2 is of
-negative type, as the square of a Euclidean distance is. `NegativeDistance` is conditionally so, which is enough for a
-support vector machine, if d^p is of negative type. For alignment, edit and Hausdorff distances both are indefinite; the
-parameter `spectrum` of `similia.Nystroem` determines how negative eigenvalues are treated.
+`DistanceRBF` and `NegativeDistance` compute one distance per pair. For a Euclidean distance they are positive
+semi-definite (`NegativeDistance` for powers up to 2, and without origin only conditionally, see its Notes). For
+alignment, edit and Hausdorff distances they are generally indefinite; the parameter `spectrum` of `similia.Nystroem`
+determines how negative eigenvalues are treated.
 
 All kernels raise a ValueError or TypeError when called if a parameter is out of range, or the distance returns NaN,
 infinity, a negative number or the wrong shape; the message names the pair.
@@ -50,11 +50,10 @@ class FromDistance(Kernel):
     distance : callable
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
-        A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p; all its
-        parameters must be given, since a kernel does not learn them from data. A collection is used in place of random
-        objects.
+        A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p. Set all
+        its parameters, since a kernel learns none from data. A collection is used in place of random objects.
     gamma : float, default=1.0
-        Decay of a feature with distance, in 1 / (unit of the distance).
+        The factor :math:`\gamma` in the exponent, above 0, in 1 / (unit of the distance).
     n_components : int, default=1024
         Number R of random objects; ignored if `objects` is a collection.
     random_state : int, default=0
@@ -131,8 +130,8 @@ class FromDistance(Kernel):
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the standard error of each kernel value as an estimate of the integral, shape (n, m).
 
-        A kernel value is the mean of R products; the standard error is the standard deviation of these products divided
-        by sqrt(R), for R >= 2. If `objects` is a collection, its objects are treated as independent draws.
+        A kernel value is the mean of R >= 2 products; its standard error is their standard deviation divided by
+        sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
         """
         F = self._features(X)
         G = F if Y is None else self._features(Y)
@@ -257,8 +256,8 @@ class DistanceRBF(_Substitution):
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
         ``similia.pairwise(f)`` or your own function. Set its parameters as ``distance__name``.
     gamma : float, default=1.0
-        Decay with the squared distance, above 0. `similia.kernels.suggest_gamma` returns a value that fits the scale of
-        the distances.
+        The factor :math:`\gamma` in the exponent, above 0. `similia.kernels.suggest_gamma` returns a value that fits
+        the scale of the distances.
 
     Notes
     -----
@@ -291,8 +290,8 @@ class DistanceRBF(_Substitution):
         root = np.sqrt(check_positive(self.gamma, "gamma"))
         D = distances_between(self.distance, X, Y)
         K = np.empty(D.shape, D.dtype)
-        with np.errstate(over="ignore", under="ignore"):  # distant objects: 0
-            for d, k in zip(D, K, strict=True):  # sqrt(gamma) first: d^2 alone may overflow
+        with np.errstate(over="ignore", under="ignore"):  # distant objects have kernel 0
+            for d, k in zip(D, K, strict=True):  # multiply before squaring, since d^2 may overflow
                 k[:] = functions.exp(-np.square(d * root, dtype=np.float64))
         return K
 
@@ -317,10 +316,10 @@ class NegativeDistance(_Substitution):
 
     Notes
     -----
-    The kernel -d^p is never positive semi-definite, since its diagonal is 0. It can be conditionally positive
-    semi-definite, which means that c^T K c >= 0 for coefficients c that sum to 0, such as those of a support vector
-    machine with an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally
-    so (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, prefer an origin: without one, the
+    The kernel -d^p is not positive semi-definite, since its diagonal is 0. It can be *conditionally* positive
+    semi-definite: c^T K c >= 0 for all coefficients c that sum to 0. This is enough for a support vector machine with
+    an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally so
+    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin: without one, the
     eigenvalue of largest absolute value is negative, and `Nystroem` drops or changes it. The values are float32 if the
     distances are.
 
@@ -365,7 +364,7 @@ class NegativeDistance(_Substitution):
         return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
-        """Return D**power; if one over- or underflows, raise and name it by `pair`, such as "X[{}] and Y[{}]"."""
+        """Return D**power; if a power is out of range, raise an error that names the objects by `pair`."""
         power = check_positive(self.power, "power")
         with np.errstate(over="ignore", under="ignore"):
             powers: npt.NDArray = D**power
@@ -373,8 +372,8 @@ class NegativeDistance(_Substitution):
         if bad.any():
             where = tuple(np.argwhere(bad)[0])
             raise ValueError(
-                f"the distance of {pair.format(*where)} is {D[where]:.3g}, whose power {power:g} is no {D.dtype}; "
-                "scale the objects"
+                f"the distance of {pair.format(*where)} is {D[where]:.3g}, whose power {power:g} is out of range for "
+                f"{D.dtype}; scale the objects"
             )
         return powers
 
@@ -393,7 +392,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     X : sequence of objects
         At least two.
     n : int, default=200
-        Maximum number of objects to draw from `X`, without replacement, for the median; costs n^2 distances.
+        Maximum number of objects whose distances are computed, n^2 in all; if `X` has more, they are drawn at random.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the objects.
     power : float, default=2
@@ -430,6 +429,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
         gamma = float(1 / (power * np.float64(median) ** power))
     if not 0 < gamma < np.inf:
         raise ValueError(
-            f"the median distance is {median:.3g}, and no float64 is 1 / ({power:g} d^{power:g}); scale the objects"
+            f"the median distance m is {median:.3g}, so 1 / ({power:g} m^{power:g}) is out of range for float64; scale "
+            "the objects"
         )
     return gamma

@@ -3,15 +3,15 @@ r"""Gapped k-mers: the letters of a window at some of its positions, for all cho
 .. math:: K(x, y) = \sum_{u \in x} \sum_{v \in y} \binom{l - d(u, v)}{k},
 
 over windows u and v of l = `length` letters, where d counts the positions at which they differ and k = `informative`.
-This is the inner product of the counts of features: one for each choice of k positions and the letters there, so a
-window has C(l, k) of them. There are three ways to the same integers:
+This is the inner product of the counts of features. A feature is a choice of k positions in a window, with the letters
+there, so a window has C(l, k) features. There are three ways to compute the same integers:
 
 - *features*: each window's C(l, k) ids. Time n L C(l, k) for n strings of L letters.
-- *mask by mask*: for one choice of positions at a time, windows with equal letters there meet in a hash table, so that
-  no features are kept. Time n L C(l, k), plus one addition for each feature that two strings share (GaKCo and FastSK
-  sort instead). Large Gram matrices take it.
-- *pair by pair*: mismatches of all pairs of windows, along the diagonals. Time L**2 for each pair of strings. Few pairs
-  take it.
+- *mask by mask*: for each choice of positions in turn, a hash table finds the windows with equal letters there, and no
+  features are stored. Time n L C(l, k), plus one addition for each feature that two strings share (GaKCo and FastSK
+  sort instead). Used for large Gram matrices.
+- *pair by pair*: counts the mismatches of all pairs of windows, along the diagonals. Time L**2 for each pair of
+  strings. Used for few pairs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from similia.core.errors import BadParameter, as_second
 from similia.core.hashing import mix
 from similia.core.text import short
 from similia.core.threads import in_threads, n_threads, run_in_ranges
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_choice, check_positive_int
 from similia.kernels import _gapped as _loops
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms
-from similia.kernels.strings import StringKernel, arrays_of
+from similia.kernels.strings import StringKernel, arrays_of, windows_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named, offsets_of, runs
 
@@ -56,18 +56,18 @@ class GappedKmers(StringKernel):
 
     .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
 
-    over all windows (substrings of l letters) u of x and v of y, which differ at d(u, v) positions. A gapped k-mer is k
-    letters at k positions of a window, so u and v share one for each choice of k positions with equal letters. The
-    weights w are 1 unless `center_weight` is given. With ``positions="forgotten"`` or `reverse_complement`, the formula
-    differs.
+    over all windows u of x and v of y, which are substrings of l letters. A gapped k-mer is k letters at k positions of
+    a window. u and v differ at d(u, v) positions, so they share a gapped k-mer for each choice of k among the other l -
+    d(u, v) positions. The weights w are 1 unless `center_weight` is given. The formula is for ``positions="kept"``
+    without `reverse_complement`.
 
     Parameters
     ----------
     length : int, default=10
         Number l of letters of a window. A string shorter than this has no features.
     informative : int, default=6
-        Number k of positions of a window whose letters make a feature; the others are gaps. A window has C(length,
-        informative) features, which must be at most 5000.
+        Number k of letters of a gapped k-mer; the other positions of the window are gaps. A window has C(length,
+        informative) gapped k-mers, which must be at most 5000.
     positions : {"kept", "forgotten"}, default="kept"
         ``"kept"``: a feature is k letters and their positions in the window. ``"forgotten"``: a feature is only the k
         letters in their order; a window that contains them at several places counts once (the gappy kernel of Leslie &
@@ -76,11 +76,11 @@ class GappedKmers(StringKernel):
         Whether to count a gapped k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand; see
         `Spectrum`.
     center_weight : int, optional
-        Weight w of windows in the middle of a string, at most 255; it decays towards both ends as in LS-GKM: a window d
-        letters from the middle has weight min(center_weight, floor(center_weight 2**(-d / half_life) + 1)). By default
-        all windows have weight 1. LS-GKM uses 50.
+        Weight w of windows in the middle of a string, at most 255. As in LS-GKM, which uses 50, weights decay towards
+        both ends: a window d letters from the middle has weight min(center_weight, floor(center_weight 2**(-d /
+        half_life) + 1)). By default, all windows have weight 1.
     half_life : float, default=50
-        Distance from the middle at which the weight is about halved; only used with `center_weight`.
+        Distance from the middle, in letters, at which the weight is about halved; only used with `center_weight`.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
@@ -100,8 +100,8 @@ class GappedKmers(StringKernel):
     Positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1 with C at 2 another. A
     pattern inside a string lies in several windows, so it gives several features.
 
-    In DNA, an N matches only another N: a window with N shares its gapped k-mers that leave out the N with windows that
-    have another letter there, and two runs of N look alike.
+    In DNA, an N matches only another N. A window with an N still shares with other windows those gapped k-mers in which
+    the N is a gap.
 
     References
     ----------
@@ -151,8 +151,7 @@ class GappedKmers(StringKernel):
             raise BadParameter("length", f"at most {_LONGEST}", str(length))
         if informative > length:
             raise ValueError(f"informative must be at most length={length}, got {informative}")
-        if self.positions not in ("kept", "forgotten"):
-            raise BadParameter("positions", "'kept' or 'forgotten'", short(self.positions))
+        check_choice(self.positions, "positions", ("kept", "forgotten"))
         if self.center_weight is not None and check_positive_int(self.center_weight, "center_weight") > 255:
             raise BadParameter("center_weight", "at most 255", short(self.center_weight))
         if not isinstance(self.half_life, Real) or not self.half_life > 0:
@@ -171,11 +170,11 @@ class GappedKmers(StringKernel):
         return Counts.concatenate([count(*self._ids_and_weights(objects, rows)) for rows in blocks])
 
     def _ids_and_weights(self, objects: StringBatch, rows: slice) -> tuple[Any, Any, Any]:
-        """Return the ids of all occurrences of features, the offset of each string's first id, and their weights."""
+        """Return (id of each occurrence of a feature, offset of each string's first id, weight of each occurrence)."""
         values, offsets = arrays_of(objects, rows)
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         weights = self._weights(offsets)
-        n_windows = _windows_of(offsets, self.length)
+        n_windows = windows_of(offsets, self.length)
         if self.positions == "kept":
             ids, id_offsets = self._kept_ids(self._side(objects, rows))
             if self.center_weight is None:
@@ -193,7 +192,7 @@ class GappedKmers(StringKernel):
     def _kept_ids(self, side: Side) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         """Return the ids of the gapped k-mers of strings, mask by mask in each string, and the strings' offsets."""
         swaps, letters, complements, offsets = swaps_of(self.length, self.informative), *side[:3]
-        id_offsets = offsets_of(_windows_of(offsets, self.length) * len(swaps))
+        id_offsets = offsets_of(windows_of(offsets, self.length) * len(swaps))
         ids = np.empty(id_offsets[-1], np.uint64)
 
         def fill(start: int, stop: int) -> None:
@@ -209,7 +208,7 @@ class GappedKmers(StringKernel):
         """Return the weight of the window that begins at each letter; 0 where no window begins."""
         lengths = np.diff(offsets)
         place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        n_windows = np.repeat(_windows_of(offsets, self.length), lengths)
+        n_windows = np.repeat(windows_of(offsets, self.length), lengths)
         weights = (place < n_windows).astype(float)
         if self.center_weight is not None:
             twice = np.abs(2 * place - n_windows + 1)  # the distance from the middle; Python's powers of 2 are exact
@@ -235,7 +234,7 @@ class GappedKmers(StringKernel):
         if Y is not None and Y is not X:
             others = as_second(self.as_objects, Y)
         n_masks = self._ids_per_letter()
-        n_x, n_y = (float(_windows_of(side.offsets, self.length).sum()) for side in (objects, others))
+        n_x, n_y = (float(windows_of(side.offsets, self.length).sum()) for side in (objects, others))
         if n_x * n_y * (1 + self.reverse_complement) < _IDS_PER_PAIR * n_masks * (n_x + n_y):
             rows = np.repeat(np.arange(len(objects)), len(others))
             K = self._of_pairs(objects, others, rows, np.tile(np.arange(len(others)), len(objects)))
@@ -296,7 +295,7 @@ class GappedKmers(StringKernel):
 
     def _squared_norms(self, objects: StringBatch) -> npt.NDArray[np.float64]:
         """Return k(x, x), not normalised, of each string: short ones by pairs of windows, others by counts."""
-        n_windows = _windows_of(objects.offsets, self.length)
+        n_windows = windows_of(objects.offsets, self.length)
         short_ones = n_windows < _IDS_PER_PAIR * self._ids_per_letter()
         if self.positions != "kept" or not short_ones.all():
             return np.concatenate([self._counts(objects[i : i + 1]).squared_norms for i in range(len(objects))])
@@ -330,7 +329,7 @@ class GappedKmers(StringKernel):
             return super().features(X, n_features)
         n_features = checked_width(n_features)
         n_masks, objects = self._ids_per_letter(), self.as_objects(X)
-        most = int(_windows_of(objects.offsets, self.length).sum()) * n_masks
+        most = int(windows_of(objects.offsets, self.length).sum()) * n_masks
         columns, data, lengths = np.empty(most, np.int32), np.empty(most), np.zeros(len(objects), np.int64)
         end = 0
         for rows in runs(objects.offsets, rows_per_block(_BYTES_PER_LETTER)):
@@ -350,7 +349,7 @@ class GappedKmers(StringKernel):
         Threads first write where their strings would begin if all features were different.
         """
         arguments = _factors(self.length), swaps_of(self.length, self.informative), self.informative, n_features
-        firsts = end + offsets_of(_windows_of(side[2], self.length) * len(arguments[1]))
+        firsts = end + offsets_of(windows_of(side[2], self.length) * len(arguments[1]))
         filled: list[tuple[int, int]] = []
 
         def fill(start: int, stop: int) -> None:
@@ -386,7 +385,7 @@ def masks(length: int, informative: int) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def swaps_of(length: int, informative: int) -> npt.NDArray[np.int64]:
-    """Return (position that leaves, position that comes) for each of `masks`; (0, 0) for the first."""
+    """Return, for each of `masks`, the position that leaves the mask before it and the one that enters: (old, new)."""
     rows = masks(length, informative).tolist()
     found = [((set(a) - set(b)).pop(), (set(b) - set(a)).pop()) for a, b in pairwise(rows)]
     return np.array([(0, 0), *found], dtype=np.int64)
@@ -407,10 +406,11 @@ def _factors(length: int) -> npt.NDArray[np.uint64]:
 
 @lru_cache(maxsize=64)
 def _worth(length: int, informative: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return what two windows share: by mismatches, features; by (centre equal, equal mirrored pairs), palindromes.
+    """Return tables of what two windows share: features (by mismatches) and palindromes (by pairs, see below).
 
     A palindrome is a feature that is its own reverse complement. Its positions are mirrored pairs, and, if their number
-    is odd, the centre of the window.
+    is odd, the centre of the window. The second table has the indices (whether the centres are equal, number of equal
+    mirrored pairs).
     """
     worth = [comb(length - m, informative) for m in range(length + 1)]
     pairs, odd = informative // 2, informative % 2
@@ -419,8 +419,3 @@ def _worth(length: int, informative: int) -> tuple[npt.NDArray[np.float64], npt.
         for n in range(length // 2 + 1):
             palindromes[middle, n] = comb(n, pairs) if not odd or (length % 2 and middle) else 0
     return np.array(worth, dtype=float), palindromes
-
-
-def _windows_of(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
-    """Return the number of windows of `length` letters in each string, shape (n,)."""
-    return np.maximum(np.diff(offsets) - length + 1, 0)

@@ -1,12 +1,11 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
-Each kernel has a finite explicit feature map, a histogram of features with 64-bit ids, so kernel values are a sparse
-product (see `FeatureKernel`). Permuting the nodes of a graph does not change its features, to the last bit. Without
-node labels, the kernels compare the degrees of the nodes. A graph without features has kernel 0 with all others; with
-``normalize=True`` it has kernel 1 with itself.
+Each kernel is an inner product of explicit features, counts with 64-bit ids (see `FeatureKernel`). Renumbering the
+nodes of a graph does not change its features. Without node labels, the kernels compare the degrees of the nodes. A
+graph without features has kernel 0 with all others; with ``normalize=True`` it has kernel 1 with itself.
 
-Costs for N nodes and M arcs in total: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement, and the sum
-of O(n_g m_g) over the graphs, of n_g nodes and m_g arcs, for shortest paths.
+Cost for N nodes and M arcs in all graphs: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement.
+Shortest paths cost O(n m) for each graph of n nodes and m arcs.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _DETAILED = np.uint64(0xD37A11ED)
 
 
 class GraphKernel(FeatureKernel):
-    """Base class of the graph kernels: reads graphs, and raises if labels would be compared with degrees."""
+    """Base class of the graph kernels: reads graphs; raises if labels of X would be compared with degrees of Y."""
 
     def as_objects(self, X: Any) -> GraphBatch:
         return as_graphs(X)
@@ -53,10 +52,9 @@ class GraphKernel(FeatureKernel):
         return found
 
     def _compared_nodes(self, graphs: GraphBatch) -> str:
-        return "degrees, in place of node labels" if graphs.node_labels is None else "node labels"
+        return "degrees of unlabelled nodes" if graphs.node_labels is None else "node labels"
 
     def _reads_edge_labels(self) -> bool:
-        """Return whether the kernel uses edge labels if the graphs have them."""
         return False
 
     def _check_alike(self, X: GraphBatch, Y: GraphBatch) -> None:
@@ -115,7 +113,7 @@ class VertexHistogram(GraphKernel):
 
 
 class EdgeHistogram(GraphKernel):
-    r"""Edge histogram kernel: inner product of the counts of edges, by their own label and those of their ends.
+    r"""Edge histogram kernel: inner product of the counts of edges, by the labels of the edge and of its two nodes.
 
     Parameters
     ----------
@@ -126,8 +124,8 @@ class EdgeHistogram(GraphKernel):
 
     Notes
     -----
-    The two ends are unordered: the arcs u-v and v-u with the same label count as one edge. An arc without its reverse
-    also counts as one edge, and so does a self-loop. Edge weights are ignored.
+    The two arcs u-v and v-u count as one edge if they have the same label. An arc without its reverse also counts as
+    one edge, and so does a self-loop. The order of the two nodes does not matter. Edge weights are ignored.
 
     References
     ----------
@@ -163,14 +161,14 @@ class EdgeHistogram(GraphKernel):
 class WeisfeilerLehman(GraphKernel):
     r"""Weisfeiler-Lehman subtree kernel: histograms of colours over rounds of refinement.
 
-    A node starts with its label (its degree, if the graphs have no labels) as its colour. Each round replaces the
-    colour by a new one, made from the old colour and the multiset of the neighbours' colours. With c_t the histogram of
-    colours after t rounds,
+    The first colour of a node is its label (its degree, if the graphs have no labels). Each round replaces the colour
+    by a new one, which stands for the old colour and the multiset of the neighbours' colours. c_t(G) is the histogram
+    of the colours in G after t rounds, and
 
     .. math:: K(G, H) = \sum_{t=0}^{n\_iter} \langle c_t(G), c_t(H) \rangle.
 
-    If the nodes have details, as atoms from SMILES have (charge, hydrogens, rings, handedness), c_0 also counts pairs
-    (label, detail). Refinement reads labels only.
+    Nodes may have details, as atoms from SMILES do (charge, hydrogens, rings, handedness). Then c_0 also counts pairs
+    (label, detail); the later rounds ignore details.
 
     Parameters
     ----------
@@ -181,14 +179,14 @@ class WeisfeilerLehman(GraphKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     details : bool, default=True
-        Whether to count pairs (label, detail), too.
+        Whether to count pairs (label, detail), if the nodes have details.
 
     Notes
     -----
     Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
-    v distinct colours, at least two have the same hash with probability v**2 / 2**65. Neighbours are the targets of a
-    node's arcs; edge weights are ignored. Graphs that refinement cannot distinguish (such as a hexagon and two
-    triangles) have equal features.
+    v distinct colours, at least two have the same hash with probability v**2 / 2**65. The neighbours of a node are the
+    targets of its arcs; edge weights are ignored. Some different graphs, such as a hexagon and two triangles, have
+    equal features.
 
     References
     ----------
@@ -304,9 +302,9 @@ class Graphlet(GraphKernel):
     The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with fewer than
     k nodes has no graphlet.
 
-    With uniform sampling, the count of a class estimates ``n_samples`` times the share of subsets in that class.
-    Different graphs are sampled independently, so K(G, H) is unbiased for G != H. K(G, G) is too large by about
-    ``n_samples``.
+    With uniform sampling, the count of a class estimates ``n_samples`` times the fraction of subsets in that class.
+    Different graphs are sampled independently, so K(G, H) is an unbiased estimate for G != H; K(G, G) is too large by
+    about ``n_samples``.
 
     References
     ----------
@@ -385,7 +383,7 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 
 @njit()
 def detailed_ids(ids, details):  # type: ignore[no-untyped-def]
-    """Return a feature id for each pair (id of a node's label, detail of the node), unlike all colours of nodes."""
+    """Return a feature id for each node, from the id of its label and its detail; no colour of a node has this id."""
     found = np.empty(len(ids), dtype=np.uint64)
     for v in range(len(ids)):
         found[v] = combine(combine(ids[v], np.uint64(details[v])), _DETAILED)

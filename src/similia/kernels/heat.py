@@ -47,8 +47,8 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Returns
     -------
     ndarray of float64, shape of `one_minus_cos`
-        Values relative to the value at angle 0: in [0, 1], and exactly 1 at 0. The absolute error is below 2e-13 for n
-        up to 1,000,000 and t >= 1e-6.
+        Values divided by the value at angle 0: in [0, 1], and exactly 1 at angle 0. The absolute error is below 2e-13
+        for n up to 1,000,000 and t >= 1e-6.
 
     Warns
     -----
@@ -80,7 +80,7 @@ def _versines_in_range(one_minus_cos: Any) -> npt.NDArray[np.float64]:
     if wrong.any():  # includes NaN, which numpy's min and max return
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f"one_minus_cos[{', '.join(map(str, index))}]" if index else "one_minus_cos"
-        raise ValueError(f"{place} is {u[index]:g}, expected 1 - cos(angle) in [0, 2]; of cosines c give 1 - c")
+        raise ValueError(f"{place} is {u[index]:g}, expected 1 - cos(angle) in [0, 2]; for cosines c, pass 1 - c")
     return np.clip(u, 0.0, 2.0, out=u)
 
 
@@ -106,8 +106,8 @@ class HypersphericalHeat(SphereKernel):
     ----------
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for n columns and time t; must be below n. If a is near 0, all vectors
-        are similar; if a is large, only equal vectors are. Use `suggest_contrast`, or search 1/4, 1/2, 1, ..., up to 64
-        but below n.
+        have kernel values near 1; if a is large, only nearly equal vectors do. Use `suggest_contrast`, or search 1/4,
+        1/2, 1, ..., up to 64 but below n.
     t : float, optional
         Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
         from 0.01 to 1 instead of the contrast.
@@ -119,9 +119,8 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    n includes columns of zeros. The result is float64, also for float32 rows. Its error is at most 2e-13 plus the
-    rounding error of 1 - cos times the slope of the kernel at angle 0. The slope is about 1 / (2 t) for small t, and
-    about a for large n.
+    n includes columns of zeros. The result is always float64. Its error is at most 2e-13 plus the rounding error of 1 -
+    cos times the slope of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
 
     References
     ----------
@@ -182,8 +181,8 @@ class HypersphericalHeat(SphereKernel):
         contrast = check_positive(self.contrast, "contrast")
         if contrast >= n:
             raise ValueError(
-                f"contrast must be below the number of features, {n}, got {contrast:g}; take a smaller one such as "
-                f"{n / 4:g}, the result of similia.kernels.suggest_contrast(X), or a time such as t=0.1"
+                f"contrast must be below the number of features, {n}, got {contrast:g}; use a smaller one such as "
+                f"{n / 4:g}, or the result of similia.kernels.suggest_contrast(X), or set a time such as t=0.1"
             )
         return _heat.time_of(contrast, n)
 
@@ -195,7 +194,7 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
     if all(np.count_nonzero(row > _NOTHING) <= 1 for row in K):
         warn_user(
             f"t = {t:.6g} for n = {n} features is too small for these vectors: the kernel is 0 between all of them; "
-            "similia.kernels.suggest_contrast(X) takes a contrast from their cosines"
+            "similia.kernels.suggest_contrast(X) computes a contrast from their cosines"
         )
 
 
@@ -204,8 +203,8 @@ def suggest_contrast(
 ) -> float:
     r"""Suggest a contrast for `HypersphericalHeat`: two rows of median cosine then have a kernel value of about 1 / e.
 
-    At this contrast, the kernel of such rows changes fastest with log(contrast). For the best contrast, search around
-    the suggested one by factors of 2.
+    At this contrast, the kernel of such rows changes fastest with log(contrast). To find the best contrast, try the
+    suggested one multiplied and divided by powers of 2.
 
     Parameters
     ----------
@@ -232,7 +231,7 @@ def suggest_contrast(
     """
     rows = as_rows(X)
     if rows.shape[0] < 2:
-        raise BadValue(None, "has 1 row", "at least 2: the contrast is taken from cosines of pairs")
+        raise BadValue(None, "has 1 row", "at least 2: the contrast is computed from cosines of pairs")
     unit = to_hypersphere(rows, mapping, zero_rows=zero_rows)
     if rows.shape[0] > check_positive_int(max_objects, "max_objects", minimum=2):
         unit = unit[np.sort(generator(random_state).choice(rows.shape[0], max_objects, replace=False))]

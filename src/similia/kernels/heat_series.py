@@ -5,10 +5,10 @@ r"""Weights, series and tables of the heat kernel on the unit sphere in R^n, as 
 where :math:`P_l` is the Gegenbauer polynomial of order n/2 - 1 that is 1 at u = 0, and :math:`d_l` is the number of
 harmonics of degree l.
 
-*The weights* are computed outwards from the largest one, by the ratios of adjacent weights. The ratios decrease, so a
-geometric series bounds the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's recurrence for the
-differences P_(l+1) - P_l, which is precise near u = 0, with compensated sums: the error is below 2e-14 for n <= 1e6 and
-t >= 1e-6.
+*The weights* are computed from the largest one outwards, by the ratios of adjacent weights. The ratios decrease, so a
+geometric series bounds the sum of the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's
+recurrence for the differences P_(l+1) - P_l, which is precise near u = 0, with compensated sums: the error is below
+2e-14 for n <= 1e6 and t >= 1e-6.
 
 *The table* holds polynomials of degree 7 on cells of equal width h in u. All derivatives of P_l are largest at u = 0,
 so max |K^(k)| is exactly the sum of w_l P_l^(k)(1). With nodes at the extrema of a Chebyshev polynomial,
@@ -41,11 +41,11 @@ Floats = npt.NDArray[np.float64]
 
 DEGREE = 7  # eight coefficients fill a cache line
 LANES = 64  # number of points at which a series is summed together
-MOST_DEGREES = 2**22  # a table takes seconds; at so small a t, rounding makes equal vectors differ
+MOST_DEGREES = 2**22  # its table takes seconds; at so small a t, rounding errors make equal vectors differ
 _INTERPOLATION = 1e-13
 _CUT = 1e-14  # smaller kernel values are set to 0
 _TAIL = 2.0**-60  # bound on the sum of the omitted weights on each side
-_GRAIN = 2**16  # number of entries that are worth a thread
+_GRAIN = 2**16  # minimum number of entries per thread
 
 
 def time_of(contrast: float, n: int) -> float:
@@ -110,7 +110,7 @@ def _peak(n: int, t: float) -> int:
 def _too_small(n: int, t: float) -> str:
     return (
         f"t = {t:g} is too small for n = {n} features: the series needs degrees above {MOST_DEGREES}, and the kernel "
-        f"is 0 between vectors that differ; take t near log(n) / (n - 1) = {time_of(1.0, n):.4g}"
+        f"of different vectors is 0; use a t near log(n) / (n - 1) = {time_of(1.0, n):.4g}"
     )
 
 
@@ -170,7 +170,7 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return -dK/du at versine u = 0: the factor by which an error in a small u is multiplied in the heat kernel K."""
+    """Return -dK/du at versine u = 0, the factor from an error in a small u to the error in the heat kernel K."""
     return series(n, t).derivative(1)
 
 
@@ -216,7 +216,7 @@ def _interpolate(values: Series, scale: float, at_zero: float, reach: float = 0.
         u = (2 / n_cells) * np.append((cells[:, None] + nodes).ravel(), cells[-1] + 1)
         f = values.at(np.minimum(u, 2.0))
         if start == 0:
-            f[0] = at_zero  # exact: equal vectors have similarity 1, not 1 - 1e-16
+            f[0] = at_zero  # so that equal vectors have similarity exactly 1
         rows.append(_monomials(np.column_stack([f[:-1].reshape(-1, DEGREE), f[DEGREE::DEGREE]])))
         small = (np.abs(f[:-1:DEGREE]) < _CUT * scale) & (u[:-1:DEGREE] >= reach)
         if small.any():

@@ -3,8 +3,8 @@ r"""Vectors on the unit hypersphere, their versines 1 - cos, and kernels that ar
 .. math:: x \mapsto \sqrt{x / \textstyle\sum_j x_j} \;\text{(proportions)} \quad\text{or}\quad x / \|x\|,
           \qquad u(x, y) = 1 - \cos\theta = 1 - x^T y = \tfrac12 \|x - y\|^2.
 
-The kernels are computed from the versine u, not from the cosine: a kernel is steep where u is small, and there a
-rounded cosine near 1 is imprecise. Cost of a block: one matrix product and one pass over it.
+The kernels are computed from the versine u, not from the cosine: they are steep where u is small, and there the
+rounding error of the cosine, which is near 1, is too large. Cost of a block: one matrix product and one pass over it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadType, BadValue
-from similia.core.validation import not_2d, not_real, too_narrow, unmasked
+from similia.core.validation import check_choice, not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
 from similia.objects.sequences import as_csr
@@ -28,8 +28,6 @@ from similia.sources.dask import Distributed
 
 Mapping = str | None
 ZeroRows = str
-_MAPPINGS = ("auto", "sqrt", "projection", None)
-_ZERO_ROWS = ("raise", "uniform")
 _UNIT = {"float64": 1e-6, "float32": 1e-4}  # how far from 1 the norm of a row may be with mapping=None
 _BLOCK = 2**18  # bytes of a block of rows; it stays in cache from one step of the map to the next
 _EXTREME = 1e100  # a row with an entry above it, or with all entries below its reciprocal, is scaled first
@@ -43,9 +41,9 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     X : array-like or sparse array of shape (n_rows, n), n >= 2
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         "sqrt": divide each row by its sum and take square roots, for non-negative data such as counts. Angles are then
-        half the Fisher-Rao distances of multinomial distributions. "projection": divide by the Euclidean norm. "auto":
-        "sqrt" if no entry is negative, else "projection". None: return the rows unchanged; their norm must be 1 (within
-        1e-6, in float32 1e-4), otherwise an error is raised.
+        half the Fisher-Rao distances of multinomial distributions. "projection": divide each row by its Euclidean norm.
+        "auto": "sqrt" if no entry is negative, else "projection". None: leave the rows unchanged; raise an error unless
+        their norms are 1 (within 1e-6, in float32 1e-4).
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat a row of zeros, which has no direction: raise an error, or set all its columns to 1 / sqrt(n).
     name : str, default="X"
@@ -125,8 +123,7 @@ def _as_array(X: Any, name: str) -> npt.NDArray:
 
 def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
     """Return `mapping`; for "auto", return "sqrt" if no entry of `X` is negative, and otherwise "projection"."""
-    if mapping not in _MAPPINGS:
-        raise ValueError(f'mapping must be "auto", "sqrt", "projection" or None, got {mapping!r}')
+    check_choice(mapping, "mapping", ("auto", "sqrt", "projection", None))
     if mapping != "auto":
         return mapping
     return "projection" if _values(X).min(initial=0) < 0 else "sqrt"
@@ -197,8 +194,8 @@ class SphereKernel(Kernel):
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the kernel of each row of `X` with each row of `Y` (`X` if not given), shape (n_x, n_y).
 
-        If ``mapping="auto"``, `Y` (`X` if not given) determines the map of both. Estimators that hold the kernel choose
-        the map once, from all training objects.
+        With ``mapping="auto"``, `Y` (`X` if not given) determines the mapping of both. An estimator with this kernel
+        chooses the mapping once, from all training objects.
         """
         A, B = map_pair(X, Y, self.mapping, self.zero_rows)
         self._check(A.shape[1])
@@ -208,7 +205,7 @@ class SphereKernel(Kernel):
         """Raise if the parameters do not suit vectors of `n` features; this runs before the matrix product."""
 
     def decided(self, X: Any) -> Self:
-        """Return this kernel with ``mapping="auto"`` replaced by the map that suits the rows of `X`."""
+        """Return this kernel with ``mapping="auto"`` replaced by the mapping that it chooses for `X`."""
         if isinstance(X, Distributed):
             X = concatenate([*X.map(_lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
@@ -223,7 +220,7 @@ class SphereKernel(Kernel):
 
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
-    """Return the row that contains the smallest entry of `part`, shape (1, n); "auto" depends on the entry's sign."""
+    """Return the row with the smallest entry of `part`, shape (1, n); the sign of this entry decides "auto"."""
     rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0
@@ -267,16 +264,15 @@ class Cosine(SphereKernel):
 
 def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
     """Return finite rows mapped to the sphere, or raise and name the first row that cannot be mapped."""
-    if zero_rows not in _ZERO_ROWS:
-        raise ValueError(f'zero_rows must be "raise" or "uniform", got {zero_rows!r}')
+    check_choice(zero_rows, "zero_rows", ("raise", "uniform"))
     if mapping is None:
         _check_unit(X, name)
         return X
     if mapping == "sqrt" and (negative := _first(X, lambda values: values < 0)):
         i, j, value = negative
         raise ValueError(
-            f'{name}[{i}, {j}] is {value}, but the map is "sqrt" (as given, or as "auto" chose for Y or training rows '
-            'without negative entries); use mapping="projection" for both'
+            f'{name}[{i}, {j}] is {value}, but the mapping "sqrt" (as given, or chosen by "auto" for Y or for training '
+            'rows without negative entries) needs numbers >= 0; set mapping="projection"'
         )
     out = X.copy()
     zero: list[int] = []
@@ -291,8 +287,8 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
         return out
     if zero_rows == "raise":
         raise ValueError(
-            f"{name}[{zero[0]}] is zero in all {X.shape[1]} columns and has no direction; drop it, or set "
-            'zero_rows="uniform" to make it 1 / sqrt(n) in each'
+            f"{name}[{zero[0]}] is zero in all {X.shape[1]} columns, so it has no direction; drop it, or set "
+            'zero_rows="uniform" to put 1 / sqrt(n) in each column'
         )
     return _with_uniform(out, zero, name)
 
@@ -323,7 +319,7 @@ def _check_unit(X: Any, name: str) -> None:
             i = int(np.argmax(wrong))
             raise ValueError(
                 f"{name}[{rows.start + i}] has norm {norms[i]:.8g}, expected 1 within {tolerance:g}, as mapping=None "
-                'leaves rows as they are; use mapping="projection" to divide by the norm'
+                'leaves rows unchanged; set mapping="projection" to divide by the norm'
             )
 
 

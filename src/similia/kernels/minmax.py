@@ -61,7 +61,6 @@ class _OfFeatures(CountsKernel):
         return as_rows(X) if self.kernel is None else as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
-        """Return this kernel with all data-dependent settings of `kernel` determined from `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else clone(self).set_params(kernel=found)
 
@@ -82,7 +81,7 @@ class _OfFeatures(CountsKernel):
                 if (counts.values < 0).any()
                 else f"features of at most {_LARGEST:g}"
             )
-            remedy = "minima compare counts and other magnitudes; use the kernel of these features itself"
+            remedy = "minima suit counts and other magnitudes; for other features, use their inner product"
             raise _bad_feature(counts, bad, expected, remedy)
         return as_least(counts)
 
@@ -90,10 +89,10 @@ class _OfFeatures(CountsKernel):
 class Intersection(_OfFeatures, FeatureKernel):
     r"""Intersection of the features of another kernel, :math:`K(x, y) = \sum_i \min(f_i(x), f_i(y))`.
 
-    If the features are counts, K is the number of substructures that x and y have in common, each counted as often as
-    in the object that has fewer of it. With the features of `WeisfeilerLehman`, it is the Weisfeiler-Lehman optimal
-    assignment kernel. For molecules, this needs ``WeisfeilerLehman(details=False)``; otherwise charges, hydrogens and
-    rings count, too.
+    If the features count substructures, K is the number of substructures that x and y have in common: one that occurs a
+    times in x and b times in y counts min(a, b) times. With the features of `WeisfeilerLehman`, K is the
+    Weisfeiler-Lehman optimal assignment kernel (see Notes). For molecules, this needs
+    ``WeisfeilerLehman(details=False)``; otherwise charges, hydrogens and rings are features, too.
 
     Parameters
     ----------
@@ -116,15 +115,15 @@ class Intersection(_OfFeatures, FeatureKernel):
 
     Notes
     -----
-    **Features.** For counts, K is also an inner product: count c of feature f becomes c features (f, 1), ..., (f, c),
-    each of count 1. `features` returns these, so `similia.KernelFeatures` and a linear model train with this kernel in
-    linear time. Their number is the sum of all counts. In a ``Sum``, the features of a term are multiplied by the
-    square root of its weight. `features` needs whole numbers, so these roots must be whole numbers.
+    **Features.** For counts, K is also an inner product: a feature f of count c becomes c features (f, 1), ..., (f, c),
+    each of count 1. The method `features` returns them, so `similia.KernelFeatures` and a linear model train with this
+    kernel in linear time. Their number is the sum of all counts, which must be whole numbers. In a ``Sum``, the
+    features of a kernel are multiplied by the square root of its weight, so this root must be a whole number, too.
 
     **Optimal assignment.** Let the similarity s(u, v) of nodes be the number of rounds t = 0, ..., h of refinement
     after which nodes u and v have equal colours. The optimal assignment kernel of two graphs is the largest sum of s(u,
-    b(u)) over the matchings b of their nodes. It equals the intersection of the histograms of colours of all rounds,
-    since nodes of equal colour after one round have equal colours after all earlier rounds (Kriege et al.).
+    b(u)) that a matching b of their nodes reaches. It equals the intersection of the histograms of colours of all
+    rounds, since nodes of equal colour after one round have equal colours after all earlier rounds (Kriege et al.).
 
     References
     ----------
@@ -181,9 +180,9 @@ class MinMax(_OfFeatures):
     -----
     An object without features has similarity 0 to all others and, if Y is not given, 1 to itself.
 
-    The kernel has no finite explicit features. Two embeddings approximate it in time linear in the number of objects.
-    `similia.Nystroem` makes vectors from the kernel values with landmarks, some of the training objects.
-    `similia.MinHash` needs no landmarks. It makes bits, whose Hamming distances estimate the kernel, or sparse vectors,
+    The kernel has no finite explicit features. Two transformers approximate it in time linear in the number of objects.
+    `similia.Nystroem` makes vectors from the kernel values with landmarks, which are some of the training objects.
+    `similia.MinHash` needs no landmarks: it makes bits, whose Hamming distances estimate the kernel, or sparse vectors,
     whose inner products estimate it.
 
     References
@@ -225,7 +224,7 @@ def _bad_feature(counts: Counts, bad: npt.NDArray[np.bool_], expected: str, reme
 
 
 def features_of(kernel: Any, X: Any) -> Counts:
-    """Return the explicit features of objects as real-valued counts without weights, whose inner products are `kernel`.
+    """Return the explicit features of a kernel as real-valued counts, without weights.
 
     Parameters
     ----------
@@ -246,7 +245,7 @@ def features_of(kernel: Any, X: Any) -> Counts:
     norms = counts.squared_norms
     if counts.least:
         if not counts._whole:
-            raise ValueError(f"{kernel!r} has no explicit features, as its own features are no whole numbers")
+            raise ValueError(f"{kernel!r} has no explicit features, since its own features are not whole numbers")
         counts = counts.unary
     if counts.weights is not None:
         counts = Counts(counts.offsets, counts.ids, counts.values * np.sqrt(counts.weights))
@@ -264,7 +263,7 @@ def _check_features(kernel: Any) -> None:
     if not hasattr(kernel, "features"):
         check_kernel(kernel)
         raise TypeError(
-            f"the kernel {kernel!r} has no explicit features, expected one that counts, such as Spectrum(3), "
+            f"the kernel {kernel!r} has no explicit features, expected a kernel that counts, such as Spectrum(3), "
             "WeisfeilerLehman() or a Sum of such kernels"
         )
 

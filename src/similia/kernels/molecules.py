@@ -1,16 +1,10 @@
-r"""Morgan fingerprints of molecules as a kernel: counts of the neighbourhoods of atoms, read by RDKit.
+"""Morgan fingerprints of molecules as a kernel: counts of the neighbourhoods of atoms, read by RDKit.
 
-A feature is the neighbourhood of an atom within 0, 1, ..., `radius` bonds; x(a) counts the neighbourhoods a:
+Counts are not folded to a fixed number of bits, so no two features share a column. If several neighbourhoods consist of
+the same bonds, RDKit counts only one of them; `WeisfeilerLehman` on the graphs of `from_smiles` counts all.
 
-.. math:: K(x, y) = \sum_a x(a)\, y(a).
-
-Counts are not folded to a number of bits, so no two features share a column. Of neighbourhoods that consist of the same
-bonds, RDKit counts one only, which `WeisfeilerLehman` on the graphs of `from_smiles` does not do.
-
-Cost: RDKit reads a SMILES in about 0.1 ms and finds its neighbourhoods in 0.03 ms, each time that the molecule is
-compared; the counts of landmarks are kept. Objects stay SMILES, so that models, streams and reports hold plain strings.
-
-Paper: Rogers & Hahn, "Extended-connectivity fingerprints", J. Chem. Inf. Model. 50, 2010.
+Cost: RDKit takes about 0.1 ms to read a SMILES and 0.03 ms to find its neighbourhoods, whenever the molecule is
+compared; the counts of landmarks are cached. Objects stay SMILES, so that models, streams and reports hold strings.
 """
 
 from __future__ import annotations
@@ -19,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_choice, check_positive_int
 from similia.kernels.counts import Counts
 from similia.kernels.features import FeatureKernel
 from similia.kernels.graphs import vertex_ids
 from similia.objects.molecules import SmilesBatch, as_smiles, import_rdkit, parse_smiles
 from similia.objects.sequences import offsets_of
-
-_INVARIANTS = ("connectivity", "features")
 
 
 class Morgan(FeatureKernel):
@@ -34,9 +26,8 @@ class Morgan(FeatureKernel):
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
-    where c_a(x) counts how often the neighbourhood a occurs in x. Each atom has one neighbourhood for each r = 0, ...,
-    `radius`: the atoms and bonds within r bonds of it. RDKit counts neighbourhoods that consist of the same bonds only
-    once.
+    where c_a(x) is the number of times that the neighbourhood a occurs in x. Each atom has a neighbourhood for each r =
+    0, ..., `radius`: the atoms and bonds within r bonds of it. RDKit counts neighbourhoods of the same bonds only once.
 
     Parameters
     ----------
@@ -47,8 +38,9 @@ class Morgan(FeatureKernel):
         Whether the handedness of atoms (R or S) and the sides of double bonds (E or Z) distinguish neighbourhoods.
         RDKit's own default is False.
     invariants : {"connectivity", "features"}, default="connectivity"
-        What distinguishes atoms. "connectivity" (ECFP): element, charge, numbers of hydrogens and neighbours, isotope,
-        ring membership. "features" (FCFP): the role of the atom: donor, acceptor, aromatic, halogen, basic, acidic.
+        Properties by which atoms are distinguished. "connectivity" (ECFP): element, charge, numbers of hydrogens and
+        neighbours, isotope, ring membership. "features" (FCFP): the role of the atom (donor, acceptor, aromatic,
+        halogen, basic, acidic).
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -115,8 +107,7 @@ class Morgan(FeatureKernel):
 
     def _generator(self) -> Any:
         """Return RDKit's generator of these fingerprints; raise if a parameter is out of range."""
-        if self.invariants not in _INVARIANTS:
-            raise ValueError(f"invariants must be one of {', '.join(_INVARIANTS)}, got {self.invariants!r}")
+        check_choice(self.invariants, "invariants", ("connectivity", "features"))
         radius = check_positive_int(self.radius, "radius", minimum=0)
         import_rdkit()
         from rdkit.Chem import rdFingerprintGenerator

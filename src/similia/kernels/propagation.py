@@ -1,8 +1,8 @@
 r"""Propagation kernel: compares the labels or attributes around nodes after 0, 1, 2, ... steps of a random walk.
 
-The symbols are those of `Propagation`. If f is the identity, P_t u_t = T^t (P_0 u_t): projecting first leaves only one
-number per node and step t to propagate, which takes time O(n_iter^2 M) for M arcs, and no matrix of nodes by labels is
-built. Hellinger's distance needs P_t itself, in time O(n_iter M L) for L labels; graphs are processed in blocks.
+The symbols are those of `Propagation`. If f is the identity, P_t u_t = T^t (P_0 u_t). So the projections P_0 u_t, one
+number for each node and step t, are propagated instead of the rows of P_0, in time O(n_iter^2 M) for M arcs.
+Hellinger's distance needs P_t itself, in time O(n_iter M L) for L labels; graphs are processed in blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from similia.core.errors import BadValue
 from similia.core.hashing import combine
 from similia.core.jit import njit
 from similia.core.scalars import cos_sin, log
-from similia.core.validation import check_positive, check_positive_int
+from similia.core.validation import check_choice, check_positive, check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, arcs_of, node_labels_of
 from similia.objects import GraphBatch
@@ -35,9 +35,10 @@ Array = npt.NDArray[np.float64]
 class Propagation(GraphKernel):
     r"""Propagation kernel of labelled or attributed graphs.
 
-    P_0 has one row per node: its one-hot label or its attributes. A random walk propagates the rows, P_{t+1} = T P_t
-    with T = D^{-1} A for adjacency matrix A and degrees D. Random projections, the same for all graphs, divide the rows
-    into bins b_t, and the kernel compares the histograms of the bins:
+    P_0 has a row for each node: its one-hot label or its attributes. A step of a random walk replaces each row by the
+    mean of the rows of the neighbours: P_{t+1} = T P_t with T = D^{-1} A for the adjacency matrix A and the degrees D.
+    A random projection, the same for all graphs, puts each row into a bin b_t. The kernel compares histograms of the
+    bins:
 
     .. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
               K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
@@ -48,26 +49,24 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of propagation steps. GraKeL and NysHD (see `similia.recipes.nyshd`) count the terms of the sum instead,
-        n_iter + 1.
+        Number of steps. GraKeL and NysHD (see `similia.recipes.nyshd`) instead count the terms of the sum, n_iter + 1.
     bin_width : float or "auto", default="auto"
-        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes, which suits attributes of unit variance: put
-        `similia.objects.AttributeScaler` before the kernel.
+        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. The latter suits attributes of unit variance,
+        which `similia.objects.AttributeScaler` makes.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
         Distance that decides how often two rows share a bin (see Notes): "tv" or "hellinger" for labels, "l1" or "l2"
         for attributes. "auto" is "tv" for labels and "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
-        What to propagate. "auto" uses attributes if the graphs have them (as in NysHD), else labels. Without labels,
-        the degrees of the nodes are used.
+        Property of the nodes to propagate. "auto" is "attributes" if the graphs have them (as in NysHD), else "labels".
+        Nodes without labels are labelled by their degrees.
     per_dimension : bool, default=False
-        For attributes only. False projects the whole vector to one number, as Neumann et al. do. True bins each
-        attribute separately and compares the tuples of bins, as GraKeL and NysHD do: two nodes match only if all their
-        attributes share a bin.
+        For attributes only. False projects all attributes of a node to one number, as Neumann et al. do. True bins each
+        attribute separately, as GraKeL and NysHD do; two nodes then match only if all their attributes share a bin.
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
-        Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. Each number is a hash
-        of (seed, t, label or column), so a graph gets the same features in any process.
+        Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. A graph has the same
+        features in any process.
 
     Raises
     ------
@@ -153,17 +152,16 @@ class Propagation(GraphKernel):
         return ids
 
     def _used(self, graphs: GraphBatch) -> str:
-        """Return what to propagate, "labels" or "attributes"; raise if the parameters do not suit the graphs."""
-        if self.use not in ("auto", *_METRICS):
-            raise ValueError(f"use must be 'auto', 'labels' or 'attributes', got {self.use!r}")
+        """Return "labels" or "attributes", the property to propagate; raise if a parameter does not suit the graphs."""
+        check_choice(self.use, "use", ("auto", *_METRICS))
         found = "attributes" if _n_attributes(graphs) else "labels"
         used = found if self.use == "auto" else self.use
         if used == "attributes" and found == "labels" and graphs.n_nodes:
-            raise ValueError("use='attributes' needs node attributes and these graphs have none; take use='labels'")
+            raise ValueError("use='attributes' needs node attributes, but these graphs have none; set use='labels'")
         if used == "labels" and self.per_dimension and graphs.n_nodes:
             raise ValueError(
-                "per_dimension=True bins each node attribute by itself, but these graphs are compared by labels; "
-                "take per_dimension=False"
+                "per_dimension=True bins each node attribute separately, but these graphs are compared by labels; "
+                "set per_dimension=False"
             )
         return used
 
@@ -171,8 +169,8 @@ class Propagation(GraphKernel):
         metric = _METRICS[used][0] if self.metric == "auto" else self.metric
         if metric not in _METRICS[used]:
             raise ValueError(
-                f"metric={metric!r} does not go with node {used}, which these graphs are compared by; "
-                f"take one of {', '.join(map(repr, _METRICS[used]))}, or set use="
+                f"metric={metric!r} is not for node {used}, by which these graphs are compared; use one of "
+                f"{', '.join(map(repr, _METRICS[used]))}, or set the parameter use"
             )
         return metric
 

@@ -1,7 +1,7 @@
 """Global alignment kernel: series are similar if many of their alignments are good, not only the best one.
 
-The recurrence takes m n steps for series of m and n time points. It stores mantissas and exponents separately, since
-k(x, x) of a constant series is a Delannoy number, about 5.8^m. Cost: O(m n p) for p channels, O(n) memory per pair.
+Cost: O(m n p) for series of m and n time points with p channels, O(n) memory per pair. Mantissas and exponents are
+stored separately, since k(x, x) of a constant series is a Delannoy number, about 5.8^m.
 """
 
 from __future__ import annotations
@@ -48,11 +48,10 @@ class GlobalAlignment(Kernel):
 
     Notes
     -----
-    The kernel is diagonally dominant: the logarithm of the normalised k(x, y) of different series falls in proportion
-    to their length, while k(x, x) is 1. At a small bandwidth, the Gram matrix of long series is close to the identity.
-    `suggest_bandwidth` counters the effect: its result grows with the square root of the length. On seven data sets, a
-    support vector machine had cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the
-    suggested bandwidth.
+    The logarithm of the normalised k(x, y) of two different series falls in proportion to their length, while k(x, x)
+    is 1. So at a small bandwidth, the Gram matrix of long series is close to the identity. `suggest_bandwidth` counters
+    this effect: its result grows with the square root of the length. On seven data sets, a support vector machine had
+    cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the suggested bandwidth.
 
     Values are computed in float64 for series of any dtype. Exchanging x and y leaves every bit of a value the same.
     Similarities below exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the
@@ -120,7 +119,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs)
 
     def _how(self) -> tuple[How, int]:
-        """Return (options of `log_sums`, e): it must get the series divided by 2**e, a power close to the bandwidth."""
+        """Return (options of `log_sums`, e); its series must be divided by 2**e, a power close to the bandwidth."""
         s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)
@@ -164,7 +163,7 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     median = float(np.median(distances)) if len(distances) else 0.0
     if median == 0:
         raise ValueError(
-            "the median distance of time points is 0, expected series that vary; give GlobalAlignment a bandwidth"
+            "the median distance of time points is 0, expected series that vary; choose the bandwidth yourself"
         )
     bandwidth = float(np.ldexp(median * np.sqrt(np.median(series.lengths)), exponent))
     if not 0 < bandwidth < np.inf:
@@ -177,6 +176,6 @@ def _check_exponents(logs: Array, which: str) -> None:
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
         raise ValueError(
-            f"{which.format(*where)} = exp({logs[where]:.6g}) exceeds the largest float64; take normalize=True, or the "
-            "logarithms by log_values(X, Y)"
+            f"{which.format(*where)} = exp({logs[where]:.6g}) exceeds the largest float64; set normalize=True, or "
+            "call log_values(X, Y) for the logarithms"
         )

@@ -1,13 +1,8 @@
-r"""Mean map kernel: two sets of points are as similar as their points are on average.
+"""Mean map kernel: two sets of points are as similar as their points are on average.
 
-.. math:: K(U, V) = \frac{1}{|U| |V|} \sum_{u \in U} \sum_{v \in V} k(u, v)
-          = \Big\langle \frac{1}{|U|} \sum_u \phi(u),\ \frac{1}{|V|} \sum_v \phi(v) \Big\rangle
-
-for a kernel k of two points, the ground kernel, with feature map :math:`\phi`: the inner product of the mean embeddings
-of the two sets. :math:`K(U, U) + K(V, V) - 2 K(U, V)` is the squared maximum mean discrepancy of the sets
-(`similia.distances.mmd2` with ``unbiased=False``).
-
-Cost: |U| |V| ground kernels for each pair of sets. `similia.MeanMapFeatures` is linear in the number of points.
+Cost: |U| |V| values of the ground kernel for each pair of sets U and V. `similia.MeanMapFeatures` is linear in the
+number of points. K(U, U) + K(V, V) - 2 K(U, V) is the squared maximum mean discrepancy of the two sets, which
+`similia.distances.mmd2` with ``unbiased=False`` computes.
 """
 
 from __future__ import annotations
@@ -17,25 +12,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue, as_second
-from similia.core.text import short
+from similia.core.errors import BadValue, as_second
+from similia.core.jit import njit
 from similia.core.threads import run_tasks
-from similia.kernels._pair_sums import pair_sums
+from similia.core.validation import check_choice
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import offsets_of, runs
 from similia.objects.vectors import check_finite
 from similia.similarity import Kernel, check_kernel, decided, evaluate
 
-_POINTS = 256  # of a run of sets: the ground kernels of two runs take 512 KiB
-_WORK = 64  # multiplications that take as long as one ground kernel
+_POINTS = 256  # per run of sets; the kernel values between two runs take 512 KiB
+_WORK = 64  # number of multiplications that take as long as one value of the ground kernel
 
 Floats = npt.NDArray[np.float64]
 
 
 class MeanMap(Kernel):
-    r"""Mean of a kernel over all pairs of points of two sets: the inner product of their mean embeddings.
+    r"""Mean of a kernel k of points over all pairs of points of two sets.
 
     .. math:: K(U, V) = \frac{1}{|U| |V|} \sum_{u \in U} \sum_{v \in V} k(u, v)
+
+    K(U, V) is the inner product of the mean embeddings of U and V. The mean embedding of a set is the mean of its
+    points in the feature space of k.
 
     Parameters
     ----------
@@ -43,7 +41,7 @@ class MeanMap(Kernel):
         Kernel k of points: any callable ``k(X, Y=None) -> (n, m)`` of two arrays of vectors, such as
         `similia.kernels.RBF`. Set its parameters as ``ground__name``.
     reduce : {"mean", "sum"}, default="mean"
-        "sum" leaves out the division by the sizes, so that large sets have large kernel values.
+        "sum" does not divide by the sizes, so large sets have large kernel values.
 
     Raises
     ------
@@ -53,12 +51,12 @@ class MeanMap(Kernel):
 
     Notes
     -----
-    K is positive semi-definite if the ground kernel is. With ``reduce="mean"`` and `RBF`, two sets have the same
-    embedding only if each point has the same share in both. An empty set has kernel 0 with every set.
+    K is positive semi-definite if k is. With ``reduce="mean"`` and `RBF`, two sets have the same mean embedding only if
+    each point makes up the same share of both sets. An empty set has kernel 0 with every set.
 
-    For a support-vector machine, wrap this kernel in `similia.kernels.Normalized`: the mean embedding of a set whose
-    points are far apart has a small norm. A kernel value depends, to the last bit, only on its two sets if values of
-    the ground kernel depend only on their two points. Those of ``RBF(gamma="median")``, called directly, depend on all
+    For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
+    whose points are far apart has a small norm. A kernel value depends only on its two sets, to the last bit, if k(u,
+    v) depends only on u and v. This is not so for ``RBF(gamma="median")`` called directly, whose gamma depends on all
     points.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
@@ -84,11 +82,10 @@ class MeanMap(Kernel):
         self.reduce = reduce
 
     def as_objects(self, X: Any) -> SetBatch:
-        """Return the sets `X` as one `SetBatch`."""
         return as_sets(X)
 
     def decided(self, X: Any) -> MeanMap:
-        """Return this kernel with settings of `ground` such as ``gamma="median"`` fixed from the points of `X`."""
+        """Return this kernel with settings of `ground`, such as ``gamma="median"``, computed from the points of `X`."""
         check_kernel(self.ground, "ground")
         found = decided(self.ground, self.as_objects(X).values)
         return self if found is self.ground else MeanMap(found, self.reduce)
@@ -112,17 +109,16 @@ class MeanMap(Kernel):
 
     def _read(self, X: Any) -> SetBatch:
         check_kernel(self.ground, "ground")
-        if self.reduce not in ("mean", "sum"):
-            raise BadParameter("reduce", "'mean' or 'sum'", short(self.reduce))
+        check_choice(self.reduce, "reduce", ("mean", "sum"))
         sets = self.as_objects(X)
         check_finite(sets)
         return sets
 
     @staticmethod
     def _sums(ground: Any, A: SetBatch, B: SetBatch) -> Floats:
-        """Return the sum of the ground kernel over all pairs of points of each set of A and each of B.
+        """Return the sum of `ground` over all pairs of points, for each set of A and each set of B.
 
-        Large sets are cut into pieces of `_POINTS`; the sums of pairs of pieces are added in the end.
+        Sets are cut into pieces of at most `_POINTS` points; the sums of pairs of pieces are added in the end.
         """
         a, pieces_a = _pieces(A)
         b, pieces_b = (a, pieces_a) if A is B else _pieces(B)
@@ -137,23 +133,47 @@ class MeanMap(Kernel):
                 if len(points) and len(others):
                     k = np.ascontiguousarray(evaluate(ground, points, others), np.float64)
                     cuts = a[rows.start : rows.stop + 1], b[columns.start : columns.stop + 1]
-                    P[rows, columns] = pair_sums(k, *(cut - cut[0] for cut in cuts))
+                    P[rows, columns] = _pair_sums(k, *(cut - cut[0] for cut in cuts))
 
         run_tasks(fill, range(len(tiles)), _WORK * len(A.values) * len(B.values))
         if A is B:
             P = np.triu(P) + np.triu(P, 1).T
         small = len(P) == len(A) and P.shape[1] == len(B)
-        return P if small else pair_sums(P, pieces_a, pieces_b)
+        return P if small else _pair_sums(P, pieces_a, pieces_b)
 
 
 def _pieces(sets: SetBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the offsets of pieces of at most `_POINTS` points, counted from the start of each set, and those of sets.
+    """Cut each set into pieces of at most `_POINTS` points; return (offsets of pieces, offsets of sets).
 
-    Points of piece p are ``first[p]:first[p + 1]``; pieces of set i are ``second[i]:second[i + 1]``. An empty set is
-    one piece.
+    Piece p has the points ``first[p]:first[p + 1]``, set i the pieces ``second[i]:second[i + 1]``. An empty set is one
+    piece.
     """
     counts = np.maximum(1, -(-sets.lengths // _POINTS))
     of_sets = offsets_of(counts)
     within = np.arange(of_sets[-1]) - np.repeat(of_sets[:-1], counts)
     starts = np.repeat(sets.offsets[:-1], counts) + _POINTS * within
     return np.append(starts, sets.offsets[-1]), of_sets
+
+
+@njit()
+def _pair_sums(k, rows, columns):  # type: ignore[no-untyped-def]
+    """Return the sum of ``k[rows[i] : rows[i + 1], columns[j] : columns[j + 1]]`` for all i and j.
+
+    It is the mean of a sum row by row and a sum column by column, so the transpose of `k` gives the same bits.
+    """
+    out = np.empty((len(rows) - 1, len(columns) - 1))
+    for i in range(len(rows) - 1):
+        for j in range(len(columns) - 1):
+            by_rows, by_columns = 0.0, 0.0
+            for r in range(rows[i], rows[i + 1]):
+                total = 0.0
+                for c in range(columns[j], columns[j + 1]):
+                    total += k[r, c]
+                by_rows += total
+            for c in range(columns[j], columns[j + 1]):
+                total = 0.0
+                for r in range(rows[i], rows[i + 1]):
+                    total += k[r, c]
+                by_columns += total
+            out[i, j] = 0.5 * by_rows + 0.5 * by_columns
+    return out

@@ -92,7 +92,7 @@ def ngram_ids(values, complements, offsets, least, most, whole, id_offsets, ids)
 
 @njit()
 def word_ids(values, starts, stops, ids):  # type: ignore[no-untyped-def]
-    """Fill ``ids[w]`` with the id of the word of the letters from ``starts[w]`` to ``stops[w]``."""
+    """Fill ``ids[w]`` with the id of the word ``values[starts[w]:stops[w]]``."""
     for w in range(len(starts)):
         state = mix(stops[w] - starts[w])
         for place in range(starts[w], stops[w]):
@@ -104,9 +104,9 @@ def word_ids(values, starts, stops, ids):  # type: ignore[no-untyped-def]
 def window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
 
-    A row of `subsets` holds the positions of one subsequence in the window. `amounts` gets the weight of the window,
-    that of its first letter in `weights`, for each id. `id_offsets` is filled with the position of each string's first
-    id. `complements` as in `pair_ids`.
+    A row of `subsets` holds the positions of one subsequence in the window. `amounts` is filled with the weight of the
+    window of each id, given in `weights` for the first letter of the window, and `id_offsets` with the position of each
+    string's first id. `complements` is as in `pair_ids`.
     """
     window, both_strands = subsets.max() + 1, len(complements) > 0
     end = 0
@@ -198,10 +198,10 @@ def runs_of(inside: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> tu
 
 
 def words_padded(values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> tuple[Any, ...]:
-    """Return (letters, offsets, firsts, places) of words, what white space separates, with a space on both sides.
+    """Cut strings at white space and put a space on both sides of each word; return (letters, offsets, firsts, places).
 
-    String i has the words from ``firsts[i]`` to ``firsts[i + 1]``; `places` are those of the letters in `values`, and
-    -1 for the spaces.
+    Word w is ``letters[offsets[w]:offsets[w + 1]]``; string i has the words from ``firsts[i]`` to ``firsts[i + 1]``.
+    `places` has the position of each letter in `values`, or -1 for the added spaces.
     """
     inside = ~np.isin(values, _WHITE_SPACE)
     starts, stops, firsts = runs_of(inside, offsets)

@@ -1,15 +1,15 @@
 """Kernels on strings: inner products of counts of short substrings.
 
-==============  ==================================================================  ==========================
+==============  ==================================================================  =========================
 kernel          feature                                                             ids per letter
-==============  ==================================================================  ==========================
+==============  ==================================================================  =========================
 Spectrum        a k-mer, or one for each length of a range                          the number of lengths
-Words           a word, or a sequence of words (in `words.py`)                      at most that of lengths
+Words           a word, or a sequence of words (in `words.py`)                      at most number of lengths
 GappyKmers      two halves of a k-mer, at most `gaps` letters apart                 gaps + 1
 GappedKmers     letters of a window at some of its positions (in `gapped.py`)       C(length, informative)
 Mismatch        a k-mer, counted wherever at most `mismatches` letters differ       see `Mismatch`
 WeightedDegree  a k-mer at its position, k = 1 ... degree                           degree
-==============  ==================================================================  ==========================
+==============  ==================================================================  =========================
 
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
@@ -31,7 +31,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue
 from similia.core.state import state
 from similia.core.text import short
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_choice, check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.dna import check_letters, complements_of, letters_read
@@ -40,7 +40,7 @@ from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
 
 Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids, and the position of each string's first id
-_BYTES_PER_ID = 32  # an id, its sorted copy, its count and their final copies, roughly
+_BYTES_PER_ID = 32  # an id, its count and a copy of both
 _MOST_NEIGHBOURS = 100_000
 _ONE_STRAND = np.empty(0, dtype=np.uint32)
 
@@ -80,20 +80,21 @@ class Spectrum(StringKernel):
     Parameters
     ----------
     k : int or pair of ints, default=3
-        Length of the substrings; or the least and the largest length, such as ``(1, 5)``, to count all lengths between.
+        Length of the substrings, or the least and the largest length, such as ``(1, 5)``, to count substrings of all
+        lengths from the least to the largest.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
-        Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand.
-        Replacing x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an
-        ambiguous IUPAC letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T.
-        Other letters raise an error. An N matches only another N: windows with N are counted like others.
+        Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand. Replacing
+        x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an ambiguous IUPAC
+        letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T. Other letters raise
+        an error. N is a letter like any other, which matches only itself.
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
-        What substrings must not cross; by default nothing. ``"words"``: a string is cut at white space, each word gets
-        a space before and after it, and no substring leaves its word; a word shorter than k counts once, as a whole. It
-        cannot be combined with `reverse_complement`.
+        Borders that substrings must not cross; by default there are none. With ``"words"``, a string is cut at white
+        space, each word gets a space before and after it, and all substrings lie within one such word. A word shorter
+        than k counts once, as a whole. This option cannot be combined with `reverse_complement`.
 
     See Also
     --------
@@ -106,8 +107,9 @@ class Spectrum(StringKernel):
     ``lowercase=False`` and ``analyzer="char"``; with word boundaries, those of ``analyzer="char_wb"``. These analyzers
     read a run of white space as one space; this kernel does so only with ``boundaries="words"``.
 
-    K-mers are compared by 64-bit ids. If k <= 8 and all code points are below 256, different k-mers have different ids.
-    Otherwise, among v distinct k-mers, at least two share an id with probability v**2 / 2**65.
+    K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
+    are below 256 and `boundaries` is None. Otherwise, among v distinct k-mers, at least two share an id with
+    probability v**2 / 2**65.
 
     References
     ----------
@@ -148,18 +150,15 @@ class Spectrum(StringKernel):
 
     def _ids_per_letter(self) -> int:
         least, most = self._lengths()
-        if self.boundaries not in (None, "words"):
-            raise BadParameter("boundaries", "None or 'words'", short(self.boundaries))
+        check_choice(self.boundaries, "boundaries", (None, "words"))
         if self.boundaries and self.reverse_complement:
-            raise ValueError("boundaries='words' is for text and reverse_complement=True for DNA; leave one out")
+            raise ValueError("boundaries='words' is for text and reverse_complement=True for DNA; use only one of them")
         return (most - least + 1) * (3 if self.boundaries else 1)
 
     def _lengths(self) -> tuple[int, int]:
-        """Return the least and the largest length."""
         return check_lengths(self.k, "k")
 
     def _is_plain(self) -> bool:
-        """Return whether k-mers have one length and may cross anything."""
         return not self.boundaries and not isinstance(self.k, tuple | list)
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
@@ -180,8 +179,8 @@ class GappyKmers(StringKernel):
     """Gappy k-mer kernel: inner product of the counts of k-mers with a gap between their halves.
 
     A feature is a pair of two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters after the end of u.
-    This is the kernel of the NysHD paper (see `similia.recipes.nyshd`); with ``gaps=0`` it is the spectrum kernel.
-    `GappedKmers` has gaps anywhere.
+    The NysHD paper uses this kernel (see `similia.recipes.nyshd`). With ``gaps=0`` it is the spectrum kernel. In
+    `GappedKmers`, gaps may be anywhere.
 
     Parameters
     ----------
@@ -226,7 +225,8 @@ class GappyKmers(StringKernel):
 class Mismatch(StringKernel):
     """Mismatch kernel: a spectrum kernel in which each k-mer also counts for all similar k-mers.
 
-    A string x has a feature for each k-mer a over the alphabet, with value #{i : Hamming(x[i:i+k], a) <= mismatches}.
+    A string has a feature for each k-mer a over the alphabet: the number of its substrings of length k that differ from
+    a in at most `mismatches` letters.
 
     Parameters
     ----------
@@ -252,7 +252,8 @@ class Mismatch(StringKernel):
 
     Notes
     -----
-    Cost: each k-mer of a string counts for sum over t <= mismatches of C(k, t) (len(alphabet) - 1)**t similar k-mers.
+    Time and memory are proportional to the number of similar k-mers of a k-mer, which is the sum of C(k, t)
+    (len(alphabet) - 1)**t over t = 0, ..., `mismatches`.
 
     References
     ----------
@@ -313,15 +314,15 @@ class Mismatch(StringKernel):
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
             raise ValueError(
-                f"alphabet must hold each letter once, got {self.alphabet!r}; with ignore_case, a counts as A, and "
-                "with reverse_complement, U as T"
+                f"alphabet must hold each letter once, got {self.alphabet!r}; with ignore_case, 'a' is the letter 'A', "
+                "and with reverse_complement, 'U' is 'T'"
             )
         if self.reverse_complement:
             alone = letters[~np.isin(complements_of(letters), letters)]
             if len(alone):
                 raise ValueError(
                     f"alphabet={self.alphabet!r} holds {chr(alone[0])!r} without its complement; "
-                    "reverse_complement=True takes alphabets such as 'ACGT'"
+                    "reverse_complement=True needs alphabets such as 'ACGT'"
                 )
         return np.sort(letters)
 
@@ -334,7 +335,7 @@ class Mismatch(StringKernel):
         base = int(_strings.BYTE_BASE if exact else _strings.WIDE_BASE)
         powers = np.array([pow(base, self.k - 1 - j, 2**64) for j in range(self.k)], dtype=np.uint64)
         positions, shifts = substitutions(self.k, self.mismatches, len(letters))
-        ids = np.empty(_windows(offsets, self.k).sum() * len(positions), dtype=np.uint64)
+        ids = np.empty(windows_of(offsets, self.k).sum() * len(positions), dtype=np.uint64)
         id_offsets = np.empty_like(offsets)
         end = _strings.neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets)
         return ids[:end], id_offsets
@@ -390,7 +391,7 @@ class WeightedDegree(StringKernel):
         return replace(counts, weights=self.degree + 1 - lengths)
 
     def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
-        per_string = sum(_windows(offsets, d) for d in range(1, self.degree + 1))
+        per_string = sum(windows_of(offsets, d) for d in range(1, self.degree + 1))
         id_offsets = offsets_of(per_string)
         ids = np.empty(id_offsets[-1], dtype=np.uint64)
         _strings.positioned_ids(values, offsets, self.degree, id_offsets, ids)
@@ -405,7 +406,7 @@ def ids_at(
     complements: npt.NDArray[np.uint32] = _ONE_STRAND,
 ) -> Ids:
     """Return (ids, offsets) of all k-mers with gaps, as `pair_ids` computes them from the same arguments."""
-    per_string = sum(_windows(offsets, last + 1) for last in positions[:, -1])
+    per_string = sum(windows_of(offsets, last + 1) for last in positions[:, -1])
     id_offsets = offsets_of(per_string)
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
     _strings.pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids)
@@ -444,7 +445,7 @@ def ngrams(
     return ids, id_offsets
 
 
-def _windows(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+def windows_of(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     """Return the number of windows of `length` letters in each string, shape (n,)."""
     return np.maximum(np.diff(offsets) - length + 1, 0)
 
@@ -486,6 +487,6 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
     if wrong.any():
         raise BadValue(
             np.argmax(wrong),
-            f"holds letters of alphabet={alphabet!r} in the other case only, case is kept",
-            remedy=f"use alphabet={alphabet.swapcase()!r} or change the case of the strings",
+            f"has no letter of alphabet={alphabet!r}, but such letters in the other case",
+            remedy=f"use alphabet={alphabet.swapcase()!r} or ignore_case=True",
         )

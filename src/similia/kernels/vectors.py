@@ -32,16 +32,16 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        Decay with the squared distance. "median" means 1 / (2 m^2), where m is the median of the distances between at
-        most 1000 vectors. An estimator that holds the kernel draws them from its training vectors. A direct call draws
-        them from `X`, so different `X` then give different kernels.
+        The factor :math:`\gamma`, above 0. "median" means 1 / (2 m^2), where m is the median distance between at most
+        1000 random vectors. An estimator with this kernel draws them from the training vectors. A direct call draws
+        them from `X`, so gamma then depends on `X`.
     scale : float, default=1.0
-        Factor of `gamma`, above 0, such as 4 for a kernel of half the width.
+        Number above 0 that multiplies `gamma`; 4 halves the width of the kernel.
 
     Notes
     -----
-    Differences are squared and added in float64, so kernel values stay accurate for vectors far from the origin, where
-    ``sklearn.metrics.pairwise.rbf_kernel``, which uses inner products, loses accuracy.
+    Differences are squared and added in float64, so kernel values are accurate far from the origin, too.
+    ``sklearn.metrics.pairwise.rbf_kernel``, which uses inner products, loses accuracy there.
     `similia.FractionalPowerEncoder` with ``output="floats"`` returns random features of this kernel.
 
     Examples
@@ -65,7 +65,7 @@ class RBF(Kernel):
         return check_vectors(X)
 
     def decided(self, X: Any) -> RBF:
-        """Return this kernel with a number for `gamma`; "median" is computed from the vectors `X`."""
+        """Return this kernel with ``gamma="median"`` replaced by its value for the vectors `X`."""
         if self.gamma != "median":
             return self
         return RBF(suggest_gamma(_euclidean, self.as_objects(X), 1000), self.scale)
@@ -89,7 +89,6 @@ class RBF(Kernel):
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) = 1 for each vector, shape (n,)."""
         return np.ones(len(self.as_objects(X)))
 
     def _gamma(self) -> float:
@@ -130,8 +129,8 @@ class Optical(Kernel):
 
     Notes
     -----
-    The kernel compares second moments only, so it is not characteristic: two distributions with the same E x x^T (and,
-    with a bias, the same E x) have maximum mean discrepancy 0.
+    The kernel compares only second moments: two distributions with the same E x x^T (and, with a bias, the same E x)
+    have maximum mean discrepancy 0. So the kernel is not characteristic.
 
     If all entries of b have the same absolute value :math:`|b_j| = \tau`, the kernel is smaller by :math:`\tau^4`.
 
@@ -242,7 +241,7 @@ class Optical(Kernel):
         """Check the parameters; return (bias / scale, exponent, factor), where scale = factor * 2**exponent."""
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         if bias > 0 and not 0 < bias / scale < np.inf:
-            raise ValueError(f"bias={bias!r} and scale={scale!r} have no float64 as their ratio; scale the vectors")
+            raise ValueError(f"bias={bias!r} / scale={scale!r} is out of range for float64; scale the vectors")
         factor, exponent = np.frexp(scale)
         return bias / scale, int(exponent), float(factor)
 
@@ -264,9 +263,9 @@ class Optical(Kernel):
 def _scaled_back(
     values: npt.NDArray, exponents: npt.NDArray[np.int64], first: int, what: str, least: float = _LEAST
 ) -> npt.NDArray[np.float64]:
-    """Return values times 2**exponents; if one is out of range, raise and name it by `what`, such as "k(X[{}], X[{}])".
+    """Return values times 2**exponents; if one is out of range, raise an error that calls it `what`.
 
-    Row 0 of `values` belongs to the object with index `first`.
+    `what` is such as "k(X[{}], X[{}])". Row 0 of `values` belongs to the object with index `first`.
     """
     with np.errstate(over="ignore", under="ignore"):
         found: npt.NDArray[np.float64] = np.ldexp(values, exponents)
@@ -275,7 +274,7 @@ def _scaled_back(
         place = np.argwhere(bad)[0]
         how = "exceeds the largest" if np.isinf(found[tuple(place)]) else "is below the smallest"
         raise ValueError(
-            f"{what.format(place[0] + first, *place[1:])} {how} float64; scale the vectors, or take normalize=True"
+            f"{what.format(place[0] + first, *place[1:])} {how} float64; scale the vectors, or set normalize=True"
         )
     return found
 

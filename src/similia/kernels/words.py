@@ -27,9 +27,10 @@ class Words(StringKernel):
     Parameters
     ----------
     n : int or pair of ints, default=1
-        Number of words of a feature; or the least and the largest number, such as ``(1, 2)`` for words and pairs.
+        Number of words in a feature, or the least and the largest number, such as ``(1, 2)`` for words and pairs of
+        words.
     min_letters : int, default=2
-        Minimum number of characters of a word; shorter words are left out before sequences are formed.
+        Minimum number of characters of a word; shorter words are dropped before sequences are formed.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
@@ -72,7 +73,6 @@ class Words(StringKernel):
         return ngrams(words, firsts, self._lengths())
 
     def _lengths(self) -> tuple[int, int]:
-        """Return the least and the largest number of words."""
         return check_lengths(self.n, "n")
 
     def _words(self, values: npt.NDArray[np.uint32], offsets: Table) -> tuple[Table, Table, Table]:

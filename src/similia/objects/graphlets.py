@@ -27,7 +27,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_choice, check_positive_int
 from similia.objects import _graphlets as loops
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
@@ -35,7 +35,6 @@ from similia.objects.sequences import offsets_of, runs
 
 _GRAIN = 2048  # minimum number of graphlets per call of the compiled loop
 _MOST_SUBSETS = 2 * 10**8  # limit for one graph, and for the graphs between two updates of the progress
-SAMPLINGS = ("uniform", "random_walk")
 
 
 class Patterns(NamedTuple):
@@ -375,9 +374,8 @@ def _check_size(size: Any) -> int:
 
 
 def _check_sampling(sampling: Any, flyback: Any, small: Any, seed: Any) -> None:
-    for name, value, known in (("sampling", sampling, SAMPLINGS), ("small", small, ("pad", "raise"))):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {known}, got {value!r}")
+    check_choice(sampling, "sampling", ("uniform", "random_walk"))
+    check_choice(small, "small", ("pad", "raise"))
     if isinstance(flyback, bool) or not isinstance(flyback, Real) or not 0 <= float(flyback) < 1:
         raise ValueError(f"flyback must be a probability, at least 0 and below 1, got {flyback!r}")
     if isinstance(seed, bool) or not isinstance(seed, Integral):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import counted, short
+from similia.core.validation import check_choice
 from similia.objects.sequences import at_least_one, offsets_of
 from similia.objects.tables import is_missing, wide_series
 from similia.objects.vectors import VectorsBatch, check_finite, collection, read_each
@@ -84,8 +85,7 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     >>> as_series(X, axes="channel, time").lengths
     array([50, 50, 40])
     """
-    if axes not in (None, *_AXES):
-        raise ValueError(f"axes must be {_AXES[0]!r} or {_AXES[1]!r}, got {axes!r}")
+    check_choice(axes, "axes", (*_AXES, None))
     if not isinstance(X, SeriesBatch):
         X = collection(wide_series(X) if axes is None else X, "series")
         at_least_one(X)

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadValue
 from similia.core.estimators import ObjectsOut, all_at_once
 from similia.core.state import array, count, optional, state
-from similia.core.text import counted, short
-from similia.core.validation import check_positive, check_positive_int
+from similia.core.text import counted
+from similia.core.validation import check_choice, check_positive, check_positive_int
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import offsets_of, segments
@@ -30,7 +30,6 @@ from similia.objects.vectors import check_finite
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _NO_LABELS = np.empty(0, np.int64)
-_USES = ("auto", "attributes", "labels", "both")
 
 
 @state(
@@ -125,8 +124,7 @@ class GraphToSets(ObjectsOut):
         """Learn which attributes and weights the graphs `X` have, and the labels that occur."""
         check_positive_int(self.path_length, "path_length", minimum=0)
         check_positive_int(self.n_iter, "n_iter", minimum=0)
-        if self.use not in _USES:
-            raise BadParameter("use", f"one of {', '.join(map(repr, _USES))}", short(self.use))
+        check_choice(self.use, "use", ("auto", "attributes", "labels", "both"))
         graphs = as_graphs(X)
         there = graphs.node_attributes is not None
         attributes = self.use in ("attributes", "both") or (self.use == "auto" and there)

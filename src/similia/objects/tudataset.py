@@ -24,7 +24,7 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
-from similia.core.validation import as_path
+from similia.core.validation import as_path, check_choice
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import hash_labels
 from similia.objects.sequences import offsets_of
@@ -85,8 +85,7 @@ def read_tudataset(
     >>> graphs, y, graphs.degrees
     (<GraphBatch of 2 objects>, array([-1,  1]), array([1, 1, 0]))
     """
-    if target not in (None, "labels", "attributes"):
-        raise ValueError(f"target must be 'labels', 'attributes' or None, got {target!r}")
+    check_choice(target, "target", ("labels", "attributes", None))
     files = _open(as_path(path))
     indicator = files.rows("graph_indicator", np.int64, 1)[:, 0]
     arcs = files.rows("A", np.int64, 2).reshape(-1, 2)
