@@ -198,7 +198,7 @@ def check_distance(distance: Any) -> None:
     refuse_class(distance, "distance")
     if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # which holds kernels and distances
         raise TypeError(
-            f"{distance!r} is a kernel (large for similar objects), expected a distance (small for them), such as DTW()"
+            f"{distance!r} is a kernel, whose values are large for similar objects; expected a distance, such as DTW()"
         )
     if not callable(distance):
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")

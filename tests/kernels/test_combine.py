@@ -197,7 +197,7 @@ def test_features_of_normalized():
         (Sum([Spectrum(), 3]), TypeError, r"kernels\[1\] is 3, expected a kernel"),
         (Product([Spectrum]), TypeError, r"kernels\[0\] is the class Spectrum, .* write Spectrum\(...\)"),
         (Sum([Spectrum()], weights=[1, 2]), ValueError, r"one number for each of 1 kernels, got shape \(2,\)"),
-        (Sum([Spectrum()], weights=[-1]), ValueError, r"weights must be finite and >= 0 .*, got \[-1\]"),
+        (Sum([Spectrum()], weights=[-1]), ValueError, r"weights must be finite and >= 0, .*, got \[-1\]"),
         (Sum([lambda X, Y=None: np.ones(3)]), ValueError, r"shape \(3,\) for 6 x 6 objects, expected \(6, 6\); wrap"),
         (Normalized(lambda X, Y=None: -np.ones((len(X), len(X)))), ValueError, r"X\[0\] has kernel -1.0 with itself"),
     ],

@@ -342,7 +342,7 @@ def test_profile_refuses_what_is_no_versine():
 def test_kernel_refuses_contrasts_without_a_time():
     X = counts(3, 4)
     with pytest.raises(
-        ValueError, match=r"contrast must be below the number of features, 4, got 4; take .* such as 1, .* t=0.1"
+        ValueError, match=r"contrast must be below the number of features, 4, got 4; use .* such as 1, .* t=0.1"
     ):
         HypersphericalHeat()(X)
     with pytest.raises(ValueError, match="contrast must be a positive number, got 0"):

@@ -68,7 +68,7 @@ def test_the_reference_of_a_pair_decides():
     np.testing.assert_array_equal(A, to_hypersphere(counts, "projection"))
     np.testing.assert_array_equal(B, to_hypersphere(signed, "projection"))
     i, j = np.argwhere(signed < 0)[0]
-    with pytest.raises(ValueError, match=rf'X\[{i}, {j}\] is -.*"auto" chose for Y.*mapping="projection" for both'):
+    with pytest.raises(ValueError, match=rf'X\[{i}, {j}\] is -.*chosen by "auto" for Y.*mapping="projection"'):
         Cosine()(signed, counts)
 
 

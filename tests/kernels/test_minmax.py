@@ -191,13 +191,13 @@ def test_an_intersection_of_an_intersection_is_the_same():
     once = Intersection(Spectrum(1))
     np.testing.assert_array_equal(Intersection(once)(STRINGS), once(STRINGS))
     np.testing.assert_array_equal(MinMax(once)(STRINGS), MinMax(Spectrum(1))(STRINGS))
-    with pytest.raises(ValueError, match="as its own features are no whole numbers"):
+    with pytest.raises(ValueError, match="since its own features are not whole numbers"):
         MinMax(Intersection(FRACTIONS))(STRINGS)
 
 
 REFUSED = {
     "negative": (lambda: MinMax()([[1, 2], [0, -0.5]]), ValueError,
-        r"^X\[1\] has a feature -0.5, expected features >= 0 .*; minima compare counts"),
+        r"^X\[1\] has a feature -0.5, expected features >= 0 .*; minima suit counts"),
     "negative in Y": (lambda: Intersection()([[1, 2]], [[3, 1], [-2, 1]]), ValueError, r"^Y\[1\] has a feature -2"),
     "huge": (lambda: MinMax()([[1e200, 1]]), ValueError, r"X\[0\] has a feature 1e\+200, expected .* at most 1e\+150"),
     "no features": (lambda: MinMax(MinMax(Spectrum()))(STRINGS), TypeError, "has no explicit features, expected"),

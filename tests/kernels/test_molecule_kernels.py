@@ -143,7 +143,7 @@ def test_a_wrong_text_has_its_place_in_the_whole_collection():
 
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
-    [({"radius": -1}, "radius"), ({"radius": 1.5}, "radius"), ({"invariants": "ecfp"}, "connectivity, features, got")],
+    [({"radius": -1}, "radius"), ({"radius": 1.5}, "radius"), ({"invariants": "ecfp"}, "'connectivity' or 'features', got")],
 )
 def test_wrong_parameters(parameters, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):

@@ -115,7 +115,7 @@ def test_values_depend_neither_on_memory_nor_on_company(kernel):
         (Spectrum(k=(1, 2, 3)), r"k must be a length or a pair \(least, largest\), got \(1, 2, 3\)"),
         (Spectrum(k=(0, 2)), "k must be an integer >= 1, got 0"),
         (Spectrum(boundaries="lines"), "boundaries must be None or 'words', got 'lines'"),
-        (Spectrum(boundaries="words", reverse_complement=True), "leave one out"),
+        (Spectrum(boundaries="words", reverse_complement=True), "use only one of them"),
         (Words(n=0), "n must be an integer >= 1, got 0"),
         (Words(min_letters=0), "min_letters must be an integer >= 1, got 0"),
     ],

@@ -271,8 +271,8 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
     if mapping == "sqrt" and (negative := _first(X, lambda values: values < 0)):
         i, j, value = negative
         raise ValueError(
-            f'{name}[{i}, {j}] is {value}, but the mapping "sqrt" (as given, or chosen by "auto" for Y or for training '
-            'rows without negative entries) needs numbers >= 0; set mapping="projection"'
+            f'{name}[{i}, {j}] is {value}, but the map is "sqrt" (as given, or chosen by "auto" for Y or training rows '
+            'without negative entries), which takes no negative numbers; set mapping="projection"'
         )
     out = X.copy()
     zero: list[int] = []
@@ -287,7 +287,7 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
         return out
     if zero_rows == "raise":
         raise ValueError(
-            f"{name}[{zero[0]}] is zero in all {X.shape[1]} columns, so it has no direction; drop it, or set "
+            f"{name}[{zero[0]}] is zero in all {X.shape[1]} columns and has no direction; drop it, or set "
             'zero_rows="uniform" to put 1 / sqrt(n) in each column'
         )
     return _with_uniform(out, zero, name)
