@@ -410,6 +410,11 @@ def _searches() -> Iterator[tuple[str, Case]]:
         make = lambda rerank=rerank: sm.SimilaritySearch(_encoder(_PAIRS), rerank, n_candidates=50)  # noqa: E731
         yield f"SimilaritySearch({rerank})", Case("strings", make)
     of_sets = kernels.DistanceRBF(distances.ModifiedHausdorff(), gamma=0.3)
+    yield "HammingIndex(jaccard)", Case("codes", lambda: search.HammingIndex(256, metric="jaccard"))
+    by_features = lambda: search.FeatureIndex(kernels.MinMax(kernels.Spectrum(3)))  # noqa: E731
+    yield "FeatureIndex", Case("strings", by_features)
+    make = lambda: sm.SimilaritySearch(by_features(), distances.Levenshtein(), n_candidates=50)  # noqa: E731
+    yield "SimilaritySearch of a FeatureIndex", Case("strings", make)
     make = lambda: sm.SimilaritySearch(_encoder(of_sets), "kernel", n_candidates=50)  # noqa: E731
     yield "SimilaritySearch(kernel) of sets", Case("sets, unit norm", make)
 

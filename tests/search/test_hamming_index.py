@@ -456,3 +456,43 @@ def test_an_index_that_was_loaded_grows_as_its_original(kind, mmap, tmp_path):
     np.testing.assert_array_equal(
         HammingIndex.load(tmp_path, mmap=mmap).kneighbors(queries, 5), index.kneighbors(queries, 5)
     )
+
+
+# ---- Jaccard distances
+def by_jaccard(queries, codes):
+    """Return one minus the share of common bits among those that either code has, by sets."""
+    sets = [[set(np.flatnonzero(np.unpackbits(code)).tolist()) for code in some] for some in (queries, codes)]
+    return np.array([[1 - len(x & y) / len(x | y) if x | y else 0.0 for y in sets[1]] for x in sets[0]])
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize(("n_bits", "density"), [(2048, 0.02), (200, 0.1), (64, 0.5), (8, 0.3)])
+def test_jaccard_neighbours_are_those_of_sets(tmp_path, n_bits, density):
+    rng = np.random.default_rng(n_bits)
+    bits = rng.random((700, n_bits)) < 2 * density * rng.random((700, 1))
+    bits[3] = False
+    codes, ids = np.packbits(bits, axis=1), rng.permutation(5000)[:700]
+    queries = codes[:70] ^ np.packbits(rng.random((70, n_bits)) < density / 4, axis=1)
+    queries[0] = 0
+    index = HammingIndex(n_bits, metric="jaccard").fit(codes[:500], ids[:500]).add(codes[500:], ids[500:])
+    index.remove(ids[100:150])
+    kept = np.r_[:100, 150:700]
+    D = by_jaccard(queries, codes[kept])
+    order = np.array([np.lexsort((ids[kept], row)) for row in D])
+    index.save(tmp_path / "index")
+    for one in (index, HammingIndex.load(tmp_path / "index", mmap=True), HammingIndex.load(tmp_path / "index")):
+        for some in (slice(None), slice(5, 6)):  # a single query takes another loop
+            distances, found = one.kneighbors(queries[some], 11)
+            np.testing.assert_array_equal(found, ids[kept][order[some, :11]])
+            np.testing.assert_array_equal(distances, np.take_along_axis(D[some], order[some, :11], axis=1))
+    for row, near, found in zip(D, *index.radius_neighbors(queries, 0.75), strict=True):
+        inside = np.lexsort((ids[kept], row))[: np.count_nonzero(row <= 0.75)]
+        np.testing.assert_array_equal(found, ids[kept][inside])
+        np.testing.assert_array_equal(near, row[inside])
+
+
+def test_jaccard_is_exact_only():
+    with pytest.raises(ValueError, match="use kind='exact'"):
+        HammingIndex(64, "ivf", metric="jaccard").fit(np.zeros((3, 8), np.uint8))
+    with pytest.raises(ValueError, match="'hamming' or 'jaccard'"):
+        HammingIndex(64, metric="tanimoto").fit(np.zeros((3, 8), np.uint8))

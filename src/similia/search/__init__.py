@@ -3,6 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
+    "FeatureIndex": "feature_index",
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
     "Recall": "recall",
@@ -15,6 +16,7 @@ _NAMES = {
 }
 __all__ = [
     "Duplicates",
+    "FeatureIndex",
     "HammingIndex",
     "Recall",
     "SimilarityMap",

@@ -1,4 +1,4 @@
-"""Search for the nearest codes in Hamming distance, exactly or with the approximate structures of faiss.
+"""Search for the nearest codes in Hamming or Jaccard distance, exactly or with the approximate structures of faiss.
 
 `scan` implements the exact search over codes in memory or in mapped files; `_rows` manages rows, ids and files.
 """
@@ -23,7 +23,7 @@ from similia.core.threads import exclusively, lock_of
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
-from similia.search.metric import ragged
+from similia.search.metric import ragged, within_radius
 from similia.sources.dask import is_lazy
 from similia.storage.store import Ids, check_ids, count_on
 
@@ -36,7 +36,7 @@ _LOGGER = logger_of(__name__)
 
 @state()
 class HammingIndex(BaseEstimator):
-    """Find the nearest codes by the number of bits that differ.
+    """Find the nearest codes by the number of bits that differ, or by Jaccard distance.
 
     A code is a row of packed bits, as `numpy.packbits` makes; its id is an integer. The parameter `kind` says how to
     search:
@@ -77,6 +77,10 @@ class HammingIndex(BaseEstimator):
         Length of the codes, a multiple of 8.
     kind : {"exact", "ivf", "multihash"}, default="exact"
         How to search, see above.
+    metric : {"hamming", "jaccard"}, default="hamming"
+        "hamming": the number of bits that differ. "jaccard": one minus the number of bits that both have, divided by
+        the number that either has (the Tanimoto distance of fingerprints), 0 for two codes without bits; only with
+        ``kind="exact"``, which then skips codes of too few or too many bits and is fastest for many queries at once.
     n_lists : int, optional
         Number of cells of ``"ivf"``, never more than codes; by default the square root of the number of codes, so that
         finding the nearest cells costs about as much as searching one.
@@ -107,6 +111,7 @@ class HammingIndex(BaseEstimator):
         n_bits: int,
         kind: str = "exact",
         *,
+        metric: str = "hamming",
         n_lists: int | None = None,
         n_probes: int = 16,
         n_hashes: int = 8,
@@ -114,6 +119,7 @@ class HammingIndex(BaseEstimator):
     ) -> None:
         self.n_bits = n_bits
         self.kind = kind
+        self.metric = metric
         self.n_lists = n_lists
         self.n_probes = n_probes
         self.n_hashes = n_hashes
@@ -151,6 +157,7 @@ class HammingIndex(BaseEstimator):
         self._n_built = 0  # rows in the structure
         self._origin: dict[str, Any] | None = None  # the folder that stores these rows under the same numbers
         self._mapped = False
+        self._by_size: Any = None  # for Jaccard distances: the rows in the order of their numbers of bits
 
     @exclusively
     @all_at_once
@@ -220,7 +227,7 @@ class HammingIndex(BaseEstimator):
             self._rows.append(codes, ids)
         if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:
             self._rows.compact()
-            self._structure, self._n_built, self._origin = None, 0, None
+            self._structure, self._n_built, self._origin, self._by_size = None, 0, None, None
 
     def _rows_of(self, ids: Ids, verb: str) -> Ids:
         self._check_fitted()
@@ -273,7 +280,7 @@ class HammingIndex(BaseEstimator):
         Returns
         -------
         distances : int32 array of shape (q, k)
-            Numbers of differing bits, ascending; only if `return_distance`.
+            Numbers of differing bits, ascending; only if `return_distance`. Jaccard distances are float64.
         ids : int64 array of shape (q, k)
             Ascending where distances are equal.
         """
@@ -293,20 +300,25 @@ class HammingIndex(BaseEstimator):
         X : uint8 array of shape (q, n_bits // 8)
             Queries.
         radius : float
-            Largest number of differing bits, >= 0.
+            Largest distance, >= 0: number of differing bits, or Jaccard distance.
         return_distance : bool, default=True
             Whether to return distances as well as ids.
 
         Returns
         -------
         distances : object array of shape (q,)
-            An int32 array for each query, ascending; only if `return_distance`.
+            An array for each query, as in `kneighbors`, ascending; only if `return_distance`.
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
         """
-        from similia.search.scan import radius_in_bits, within
+        from similia.search.scan import check_radius, radius_in_bits, within
 
         queries = self._check_queries(X)
+        if self.metric == "jaccard":
+            radius = check_radius(radius)
+            with self._ready():
+                near = within_radius(lambda some, k: self._nearest(queries[some], k), len(queries), len(self), radius)
+            return (ragged(near[0]), ragged(near[1])) if return_distance else ragged(near[1])
         with lock_of(self).reading():
             limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
         pieces = [ragged(np.split(part, limits[1:-1]) if len(queries) else []) for part in (distances, ids)]
@@ -326,12 +338,18 @@ class HammingIndex(BaseEstimator):
                     self._update_structure()
 
     def _is_ready(self) -> bool:
+        if self.metric == "jaccard":
+            return self._by_size is not None and sum(len(one.order) for one in self._by_size) == self._rows.n_rows
         return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
 
-    def _nearest(self, queries: Codes, k: int) -> tuple[Distances, Ids]:
+    def _nearest(self, queries: Codes, k: int) -> tuple[Any, Ids]:
         """Return distances and ids (q, k); a query whose approximate search finds too few codes is searched exactly."""
         from similia.search.scan import nearest
 
+        if self.metric == "jaccard":
+            from similia.search import jaccard_scan
+
+            return jaccard_scan.nearest(self._rows.parts(), self._by_size, queries, k)
         if self.kind == "exact":
             return nearest(self._rows.parts(), queries, k)
         distances, ids, n_found = _faiss.search(
@@ -347,6 +365,11 @@ class HammingIndex(BaseEstimator):
 
         `_structure` is None until the new one is complete, so neither an error nor a fork can leave a partial one.
         """
+        if self.metric == "jaccard":
+            from similia.search.jaccard_scan import sorted_by_size
+
+            self._by_size = sorted_by_size(self._rows.parts())
+            return
         structure, n_built = self._structure, self._n_built
         self._structure, self._n_built = None, 0
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
@@ -427,6 +450,10 @@ class HammingIndex(BaseEstimator):
         check_n_bits(self.n_bits)
         if self.kind not in _KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {self.kind!r}")
+        if self.metric not in ("hamming", "jaccard"):
+            raise ValueError(f"metric must be 'hamming' or 'jaccard', got {self.metric!r}")
+        if self.metric == "jaccard" and self.kind != "exact":
+            raise ValueError(f"metric='jaccard' is searched exactly, but kind={self.kind!r}; use kind='exact'")
         if self.n_lists is not None:
             check_positive_int(self.n_lists, "n_lists")
         check_positive_int(self.n_probes, "n_probes")

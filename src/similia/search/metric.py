@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from similia.similarity import Distance, Kernel, Pairwise, diagonal
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
+_WITHIN = 64  # neighbours that `within_radius` asks for at first
 
 
 class Metric(Comparison):
@@ -137,3 +139,27 @@ def ragged(rows: Any, ends: Any = None) -> npt.NDArray[np.object_]:
     for i, row in enumerate(rows):
         found[i] = row if ends is None else row[: ends[i]]
     return found
+
+
+def within_radius(
+    nearest: Callable[[Index, int], tuple[Any, Index]], q: int, n: int, radius: float
+) -> tuple[list[Any], list[Index]]:
+    """Return distances and ids of the objects within a radius of each of `q` queries, nearest first.
+
+    ``nearest(queries, k)`` returns the distances and ids of the k nearest of `n` objects to the queries at some
+    positions. More and more are asked for until the last one is too far.
+    """
+    distances: list[Any] = [np.empty(0)] * q
+    found: list[Index] = [np.empty(0, np.int64)] * q
+    left, k = np.arange(q), min(n, _WITHIN)
+    while len(left):
+        step, unfinished = rows_per_block(64 * k), []
+        for start in range(0, len(left), step):
+            some = left[start : start + step]
+            for i, row, ids in zip(some.tolist(), *nearest(some, k), strict=True):
+                end = int(np.searchsorted(row, radius, "right"))
+                distances[i], found[i] = row[:end].copy(), ids[:end].copy()
+                if end == k < n:
+                    unfinished.append(i)
+        left, k = np.array(unfinished, np.int64), min(n, 8 * k)
+    return distances, found

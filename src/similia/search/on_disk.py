@@ -1,6 +1,7 @@
 """A search on disk that can grow: its encoder, its codes and the data to rerank candidates, in one folder.
 
-``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
+``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. A search by features
+stores empty codes; loading it counts the features of its objects again. Each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. An addition writes its objects first and then
 commits its codes in one step (`Store`). If a crash leaves objects without codes, they are ignored, and the next change
 deletes them.
@@ -20,11 +21,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadFile
+from similia.core.estimators import twin_of
 from similia.core.state import Check, array, objects, optional
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.search._rows import settings_of
+from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.storage.disk import sync_folder
 from similia.storage.models import load, save
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
+_NO_BITS = 8  # of the codes of a search by features, which hold nothing; the store needs some
 
 Ids = npt.NDArray[np.int64]
 
@@ -103,7 +107,7 @@ class SearchFolder:
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
         example = None if search.objects_ is None else take(search.objects_, [0])
-        index = search.index_
+        index = HammingIndex(_NO_BITS) if _by_features(search) else search.index_
 
         def write_search() -> None:
             save({"search": empty, "example": example}, folder / _SEARCH)
@@ -146,12 +150,15 @@ class SearchFolder:
         """
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
-        metric = self.search._metric()
-        X = X if metric is None else metric.as_objects(X)
-        if metric is not None:
+        X = self.search._parsed(X)
+        kept = X if self.search._keeps_objects else None
+        if kept is not None:
             concatenate([self.example, take(X, [0])])  # raises if they are not compatible
         codes, vectors = self.search._encode(X)
-        return self._append(codes, X if metric is not None else None, vectors, names, ids, progress)
+        if _by_features(self.search):
+            twin_of(self.search.encoder_).add(X)  # raises if it does not take them
+            codes = _no_codes(n_objects(X))
+        return self._append(codes, kept, vectors, names, ids, progress)
 
     def _append(self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any) -> Ids:
         with self.store.writing():
@@ -176,9 +183,9 @@ class SearchFolder:
     def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
         """Return the search, as `load` does, and a dict from ids to names."""
         search = _without_objects(self.search)
-        search.index_ = HammingIndex.load(self.folder / _CODES, mmap=mmap)
-        search.ids_ = np.array(search.index_.ids)
-        origin = search.index_._origin
+        index = HammingIndex.load(self.folder / _CODES, mmap=mmap)
+        search.ids_ = np.array(index.ids)
+        origin = index._origin
         assert origin is not None
         commit = origin["version"][1]  # a writer may have committed since this folder was opened
         parts = [_read_part(path) for path in self._files(committed=True, commit=commit)]
@@ -192,6 +199,10 @@ class SearchFolder:
                     found = f"{self.folder} holds {name} that do not fit together ({error})"
                     raise ValueError(f"{found}: it is damaged; restore it from a copy") from None
                 setattr(search, f"{name}_", take(together, rows))
+        search.index_ = index
+        if _by_features(search):
+            search.index_ = twin_of(search.encoder_)
+            search.index_ = search.index_.add(search.objects_, search.ids_) if len(search.ids_) else search.index_
         names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
         return search, names
 
@@ -219,6 +230,15 @@ def _read_part(path: Path) -> dict[str, Any]:
 def is_search(folder: Path) -> bool:
     """Return whether a folder holds a complete search."""
     return (folder / _SEARCH).is_file() and (folder / _CODES / MANIFEST).is_file()
+
+
+def _by_features(search: SimilaritySearch) -> bool:
+    """Return whether candidates are found by features, so that the stored codes are empty."""
+    return isinstance(search.encoder_, FeatureIndex)
+
+
+def _no_codes(n: int) -> npt.NDArray[np.uint8]:
+    return np.zeros((n, _NO_BITS // 8), np.uint8)
 
 
 def _left_by_create(folder: Path) -> bool:
@@ -252,7 +272,8 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
         return _replaced(search, folder)
     made = SearchFolder.create(folder, search)
     with lock_of(search).reading():
-        codes = search.index_.reconstruct(search.ids_)
+        features = _by_features(search)
+        codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
         made._append(codes, search.objects_, search.vectors_, None, search.ids_, None)
     return made.folder
 

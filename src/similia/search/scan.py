@@ -67,7 +67,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
     return best(list(found.values()), k)
 
 
-def best(found: Sequence[tuple[Distances, Ids]], k: int) -> tuple[Distances, Ids]:
+def best(found: Sequence[tuple[Any, Ids]], k: int) -> tuple[Any, Ids]:
     """Merge pairs (distances, ids) for the same queries; return the `k` best of each query by distance, then id."""
     distances = np.concatenate([pair[0] for pair in found], axis=1)
     ids = np.concatenate([pair[1] for pair in found], axis=1)
@@ -167,7 +167,7 @@ def _scan_nearest(words, ids, dead, queries, bounds, distances, found, tile):  #
                 if distance > bound or dead[first + j]:
                     continue
                 if distance < worst or (distance == worst and ids[first + j] < found[i, 0]):
-                    _replace_last(distances[i], found[i], distance, ids[first + j])
+                    replace_last(distances[i], found[i], distance, ids[first + j])
                     worst = distances[i, 0]
                     bound = min(bound, worst)
             bounds[i] = min(bounds[i], bound)
@@ -222,7 +222,7 @@ def _count(tile, n, query, counts):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _replace_last(distances, ids, distance, id_):  # type: ignore[no-untyped-def]
+def replace_last(distances, ids, distance, id_):  # type: ignore[no-untyped-def]
     """Replace the root of a heap, its greatest pair (distance, id), by (distance, id_), and restore the heap."""
     k = len(distances)
     place, child = 0, 1

@@ -29,6 +29,7 @@ from similia.core.threads import exclusively, lock_of
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one
+from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import (
     Floats,
@@ -73,9 +74,13 @@ def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
     return np.array_equal(np.sort(state["ids_"]), np.sort(index.ids if len(index) else np.zeros(0, np.int64)))
 
 
+def _makes_candidates(value: Any, sizes: Sizes) -> bool:
+    return hasattr(value, "transform") or isinstance(value, FeatureIndex)
+
+
 @state(
-    fits=_ids_fit, may_lack=("index_",), encoder="transformer", encoder_="transformer",
-    index=optional(made("HammingIndex")), index_=made("HammingIndex"), ids_=array("i8", "n"),
+    fits=_ids_fit, may_lack=("index_",), encoder=_makes_candidates, encoder_=_makes_candidates,
+    index=optional(made("HammingIndex")), index_=made("HammingIndex", "FeatureIndex"), ids_=array("i8", "n"),
     objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
 )  # fmt: skip
 class SimilaritySearch(BaseEstimator):
@@ -83,16 +88,18 @@ class SimilaritySearch(BaseEstimator):
 
     Parameters
     ----------
-    encoder : transformer of objects to packed bits
-        Makes a code, a row of packed bits, of each object. Usually a pipeline such as ``make_pipeline(Nystroem(kernel,
-        256), SignRandomProjection(256))``. `fit` fits a clone. To use an encoder that is already fitted, wrap it in
-        ``sklearn.frozen.FrozenEstimator``.
+    encoder : transformer of objects to packed bits, or FeatureIndex
+        What candidates are found by. A transformer makes a code, a row of packed bits, of each object. Usually it is a
+        pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone. To use
+        an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
+        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; neighbours are those with the smallest Hamming
         distance between codes. "projected": by the distance between the vectors that enter the last step of the
         pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
-        encoder's first step. You can also give another kernel or distance. With "kernel" or one that you give, the
-        search keeps the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        encoder's first step. You can also give another kernel or distance. With "kernel", one that you give, or a
+        `FeatureIndex`, the search keeps the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) -
+        2 k(x, y))``.
     n_candidates : int, default=100
         Number of candidates, unless `rerank` is None.
     index : HammingIndex or None, default=None
@@ -102,13 +109,13 @@ class SimilaritySearch(BaseEstimator):
     ----------
     encoder_ : transformer
         The fitted encoder.
-    index_ : HammingIndex
-        The index of the codes.
+    index_ : HammingIndex or FeatureIndex
+        The index of the codes or, if `encoder` is a `FeatureIndex`, of the objects.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
-        The objects in the order of `ids_`; the method `objects` returns them by id. None unless `rerank` is "kernel", a
-        kernel or a distance.
+        The objects in the order of `ids_`; the method `objects` returns them by id. None if `rerank` is None or
+        "projected", unless `encoder` is a `FeatureIndex`.
     vectors_ : ndarray of float32, shape (n, n_features), or None
         The vectors of length 1 for ``rerank="projected"``, otherwise None.
 
@@ -157,6 +164,9 @@ class SimilaritySearch(BaseEstimator):
         at_least_one(X)
         X = self._parsed(X)
         self.encoder_ = clone(self.encoder)
+        if isinstance(self.encoder_, FeatureIndex):
+            self.index_ = self.encoder_.emptied(X)
+            return self._emptied()._append(X, None, X, ids)
         codes, vectors = _fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
         self.index_ = HammingIndex(n_bits) if self.index is None else clone(self.index)
@@ -165,10 +175,13 @@ class SimilaritySearch(BaseEstimator):
                 f"index has n_bits={self.index_.n_bits}, but the encoder makes codes of {n_bits} bits; use "
                 f"HammingIndex({n_bits})"
             )
+        return self._emptied()._append(codes, vectors, X, ids)
+
+    def _emptied(self) -> Self:
         self.ids_ = np.zeros(0, np.int64)
         self.objects_: Any = None
         self.vectors_: Any = None
-        return self._append(codes, vectors, X, ids)
+        return self
 
     def add(self, X: Any, ids: Any = None) -> Self:
         """Add objects without refitting the encoder.
@@ -371,13 +384,22 @@ class SimilaritySearch(BaseEstimator):
     def _projected(self) -> bool:
         return isinstance(self.rerank, str) and self.rerank == "projected"
 
+    @property
+    def _keeps_objects(self) -> bool:
+        return self._metric() is not None or isinstance(self.encoder_, FeatureIndex)
+
     def _metric(self) -> Metric | None:
         """Return the kernel or distance that reranks candidates; None if `rerank` is None or "projected"."""
         return None if self.rerank is None or self._projected else as_metric(self.rerank, self.encoder, "rerank")
 
     def _check(self) -> None:
         """Raise if a parameter is invalid or contradicts another."""
-        check_encoder(self.encoder)
+        if not isinstance(self.encoder, FeatureIndex):
+            check_encoder(self.encoder)
+        elif self.index is not None:
+            raise ValueError(
+                "index searches codes, but the encoder is a FeatureIndex, which makes none; leave index out"
+            )
         check_positive_int(self.n_candidates, "n_candidates")
         if self.index is not None and not isinstance(self.index, HammingIndex):
             raise TypeError(f"index must be a HammingIndex, got {self.index!r}")
@@ -424,7 +446,7 @@ class SimilaritySearch(BaseEstimator):
     @exclusively
     @all_at_once
     def _append(self, codes: Any, vectors: Any, X: Any, ids: Any) -> Self:
-        objects = None if self._metric() is None else X
+        objects = X if self._keeps_objects else None
         if objects is not None and self.objects_ is not None:
             objects = concatenate([self.objects_, objects])  # raises for incompatible objects, before codes are added
         if vectors is not None and self.vectors_ is not None:
@@ -435,8 +457,13 @@ class SimilaritySearch(BaseEstimator):
         self._known = None
         return self
 
-    def _encode(self, X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-        """Return packed codes and the unit vectors that enter the last step (None unless ``rerank="projected"``)."""
+    def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
+        """Return what `index_` takes, packed codes or `X` itself, and the unit vectors that enter the last step.
+
+        The vectors are None unless ``rerank="projected"``.
+        """
+        if isinstance(self.encoder_, FeatureIndex):
+            return X, None
         if not self._projected:
             return check_codes(self.encoder_.transform(X), "the encoder's output"), None
         V = np.asarray(self.encoder_[:-1].transform(X))

@@ -197,7 +197,8 @@ def _load(path: Path) -> _Held:
     stamp = _stamp(path)
     if is_search(path):
         model, names = SearchFolder.open(path).load_named()
-        operations: tuple[str, ...] = ("neighbors", "encode", "explain")
+        encodes = hasattr(model.encoder_, "transform")
+        operations: tuple[str, ...] = ("neighbors", "encode", "explain") if encodes else ("neighbors", "explain")
         inner = model.encoder_
     else:
         model, names = load(path), {}

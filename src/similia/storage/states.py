@@ -148,9 +148,12 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
             yield value
 
 
+_SEARCHES = ("SimilaritySearch", "HammingIndex", "FeatureIndex")
+
+
 def written(value: Any) -> dict[str, Any]:
     """Return the attributes that `save` writes for an object; for a search or an index, caches are left out."""
-    return value.__getstate__() if type(value).__name__ in ("SimilaritySearch", "HammingIndex") else vars(value)
+    return value.__getstate__() if type(value).__name__ in _SEARCHES else vars(value)
 
 
 def _described(value: Any) -> str:

@@ -1,0 +1,213 @@
+"""The inverted index of features against dictionaries of counts, alone and as the candidates of a search."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import similia as sm
+from naive import features as naive
+from similia.kernels import Intersection, MinMax, Normalized, Spectrum, Sum
+from similia.search import FeatureIndex, _feature_index
+from similia.search.on_disk import SearchFolder
+
+KERNELS = {
+    "minmax": MinMax(Spectrum(2)),
+    "intersection": Intersection(Spectrum(2)),
+    "cosine": Spectrum(2, normalize=True),
+    "product": Spectrum(2),
+}
+
+
+def texts(n, seed=0, longest=14, letters="abc"):
+    rng = np.random.default_rng(seed)
+    return ["".join(rng.choice(list(letters), rng.integers(0, longest + 1))) for _ in range(n)]
+
+
+def by_hand(queries, objects, ids, k, how):
+    counts = [[naive.kmers(one, 2) for one in some] for some in (queries, objects)]
+    return naive.nearest(*counts, ids, k, how)
+
+
+def assert_same(answer, expected):
+    distances, ids = answer
+    assert ids.tolist() == [[i for _, i in row] for row in expected]
+    assert distances.tolist() == [[d for d, _ in row] for row in expected]
+
+
+# ---- exact
+@pytest.mark.same_bits
+@pytest.mark.parametrize("how", KERNELS)
+@pytest.mark.parametrize(("block", "chunk"), [(2**13, 64), (32, 8)])
+def test_neighbours_are_those_of_all_pairs(how, block, chunk, monkeypatch):
+    X, queries, ids = texts(400), [*texts(12, 1), ""], np.random.default_rng(2).permutation(999)[:400]
+    if block != _feature_index._BLOCK:  # compiled loops hold constants: run the loops as Python
+        for name in ("search_segment", "_search", "_add_lists", "_compare_rows", "_as_bits"):
+            monkeypatch.setattr(_feature_index, name, getattr(_feature_index, name).py_func)
+        monkeypatch.setattr(_feature_index, "_BLOCK", block)
+        monkeypatch.setattr(_feature_index, "_CHUNK", chunk)
+    index = FeatureIndex(KERNELS[how]).fit(X, ids=ids)
+    for k in (1, 7, 400):
+        assert_same(index.kneighbors(queries, k), by_hand(queries, X, ids.tolist(), k, how))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_adding_and_removing_in_any_order(data):
+    how = data.draw(st.sampled_from(sorted(KERNELS)))
+    words = st.text("ab", max_size=6)
+    held = {}
+    index = FeatureIndex(KERNELS[how]).fit(first := data.draw(st.lists(words, min_size=1, max_size=8)))
+    held.update(enumerate(first))
+    for _ in range(data.draw(st.integers(0, 4))):
+        if len(held) > 1 and data.draw(st.booleans()):
+            gone = data.draw(st.lists(st.sampled_from(sorted(held)), min_size=1, max_size=len(held) - 1, unique=True))
+            index.remove(gone)
+            for i in gone:
+                del held[i]
+        else:
+            more = data.draw(st.lists(words, min_size=1, max_size=8))
+            before = set(index.ids.tolist())
+            new = [i for i in index.add(more).ids.tolist() if i not in before]
+            held.update(zip(new, more, strict=True))
+    assert index.ids.tolist() == list(held)
+    queries = data.draw(st.lists(words, min_size=1, max_size=3))
+    k = data.draw(st.integers(1, len(held)))
+    assert_same(index.kneighbors(queries, k), by_hand(queries, held.values(), held, k, how))
+
+
+def test_distances_are_those_of_the_kernel_for_other_kernels():
+    strings = [x for x in texts(90, 3) if len(x) > 2]
+    n = len(strings)
+    kernels = [Normalized(Spectrum(2)), Sum([Spectrum(1, normalize=True), Spectrum(2)]), MinMax(Spectrum((1, 3)))]
+    for kernel in kernels:
+        distances, ids = FeatureIndex(kernel).fit(strings).kneighbors(strings[:9], n)
+        K = kernel(strings)
+        own = np.diag(K)
+        true = np.sqrt(np.maximum(own[:9, None] + own - 2 * K[:9], 0))
+        np.testing.assert_allclose(distances, np.take_along_axis(true, ids, axis=1), atol=1e-7)
+        np.testing.assert_allclose(np.sort(true, axis=1), distances, atol=1e-7)
+
+
+def test_fingerprints_by_tanimoto_distance():
+    rng = np.random.default_rng(4)
+    bits = (rng.random((300, 64)) < 0.2).astype(np.uint8)
+    distances, ids = FeatureIndex(MinMax()).fit(sp.csr_array(bits)).kneighbors(bits[:20], 9)
+    index = sm.HammingIndex(64, metric="jaccard").fit(np.packbits(bits, axis=1))
+    theirs, same = index.kneighbors(np.packbits(bits[:20], axis=1), 9)
+    np.testing.assert_array_equal(ids, same)
+    np.testing.assert_allclose(distances, np.sqrt(2 * theirs), atol=1e-12)
+
+
+def test_everything_within_a_radius():
+    X, queries = texts(300), texts(6, 1)
+    index = FeatureIndex(KERNELS["minmax"]).fit(X)
+    all_of_them = by_hand(queries, X, range(300), 300, "minmax")
+    for radius in (0.0, 1.0, 1.5):
+        distances, ids = index.radius_neighbors(queries, radius)
+        for row, near, found in zip(all_of_them, distances, ids, strict=True):
+            assert [(d, i) for d, i in row if d <= radius] == list(zip(near.tolist(), found.tolist(), strict=True))
+
+
+@pytest.mark.same_bits
+def test_blocks_threads_and_copies_change_nothing(tmp_path):
+    X, queries = texts(500), texts(30, 1)
+    index = FeatureIndex(KERNELS["minmax"]).fit(X[:400]).add(X[400:])
+    true = index.kneighbors(queries, 9)
+    with sm.config(max_memory=1000):
+        answers = [index.kneighbors(queries, 9)]
+    answers.append(pickle.loads(pickle.dumps(index)).kneighbors(queries, 9))
+    sm.save(index, tmp_path / "index.similia")
+    answers.append(sm.load(tmp_path / "index.similia").kneighbors(queries, 9))
+    answers.append([np.concatenate(part) for part in zip(*(index.kneighbors([q], 9) for q in queries), strict=True)])
+    for answer in answers:
+        for mine, other in zip(true, answer, strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
+def test_threads_search_while_one_adds():
+    X, queries = texts(200), texts(5, 1)
+    index = FeatureIndex(KERNELS["minmax"]).fit(X)
+    wrong = []
+
+    def search():
+        for _ in range(30):
+            distances, ids = index.kneighbors(queries, 5)
+            if (np.diff(distances) < 0).any() or ids.min() < 0:
+                wrong.append(ids)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(20):
+        index.add(texts(3, i + 10))
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(index) == 260
+
+
+# ---- as the candidates of a search
+def test_search_compares_the_candidates_again(tmp_path):
+    X, queries = texts(300), texts(9, 1)
+    index = FeatureIndex(KERNELS["minmax"])
+    search = sm.SimilaritySearch(index, sm.distances.Levenshtein(), n_candidates=40).fit(X[:250], ids=range(500, 750))
+    search.add(X[250:]).remove([510, 511])
+    distances, ids = search.kneighbors(queries, 6)
+    held = {500 + i: x for i, x in enumerate(X) if i not in (10, 11)}
+    candidates = by_hand(queries, held.values(), held, 40, "minmax")
+    D = sm.distances.Levenshtein()(queries, X)
+    for i, row in enumerate(candidates):
+        best = sorted((D[i, c - 500], c) for _, c in row)[:6]
+        assert list(zip(distances[i].tolist(), ids[i].tolist(), strict=True)) == best
+    search.save(tmp_path / "search")
+    folder = SearchFolder.open(tmp_path / "search")
+    for loaded in (sm.SimilaritySearch.load(tmp_path / "search", mmap=True), folder.load()):
+        for mine, other in zip(search.kneighbors(queries, 6), loaded.kneighbors(queries, 6), strict=True):
+            np.testing.assert_array_equal(mine, other)
+    folder.add([queries[0]])
+    folder.remove([500])
+    grown = folder.load()
+    assert len(grown) == 298
+    assert grown.kneighbors(queries[:1], 1)[0][0, 0] == 0
+    assert search.objects([500]).tolist() == X[:1]
+
+
+def test_without_rerank_the_order_is_that_of_the_features():
+    X, queries = texts(200), texts(4, 1)
+    search = sm.SimilaritySearch(FeatureIndex(KERNELS["cosine"])).fit(X)
+    assert_same(search.kneighbors(queries, 5), by_hand(queries, X, range(200), 5, "cosine"))
+    assert search.recall(queries, 5).recall == 1
+
+
+# ---- bad input
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: FeatureIndex(sm.kernels.RBF(1.0)).fit(np.eye(3)), "has no explicit features"),
+        (lambda: FeatureIndex(MinMax()).fit(-np.eye(3)), "features >= 0"),
+        (lambda: FeatureIndex(MinMax()).fit(np.eye(3)).kneighbors(np.eye(4), 1), "4 columns, expected 3"),
+        (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).kneighbors(["ab"], 2), "more than the 1 objects"),
+        (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).add(["ab"], ids=[0]), "id 0 is in the index already"),
+        (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).remove([3]), "id 3 is not in the index"),
+        (lambda: FeatureIndex(Spectrum(2)).fit(["ab"], ids=[1, 2]), "2 entries for 1"),
+        (
+            lambda: sm.SimilaritySearch(FeatureIndex(Spectrum(2)), index=sm.HammingIndex(8)).fit(["ab"]),
+            "leave index out",
+        ),
+    ],
+)
+def test_bad_input(make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def test_a_damaged_state_is_refused():
+    state = FeatureIndex(Spectrum(2)).fit(["abc", "abd"]).__getstate__()
+    for name, value in (("limits_", np.array([0, 9])), ("counts_", -state["counts_"]), ("ids_", np.array([0, 0]))):
+        with pytest.raises(ValueError, match=r"features that do not fit|unique"):
+            FeatureIndex(Spectrum(2)).__setstate__({**state, name: value})
