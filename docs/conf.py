@@ -1,8 +1,7 @@
 """Sphinx builds the documentation: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
 
 The build reads nothing from the network. It makes the pages of the API (`_api.py`), the picture of the first page
-(`_pictures.py`) and the gallery. Examples whose names end with ``_data`` need the folders of real data sets that
-SIMILIA_DATA names: without them they are shown, not run, and say so.
+(`_pictures.py`) and the gallery, whose examples use bundled or generated data.
 """
 
 import os
@@ -17,8 +16,6 @@ import pictures  # noqa: E402
 
 import similia  # noqa: E402
 
-FOLDERS = filter(None, os.environ.get("SIMILIA_DATA", "").split(os.pathsep))
-HAS_DATA = any(Path(folder, "graphs").is_dir() for folder in FOLDERS)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 project = "similia"
@@ -38,14 +35,6 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "gallery", "**/*.ipynb", "auto_gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 default_role = "autolink"
-rst_prolog = """
-.. |needs-data| replace:: {}
-""".format(
-    "Run at this build on the folders of data sets that ``SIMILIA_DATA`` names."
-    if HAS_DATA
-    else "Shown, not run: at this build ``SIMILIA_DATA`` named no such folder."
-)
-
 # what names may stay unresolved: types of other packages (there is no network to look them up)
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpy|scipy|sklearn|pandas|polars|networkx|dask|matplotlib|collections)\b.*")]
@@ -87,7 +76,7 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
-    "filename_pattern": r"plot_.*\.py$" if HAS_DATA else r"plot_.*(?<!_data)\.py$",
+    "filename_pattern": r"plot_.*\.py$",
     "ignore_pattern": r"__init__\.py",
     "abort_on_example_error": False,
     "within_subsection_order": "FileNameSortKey",

@@ -59,6 +59,58 @@ def test_splice_and_what_its_description_says():
     assert np.mean([s[28:30] == "AG" for s in np.array(bunch.data)[bunch.target == "ie"]]) > 0.95
 
 
+def test_messages_are_those_of_uci_without_words_for_adults(data_folder):
+    bunch = datasets.load_messages()
+    assert Counter(bunch.target) == {"ham": 714, "spam": 86}
+    assert len(set(bunch.data)) == 800
+    assert not [text for text in bunch.data if "sex" in text.lower() or "xxx" in text.lower()]
+    with gzip.open(data_folder / "strings" / "sms_spam.tsv.gz", "rt", encoding="utf-8") as file:
+        lines = set(file.read().splitlines())
+    assert {f"{label}\t{text}" for label, text in zip(bunch.target, bunch.data, strict=True)} <= lines
+
+
+@pytest.mark.parametrize(("name", "source", "counts", "tolerance"), [
+    ("movements", "libras", dict.fromkeys(map(str, range(1, 16)), 12), 0.0005),
+    ("vowels", "japanese_vowels", dict.fromkeys(map(str, range(1, 10)), 15), 0.005),
+])  # fmt: skip
+def test_series_are_those_of_the_archive(name, source, counts, tolerance, data_folder):
+    bunch = fetch(name)
+    assert Counter(bunch.target) == counts
+    with np.load(data_folder / "series" / f"{source}.npz") as arrays:
+        values, lengths, y = arrays["values"], arrays["lengths"], arrays["y"]
+    starts, at = np.cumsum(lengths) - lengths, {label: iter(np.flatnonzero(y == int(label))) for label in counts}
+    for x, label in zip(bunch.data, bunch.target, strict=True):  # the first ones of each class, in order
+        i = next(at[label])
+        np.testing.assert_allclose(x, values[starts[i] : starts[i] + lengths[i]], atol=tolerance + 1e-6)
+
+
+def test_molecules_are_what_their_names_say():
+    Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed")
+    from rdkit.Chem.rdMolDescriptors import CalcMolFormula
+
+    bunch = datasets.load_molecules()
+    molecules = [Chem.MolFromSmiles(smiles) for smiles in bunch.data]
+    assert len({Chem.MolToSmiles(m) for m in molecules}) == len(set(bunch.names)) == 122
+    formulas = dict(zip(bunch.names, map(CalcMolFormula, molecules), strict=True))
+    known = {"caffeine": "C8H10N4O2", "cholesterol": "C27H46O", "aspirin": "C9H8O4", "sucrose": "C12H22O11",
+             "tryptophan": "C11H12N2O2", "adenosine": "C10H13N5O4", "arachidonic acid": "C20H32O2",
+             "thiopental": "C11H18N2O2S", "sulfathiazole": "C9H9N3O2S2", "salbutamol": "C13H21NO3",
+             "farnesol": "C15H26O", "diclofenac": "C14H11Cl2NO2"}  # fmt: skip
+    assert {name: formulas[name] for name in known} == known
+    skeletons = {
+        "amino acid": "NC(*)C(=O)O", "barbiturate": "C1C(=O)NC(=[O,S])NC1=O", "sulfonamide": "Nc1ccc(S(=O)(=O)N)cc1",
+        "phenethylamine": "NCCc1ccccc1", "methylxanthine": "O=c1nc(=O)c2ncnc2n1", "fatty acid": "C~C~CC(=O)[OH]",
+    }  # fmt: skip
+    patterns = {family: Chem.MolFromSmarts(smarts) for family, smarts in skeletons.items()}
+    any_bonds = Chem.AdjustQueryParameters.NoAdjustments()
+    any_bonds.makeBondsGeneric = any_bonds.makeAtomsGeneric = True
+    gonane = Chem.MolFromSmiles("C1CCC2C(C1)CCC1C2CCC2CCCC12")
+    patterns["steroid"] = Chem.AdjustQueryProperties(gonane, any_bonds)
+    for m, name, family in zip(molecules, bunch.names, bunch.target, strict=True):
+        if family in patterns and name != "glycine":
+            assert m.HasSubstructMatch(patterns[family]), f"{name} is no {family}"
+
+
 def test_bundled_sequences_are_those_of_uci(data_folder):
     def read(name):
         with gzip.open(data_folder / "strings" / f"{name}.tsv.gz", "rt") as file:
@@ -317,7 +369,7 @@ def test_names(monkeypatch, tmp_path):
         fetch("nci1")
     with pytest.raises(FileNotFoundError, match=r"no public download; put strings/multiloc_proteins\.tsv\.gz"):
         fetch("multiloc_proteins", cache=tmp_path)
-    assert set(datasets.__all__) == {"available", "fetch", "load_promoters", "load_splice", "splits"}
+    assert set(datasets.__all__) == {"available", "fetch", "splits", *(f"load_{name}" for name in _registry.BUNDLED)}
 
 
 def test_the_registry_is_complete():
@@ -328,7 +380,7 @@ def test_the_registry_is_complete():
         if entry.kind == "graphs":
             guarded = {f"{name}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels")}
             assert guarded <= set(entry.sha256) or name in ("DD", "REDDIT-BINARY")
-    assert loaders.available()[-2:] == ["promoters", "splice"]
+    assert set(loaders.available()) >= {"promoters", "splice", "messages", "molecules", "movements", "vowels"}
 
 
 @pytest.mark.parametrize("name", available())

@@ -69,7 +69,7 @@ def _entry(table: dict[str, Any]) -> Entry:
 
 
 _SETS = tomllib.loads(files("similia.datasets").joinpath("data", "registry.toml").read_text(encoding="utf-8"))
-BUNDLED = {name: table["description"] for name, table in _SETS["bundled"].items()}
+BUNDLED: dict[str, dict[str, str]] = _SETS["bundled"]  # for each name its "kind" and "description"
 REGISTRY = {name: _entry(table) for name, table in _SETS["downloads"].items()}
 ARCHIVES = {name: Archive(**table) for name, table in _SETS["archives"].items()}
 FOLDS = {"NCI1": "features", "DD": "features", "ENZYMES": "features", "REDDIT-BINARY": "degree"}  # names of splits

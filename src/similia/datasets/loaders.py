@@ -8,7 +8,7 @@ import os
 import sys
 import zipfile
 import zlib
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -60,8 +60,7 @@ def load_promoters(*, return_X_y: bool = False) -> Any:
     >>> print(len(X), X[0][:10], y[0])
     106 gccttctcca +
     """
-    found = _bundled("promoters")
-    return (found.data, found.target) if return_X_y else found
+    return _bundled("promoters", return_X_y)
 
 
 def load_splice(*, return_X_y: bool = False) -> Any:
@@ -90,8 +89,102 @@ def load_splice(*, return_X_y: bool = False) -> Any:
     >>> len(splice.data), len(set(splice.data)), splice.target_names
     (3186, 3001, array(['ei', 'ie', 'n'], dtype='<U2'))
     """
-    found = _bundled("splice")
-    return (found.data, found.target) if return_X_y else found
+    return _bundled("splice", return_X_y)
+
+
+def load_messages(*, return_X_y: bool = False) -> Any:
+    """Load 800 text messages, 86 of them spam.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``data`` (list of 800 str), ``target`` (str array of ``"ham"`` and ``"spam"``), ``target_names``, ``DESCR``.
+
+    Examples
+    --------
+    >>> from similia.datasets import load_messages
+    >>> X, y = load_messages(return_X_y=True)
+    >>> print(y[1], "-", X[1])
+    ham - Ok lar... Joking wif u oni...
+    """
+    return _bundled("messages", return_X_y)
+
+
+def load_molecules(*, return_X_y: bool = False) -> Any:
+    """Load 122 common molecules of 12 families, such as amino acids, sugars, steroids and painkillers.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``data`` (list of 122 SMILES strings, which `similia.objects.from_smiles` reads), ``target`` (str array of
+        families), ``names`` (str array), ``target_names``, ``DESCR``.
+
+    Examples
+    --------
+    >>> from similia.datasets import load_molecules
+    >>> molecules = load_molecules()
+    >>> print(molecules.names[0], molecules.data[0], molecules.target[0])
+    glycine NCC(=O)O amino acid
+    """
+    return _bundled("molecules", return_X_y)
+
+
+def load_movements(*, return_X_y: bool = False) -> Any:
+    """Load 180 hand movements of the Brazilian sign language: 45 positions each, 15 balanced classes.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``data`` (`SeriesBatch` of 180 series with two channels), ``target`` (str array of ``"1"`` to ``"15"``),
+        ``target_names``, ``DESCR``.
+
+    Examples
+    --------
+    >>> from similia.datasets import load_movements
+    >>> X, y = load_movements(return_X_y=True)
+    >>> len(X), X[0].shape
+    (180, (45, 2))
+    """
+    return _bundled("movements", return_X_y)
+
+
+def load_vowels(*, return_X_y: bool = False) -> Any:
+    """Load 135 spoken vowels of nine men: series of 7 to 26 frames with 12 channels, nine balanced classes.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``data`` (`SeriesBatch` of 135 series), ``target`` (str array: the speakers ``"1"`` to ``"9"``),
+        ``target_names``, ``DESCR``.
+
+    Examples
+    --------
+    >>> from similia.datasets import load_vowels
+    >>> X, y = load_vowels(return_X_y=True)
+    >>> len(X), X[0].shape
+    (135, (20, 12))
+    """
+    return _bundled("vowels", return_X_y)
 
 
 def available() -> list[str]:
@@ -119,7 +212,8 @@ def fetch(
     Parameters
     ----------
     name : str
-        One of `available`. ``"promoters"`` and ``"splice"`` are bundled. Sets of graphs (``"MUTAG"``, ``"NCI1"``,
+        One of `available`. ``"promoters"``, ``"splice"``, ``"messages"``, ``"molecules"``, ``"movements"`` and
+        ``"vowels"`` are bundled. Sets of graphs (``"MUTAG"``, ``"NCI1"``,
         ``"NCI109"``, ``"Mutagenicity"``, ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``) and
         ``"sms_spam"`` (strings) are downloaded if necessary. All other sets are read only from the folders of
         ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``,
@@ -422,10 +516,22 @@ def _strings(path: Path) -> tuple[list[str], Any]:
     return strings, labels
 
 
-def _bundled(name: str) -> Any:
-    text = files("similia.datasets").joinpath("data", f"{name}.tsv").read_text(encoding="ascii")
-    labels, strings = parse_tsv(text, f"{name}.tsv")
-    return bunch(strings, labels, BUNDLED[name], "strings")
+def _bundled(name: str, return_X_y: bool = False) -> Any:
+    from similia.sources.series_files import read_ts
+
+    kind, description = BUNDLED[name]["kind"], BUNDLED[name]["description"]
+    with as_file(files("similia.datasets").joinpath("data", f"{name}.{'ts' if kind == 'series' else 'tsv'}")) as path:
+        data: Any
+        if kind == "series":
+            data, target = read_ts(path)
+        else:
+            target, data = parse_tsv(path.read_text(encoding="ascii"), path.name)
+    columns = {}
+    if kind == "molecules":
+        data, names = map(list, zip(*(line.split("\t") for line in data), strict=True))
+        columns["names"] = np.array(names)
+    found = bunch(data, target, description, kind, **columns)
+    return (found.data, found.target) if return_X_y else found
 
 
 def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
