@@ -7,6 +7,9 @@ python dev.py cpus    # the same models under the instructions of other processo
 python dev.py mutate  # change one operator or constant at random: do the tests of the module notice?
 python dev.py reproduce NAME  # a published experiment, our figures beside the paper's; without a name, the list
 python dev.py package  # sdist and wheel, tried in an empty environment away from this clone
+python dev.py ecosystem  # the tests against other libraries and servers, in .venv-ecosystem; writes docs/ecosystem.md
+python dev.py lowest  # the core of the tests with the oldest releases that pyproject.toml allows
+python dev.py newest  # the same with the newest, pre-releases included
 python dev.py pictures  # the pictures of the README
 python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
 """
@@ -19,14 +22,31 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-ENVIRONMENT = ROOT / ".venv"
-BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--durations=25"]
+CORE = [  # of each room
+    "core/test_products.py", "core/test_state.py", "storage", "objects/test_strings.py", "objects/test_series.py",
+    "objects/test_data_frames.py", "objects/test_graph_objects.py", "objects/test_molecules.py",
+    "sources/test_tables.py", "sources/test_dask.py", "kernels/test_string_kernels.py", "kernels/test_graphs.py",
+    "distances/test_dtw.py", "distances/test_edit.py", "embeddings/test_nystroem.py", "embeddings/test_d2ke.py",
+    "codes/test_bits.py", "codes/test_encoders.py", "learn/test_hd_classifier.py", "learn/test_drop_ins.py",
+    "search/test_hamming_index.py", "search/test_similarity_search.py", "search/test_exports.py",
+    "explanations/test_explain_neighbours.py", "report/test_displays.py", "serve", "cli/test_cli.py",
+    "cli/test_predict_cli.py", "checks/test_sklearn_checks.py",
+]  # fmt: skip
+TESTS = [*PYTEST, "-m", "not ecosystem", *(f"tests/{name}" for name in CORE)]
 EVERYTHING = "[test,docs]"
-NEEDS = {"demo": "", "package": ""}  # extras; other commands need everything
+NEEDS = {"demo": "", "package": "", "ecosystem": "[test,ecosystem]", "lowest": "[test]", "newest": "[test]"}  # extras
+OWN = {"ecosystem", "lowest", "newest"}  # these commands have an environment of their own, .venv-NAME
+UV = {  # options for uv, which chooses their versions (pip takes minutes to find a set that fits the ecosystem)
+    "ecosystem": [],
+    "lowest": ["--resolution", "lowest-direct"],
+    "newest": ["--prerelease", "allow"],
+}
+TORCH = "torch==2.13.0"  # PyG and aeon's Hydra need one; a newer release may bring gigabytes for graphics cards
 STEPS = {
     "demo": [["-m", "similia.cli", "demo"]],
-    "test": [[*PYTEST, "--cov=similia"]],
+    "test": [[*PYTEST, "--cov=similia", "-m", "not ecosystem"]],
     "lint": [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
@@ -38,23 +58,33 @@ STEPS = {
     "mutate": [["tests/mutate.py"]],
     "reproduce": [["-m", "experiments"]],
     "package": [["tools/package.py"]],
+    "ecosystem": [["tools/ecosystem.py"]],
+    "lowest": [[*TESTS, "-W", "default"]],  # old releases warn of the Python that runs them
+    "newest": [TESTS],
     "pictures": [["docs/_ext/readme_pictures.py"]],
     "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
 }
 
 
-def install(extras: str) -> None:
-    """Make the environment and install similia into it with `extras`, unless that was done for this pyproject.toml."""
-    stamp = ENVIRONMENT / "installed-for"
+def install(environment: Path, extras: str, uv: list[str] | None) -> None:
+    """Make an environment and install similia into it with `extras`, unless that was done for this pyproject.toml.
+
+    With options for `uv`, it chooses the versions; otherwise pip does.
+    """
+    stamp = environment / "installed-for"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()
     found = stamp.read_text() if stamp.exists() else ""
-    mark = wanted if extras == EVERYTHING else f"{wanted} core"
+    mark = wanted if extras == EVERYTHING else f"{wanted} {extras or 'core'}"
     if found in (wanted, mark):  # what has everything will do for all
         return
-    print(f"setting up {ENVIRONMENT} (once; a minute or two)", flush=True)
-    venv.create(ENVIRONMENT, with_pip=True, clear=not found.startswith(wanted))
-    pip = [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-e", f".{extras}"], cwd=ROOT, check=True)
+    print(f"setting up {environment} (once; a minute or two)", flush=True)
+    venv.create(environment, with_pip=True, clear=not found.startswith(wanted))
+    python = environment / SCRIPTS / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if uv is not None:
+        subprocess.run([*install, "uv", *([TORCH] if "ecosystem" in extras else [])], check=True)
+        install = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *uv]
+    subprocess.run([*install, "-e", f".{extras}"], cwd=ROOT, check=True)
     stamp.write_text(mark)
 
 
@@ -62,16 +92,20 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] not in STEPS:
         print(__doc__)
         return 2
-    install(NEEDS.get(sys.argv[1], EVERYTHING))
+    command = sys.argv[1]
+    environment = ROOT / (f".venv-{command}" if command in OWN else ".venv")
+    install(environment, NEEDS.get(command, EVERYTHING), UV.get(command))
     folders = [folder for name in ("data", "data2") if (folder := ROOT.parent / "shared" / name).is_dir()]
     if folders:
         os.environ.setdefault("SIMILIA_DATA", os.pathsep.join(map(str, folders)))
-    for step in STEPS[sys.argv[1]]:
-        code = subprocess.run([BIN / "python", *step, *sys.argv[2:]], cwd=ROOT).returncode
+    if command in OWN:  # compiled loops of another numba would overwrite those in __pycache__
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(environment / "numba"))
+    for step in STEPS[command]:
+        code = subprocess.run([environment / SCRIPTS / "python", *step, *sys.argv[2:]], cwd=ROOT).returncode
         if code:
             print(f"failed with exit code {code}: python {' '.join(map(str, step))}", file=sys.stderr)
             return 1
-    if sys.argv[1] == "docs":
+    if command == "docs":
         print(f"open {ROOT / 'docs' / '_build' / 'html' / 'index.html'}")
     return 0
 

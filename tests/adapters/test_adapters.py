@@ -439,6 +439,7 @@ def test_a_kernel_of_grakel_cannot_be_saved(tmp_path):
 # ---- the libraries themselves
 
 
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")  # of numba, at aeon's loops
 def test_aeon_itself():
     distances = pytest.importorskip("aeon.distances", reason="aeon is not installed")
@@ -452,6 +453,7 @@ def test_aeon_itself():
     sm.checks.check_distance(AeonDistance("euclidean"), equal)
 
 
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")
 def test_tslearn_itself():
     metrics = pytest.importorskip("tslearn.metrics", reason="tslearn is not installed")
@@ -464,6 +466,7 @@ def test_tslearn_itself():
         from_tslearn("soft_dtw")(SERIES)
 
 
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")
 def test_pot_itself():
     ot = pytest.importorskip("ot", reason="POT is not installed")
@@ -479,6 +482,7 @@ def test_pot_itself():
     assert from_pot("sinkhorn2", reg=0.5)(SETS).diagonal().max() > 0.1  # no 0 to itself, as documented
 
 
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")
 def test_grakel_itself():
     grakel = pytest.importorskip("grakel", reason="GraKeL is not installed")

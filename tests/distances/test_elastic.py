@@ -334,6 +334,7 @@ print(json.dumps(out))
 """
 
 
+@pytest.mark.ecosystem
 def test_aeon_agrees():
     """On series that all start at one far value: aeon's ERP overcharges alignments that delete the first points."""
     python = os.environ.get("SIMILIA_RIVALS_PYTHON")

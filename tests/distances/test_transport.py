@@ -49,6 +49,7 @@ def test_agrees_with_scipy_on_a_line(m, n, seed):
     assert Wasserstein(2)([x], [y])[0, 0] == pytest.approx(naive.wasserstein(x[:, 0], y[:, 0], 2) ** 0.5, rel=1e-12)
 
 
+@pytest.mark.ecosystem
 def test_agrees_with_pot():
     pytest.importorskip("ot", reason="POT is not installed")
     X = some_sets(0, [3, 7, 12, 30])

@@ -96,6 +96,7 @@ def kernels_of(parameters, n_channels):
     return DilatedKernels(n_channels, dilations, counts, biases.astype(np.float32), channels, limits)
 
 
+@pytest.mark.ecosystem
 @pytest.mark.parametrize(("n_channels", "length"), [(1, 9), (1, 130), (3, 77), (12, 200)])
 def test_equals_aeon(n_channels, length):
     rocket = pytest.importorskip("aeon.transformations.collection.convolution_based", reason="aeon is not installed")

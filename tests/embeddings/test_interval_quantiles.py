@@ -50,6 +50,7 @@ np.savez(sys.argv[2], **out)
 """
 
 
+@pytest.mark.ecosystem
 def test_aeon_agrees(tmp_path):
     python = os.environ.get("SIMILIA_RIVALS_PYTHON")
     if not python:

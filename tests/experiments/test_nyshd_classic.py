@@ -109,6 +109,7 @@ def test_few_bits_by_hand():
     ]
 
 
+@pytest.mark.ecosystem
 @needs_torchhd
 def test_classifiers_of_torchhd():
     X, y = blobs(120)

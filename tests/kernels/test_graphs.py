@@ -316,6 +316,7 @@ np.savez(sys.argv[2], wl=WeisfeilerLehman(n_iter=3, base_graph_kernel=VertexHist
 """
 
 
+@pytest.mark.ecosystem
 def test_grakel_agrees_on_mutag(data_folder, tmp_path):
     python = os.environ.get("SIMILIA_GRAKEL_PYTHON")
     if not python:

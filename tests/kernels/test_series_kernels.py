@@ -246,6 +246,7 @@ print(json.dumps([[float(gak(x, y, sigma=float(sys.argv[1]))) for y in X] for x 
 """
 
 
+@pytest.mark.ecosystem
 def test_tslearn_agrees():
     """Its local similarity is the same e / (2 - e) (its documentation says e)."""
     python = os.environ.get("SIMILIA_RIVALS_PYTHON")

@@ -306,6 +306,7 @@ def test_normalised_intervals_are_wide_where_the_model_is_unsure():
 # ---- another library
 
 
+@pytest.mark.ecosystem
 def test_sets_and_intervals_are_those_of_mapie():
     pytest.importorskip("mapie", reason="MAPIE is not installed")
     from mapie.classification import CrossConformalClassifier, SplitConformalClassifier

@@ -130,6 +130,7 @@ def test_pyg_features_are_attributes_beside_named_labels():
         as_graphs([graph], node_label="w")
 
 
+@pytest.mark.ecosystem
 def test_pyg_itself(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     Data = pytest.importorskip("torch_geometric.data", reason="PyG is not installed").Data
@@ -266,6 +267,7 @@ def test_tslearn_containers():
 # ---- the libraries themselves
 
 
+@pytest.mark.ecosystem
 def test_aeon_itself():
     datasets = pytest.importorskip("aeon.testing.data_generation", reason="aeon is not installed")
     X, _ = datasets.make_example_3d_numpy(n_cases=4, n_channels=2, n_timepoints=9)
@@ -274,6 +276,7 @@ def test_aeon_itself():
     assert from_aeon(X).lengths.tolist() == [x.shape[1] for x in X]
 
 
+@pytest.mark.ecosystem
 def test_sktime_itself():
     utils = pytest.importorskip("sktime.utils._testing.hierarchical", reason="sktime is not installed")
     from sktime.datatypes import convert_to
@@ -284,6 +287,7 @@ def test_sktime_itself():
         assert lists(from_sktime(convert_to(panel, mtype))) == lists(expected)
 
 
+@pytest.mark.ecosystem
 def test_tslearn_itself():
     utils = pytest.importorskip("tslearn.utils", reason="tslearn is not installed")
     is_series(from_tslearn(utils.to_time_series_dataset(SERIES)))

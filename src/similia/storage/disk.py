@@ -6,6 +6,8 @@ import errno
 import io
 import os
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +15,10 @@ from typing import Any, TextIO
 
 from similia.core.validation import as_path
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 LOCK = "index.lock"
 TEMPORARY = ".tmp"
@@ -55,10 +57,21 @@ def replacing(path: Path) -> Iterator[Any]:
             os.fsync(stream.fileno())
         if path.exists():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        os.replace(temporary, path)
+        move(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)  # frees its space on a full disk
         raise
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a file over another in one step; Windows refuses while anybody reads that one, so try for a second there."""
+    for _ in range(20 if sys.platform == "win32" else 0):
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            time.sleep(0.05)
+    os.replace(source, target)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -113,10 +126,13 @@ def is_leftover(name: str) -> bool:
 def take_lock(folder: Path) -> Any:
     """Lock `folder` until the returned file is closed; raise if another process holds the lock."""
     stream = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the caller, when the change is done
-    if fcntl is not None:
-        try:
+    try:
+        if sys.platform == "win32":
+            stream.seek(0)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.close()
-            raise ValueError(f"another process is writing to {folder}; wait until it has finished") from None
+    except OSError:
+        stream.close()
+        raise ValueError(f"another process is writing to {folder}; wait until it has finished") from None
     return stream

@@ -6,7 +6,7 @@ counts once its line is on the disk. A crash therefore leaves, at worst, rows wi
 run cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
 
 When the data file is complete, it is moved to its final name and the folder is removed. Only one process at a time may
-write; a lock ensures this where the system has `fcntl`.
+write; a lock ensures this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from similia.storage.disk import LOCK, disk_full, sync_folder, take_lock
+from similia.storage.disk import LOCK, disk_full, move, sync_folder, take_lock
 
 DATA, JOURNAL = "data", "journal"
 _FORMAT = "similia-journal"
@@ -120,7 +120,7 @@ class Journal:
         self._shut()
         if output.exists():
             (self.folder / DATA).chmod(stat.S_IMODE(output.stat().st_mode))
-        os.replace(self.folder / DATA, output)
+        move(self.folder / DATA, output)
         sync_folder(output.parent)
         (self.folder / JOURNAL).unlink()
         self.header = None
@@ -136,7 +136,7 @@ class Journal:
             lock.close()
             return
         (self.folder / DATA).unlink(missing_ok=True)
-        if os.name == "posix":  # elsewhere an open file cannot be deleted, and there is no lock
+        if os.name == "posix":  # Windows deletes no open file
             (self.folder / LOCK).unlink(missing_ok=True)
         lock.close()
         with suppress(OSError):

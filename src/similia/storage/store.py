@@ -4,8 +4,8 @@ A segment consists of two files: the codes and the ids of consecutive rows. The 
 files of all segments in order and the files with the numbers of removed rows; it also records how far an input was read
 (``progress``). A change writes new files under names never used before, flushes them to the disk, and then replaces the
 manifest in one step, so a crash leaves the index as it was before or after the change. The next change deletes files
-that the manifest does not name. Only one process may write at a time (it locks ``index.lock``, where the system has
-`fcntl`); any number may read.
+that the manifest does not name. Only one process may write at a time (it locks ``index.lock``); any number
+may read.
 
 A row keeps its number until `compact`. If there are more than 64 segments, the newest ones are merged; an older
 segment joins them if it has at most twice their rows. Each row is thus copied O(log n) times, and opening stays fast.
