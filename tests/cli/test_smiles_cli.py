@@ -140,7 +140,7 @@ def test_what_is_no_smiles_is_named_by_row_and_text(folder: Path, tmp_path: Path
         run("predict", folder / "m.similia", table, "--smiles", "smiles", "-o", tmp_path / "p.csv", "--chunk", 4)
 
     with pytest.raises(
-        ValueError, match=r"bad.csv, line 11: found 'C\(C', which is no SMILES; correct it or leave the row out"
+        ValueError, match=r"bad.csv, line 11: found 'C\(C', which is not valid SMILES; correct it or leave the row out"
     ):
         attempt([*SMILES[:9], "C(C", "C"])
     with pytest.raises(
@@ -200,5 +200,5 @@ def test_morgan_fingerprints_read_smiles_as_strings(folder: Path, tmp_path: Path
     with (tmp_path / "p.csv").open() as file:
         assert [row["label"] for row in csv.DictReader(file)] == sm.load(model).predict(SMILES).tolist()
     bad = write(tmp_path / "bad.csv", [*SMILES[:5], "C(C", *SMILES[5:]])
-    with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is no SMILES; correct or drop it"):
+    with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is not valid SMILES; correct or"):
         run("fit", bad, *options)

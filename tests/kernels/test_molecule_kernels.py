@@ -114,8 +114,8 @@ def test_smiles_are_read_from_all_forms_and_from_molecules():
 
 
 WRONG = {
-    "no SMILES": (["CCO", "C(C"], ValueError, r"X\[1\] is 'C\(C', which is no SMILES; correct or drop it"),
-    "five bonds": (["C(C)(C)(C)(C)C"], ValueError, r"X\[0\] is .*no molecule \(Explicit valence"),
+    "no SMILES": (["CCO", "C(C"], ValueError, r"X\[1\] is 'C\(C', which is not valid SMILES; correct or drop it"),
+    "five bonds": (["C(C)(C)(C)(C)C"], ValueError, r"X\[0\] is .*not a valid molecule \(Explicit valence"),
     "missing": (["CCO", None], TypeError, r"X\[1\] is missing"),
     "a number": (["CCO", 1], TypeError, r"X\[1\] is int \(1\), expected str"),
     "one text": ("CCO", TypeError, r"X is one string, 'CCO'.*write \[x\]"),
@@ -143,7 +143,7 @@ def test_a_wrong_text_has_its_place_in_the_whole_collection():
 
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
-    [({"radius": -1}, "radius"), ({"radius": 1.5}, "radius"), ({"invariants": "ecfp"}, "'connectivity' or 'features', got")],
+    [({"radius": -1}, "radius"), ({"radius": 1.5}, "radius"), ({"invariants": "ecfp"}, "'connectivity' or 'features'")],
 )
 def test_wrong_parameters(parameters, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):

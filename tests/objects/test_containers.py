@@ -126,7 +126,7 @@ def test_pyg_features_are_attributes_beside_named_labels():
     assert as_graphs([graph]).node_labels is None
     with pytest.raises(ValueError, match=r"graph 0 has x of float64 and shape \(3,\).*integer for each node"):
         as_graphs([data(edge_index=ARCS, n=3, x=[0.5, 1.5, 2.5])], node_label="x")
-    with pytest.raises(ValueError, match="node_label='w' is at no node of any graph"):
+    with pytest.raises(ValueError, match="node_label='w': no node of any graph"):
         as_graphs([graph], node_label="w")
 
 

@@ -324,13 +324,13 @@ def molecule():
     [
         (
             {"node_label": "elements"},
-            "node_label='elements' is at no node of any graph; nodes carry 'element', 'charge'",
+            "node_label='elements': no node of any graph has data of this name; nodes have 'element', 'charge'",
         ),
-        ({"node_attributes": "x"}, "node_attributes='x' is at no node .* 'element', 'charge'"),
-        ({"node_label": None, "edge_label": "element"}, "edge_label='element' is at no edge .* edges carry 'bond'"),
+        ({"node_attributes": "x"}, "node_attributes='x': no node .* 'element', 'charge'"),
+        ({"node_label": None, "edge_label": "element"}, "edge_label='element': no edge .* edges have 'bond'"),
         (
             {"node_label": "element", "edge_weight": "w"},
-            "edge_weight='w' is at no edge of any graph; edges carry 'bond'",
+            "edge_weight='w': no edge of any graph has data of this name; edges have 'bond'",
         ),
     ],
 )
@@ -344,13 +344,13 @@ def test_a_chosen_name_needs_data_only_where_there_are_nodes_or_edges():
     dots = nx.Graph()
     dots.add_node(0, element="C")
     assert as_graphs([dots], node_label="element", edge_weight="w").edge_weights is None
-    with pytest.raises(ValueError, match=r"nodes carry no names \(only networkx and igraph"):
+    with pytest.raises(ValueError, match=r"nodes have no names \(only those of networkx and igraph"):
         as_graphs([OK], node_label="element")
 
 
 def test_unread_data_of_nodes_is_announced_once():
     sentence = (
-        r"but no 'label'; say as_graphs\(X, node_label='element'\) if it is a label, node_attributes=\['element'\]"
+        r"but no 'label', .* write as_graphs\(X, node_label='element'\) if it is a label, node_attributes=\['element'\]"
     )
     with pytest.warns(UserWarning, match=sentence) as caught:
         assert as_graphs([molecule(), molecule()]).node_labels is None
@@ -385,5 +385,5 @@ def test_attributes_under_several_names_stand_side_by_side():
     with pytest.raises(ValueError, match="graph 0 has no 'mass' at any node, expected all of node_attributes"):
         as_graphs([graph, graph], node_attributes=["charge", "mass"])
     del graph.nodes[1]["charge"]
-    with pytest.raises(ValueError, match="graph 0 has no 'charge' at node 1, but at others"):
+    with pytest.raises(ValueError, match="graph 0 has no 'charge' at node 1, but at other nodes"):
         as_graphs([graph], node_attributes=["place", "charge"])

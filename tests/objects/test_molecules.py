@@ -87,10 +87,10 @@ def test_an_empty_text_is_a_molecule_without_atoms():
 
 
 WRONG = {
-    "no SMILES": (["CCO", "C(C"], ValueError, r"smiles\[1\] is 'C\(C', which is no SMILES; correct or drop it"),
-    "words": (["ethanol"], ValueError, r"smiles\[0\] is 'ethanol', which is no SMILES"),
-    "five bonds": (["CCO", "C", "C(C)(C)(C)(C)C"], ValueError, r"smiles\[2\] is .*no molecule \(Explicit valence"),
-    "an open ring of aromatic atoms": (["c1cccc1"], ValueError, r"smiles\[0\] is 'c1cccc1', which is no molecule \("),
+    "no SMILES": (["CCO", "C(C"], ValueError, r"smiles\[1\] is 'C\(C', which is not valid SMILES; correct or drop it"),
+    "words": (["ethanol"], ValueError, r"smiles\[0\] is 'ethanol', which is not valid SMILES"),
+    "five bonds": (["CCO", "C", "C(C)(C)(C)(C)C"], ValueError, r"smiles\[2\] is .*not a valid molecule \(Expl"),
+    "an open ring of aromatic atoms": (["c1cccc1"], ValueError, r"smiles\[0\] is 'c1cccc1', .* not a valid molecule"),
     "one text": ("CCO", TypeError, r"write \[x\]"),
     "missing": (["CCO", None], TypeError, r"X\[1\] is missing"),
 }

@@ -77,7 +77,7 @@ def test_the_limit_counts_all_files_of_a_folder_together(tmp_path):
 def test_names_that_climb_out_are_refused_and_nothing_is_written(tmp_path, prefix):
     (tmp_path / "in").mkdir()
     path = tu_zip(tmp_path / "in" / "climb.zip", TINY, prefix=prefix)
-    with pytest.raises(ValueError, match=r"climb\.zip holds .*, which leads out of it"):
+    with pytest.raises(ValueError, match=r"climb\.zip holds .*, which leads outside the archive"):
         sm.objects.read_tudataset(path)
     assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")) == ["in", "in/climb.zip"]
 
@@ -91,7 +91,7 @@ def test_links_in_a_zip_are_refused(tmp_path):
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(link, str(secret))
         archive.writestr("NAME_A.txt", "1, 2\n")
-    with pytest.raises(ValueError, match="leads out of it"):
+    with pytest.raises(ValueError, match="leads outside the archive"):
         sm.objects.read_tudataset(path)
 
 
@@ -116,14 +116,18 @@ def test_pipes_and_devices_in_a_folder_are_left_alone(tmp_path):
             r"graph_indicator\.txt, line 3: found '9223372036854775808', expected an integer of 64 bits",
         ),
         ("node_labels", b"1\n2\n", r"node_labels\.txt has 2 lines for 3 nodes"),
-        ("A", b"1, 2\n0, 1\n", r"A\.txt, line 2: edge \[0, 1\] names no node"),
-        ("A", b"1, 2\n2, -1\n", r"A\.txt, line 2: edge \[2, -1\] names no node"),
+        ("A", b"1, 2\n0, 1\n", r"A\.txt, line 2: edge \[0, 1\] joins a node that does not exist"),
+        ("A", b"1, 2\n2, -1\n", r"A\.txt, line 2: edge \[2, -1\] joins a node that does not exist"),
         (
             "A",
             b"1, 9223372036854775808\n",
             r"A\.txt, line 1: found '9223372036854775808', expected an integer of 64 bits",
         ),
-        ("A", b"1, 9223372036854775807\n", r"A\.txt, line 1: edge \[1, 9223372036854775807\] names no node"),
+        (
+            "A",
+            b"1, 9223372036854775807\n",
+            r"A\.txt, line 1: edge \[1, 9223372036854775807\] joins a node that does not exist",
+        ),
         ("A", b"1, 3\n", r"joins graph 1 to graph 2"),
     ],
 )

@@ -279,11 +279,11 @@ def test_a_line_an_object(tmp_path, end):
 def test_smiles_a_line(tmp_path):
     pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
     path = write(tmp_path / "a.smi", "CCO ethanol\nc1ccccc1\tbenzene ring\nC(C bad\nC methane\n")
-    assert "a.smi, line 3: found 'C(C', which is no SMILES; correct it or leave the row out" in refused(path)
+    assert "a.smi, line 3: found 'C(C', which is not valid SMILES; correct it or leave the row out" in refused(path)
     found = read_objects(path, on_error="skip", skipped=tmp_path / "left.csv")
     assert (found.kind, np.diff(found.objects.node_offsets).tolist()) == ("graphs", [3, 6, 1])
     assert (found.names, found.lines.tolist()) == (["ethanol", "benzene ring", "methane"], [1, 2, 4])
-    assert listed(tmp_path / "left.csv")[1:] == [["3", "found 'C(C', which is no SMILES"]]
+    assert listed(tmp_path / "left.csv")[1:] == [["3", "found 'C(C', which is not valid SMILES"]]
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")

@@ -25,9 +25,9 @@ from similia.objects.sequences import named
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
-_WORTH_A_RANGE = 2**20  # cells (a fraction of a millisecond); with fewer, another thread does not pay
+_WORTH_A_RANGE = 2**20  # minimum number of cells for another thread: a fraction of a millisecond
 _PACKED = 2**24  # bytes of the groups that `fill_chosen` packs at a time
-_GAIN = 0.8  # put longer series in lanes only if that saves a fifth of the cells: short ones stay in cache
+_GAIN = 0.8  # put the longer series in lanes only if that saves a fifth of the cells, as short ones stay in cache
 Indices = npt.NDArray[np.int64]
 UNLIMITED = 2**40  # steps: a window that excludes nothing
 
@@ -167,8 +167,8 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
         check_finite(batch, collection=name)
     if A.n_dims != B.n_dims:
         raise ValueError(
-            f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected one number; "
-            "one series x is [x], and as_series(X, axes=...) exchanges time and channels"
+            f"the series of X have {counted(A.n_dims, 'channel')} and those of Y have {B.n_dims}, expected as many in "
+            "both; write a single series x as [x], or set as_series(X, axes=...) if time and channels are exchanged"
         )
     return A, B
 

@@ -31,8 +31,8 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 def facts_table() -> dict[str, Facts]:
     """Return the properties of all built-in distances: a dictionary from the name of each to its `Facts`.
 
-    The facts hold for default parameters. Other parameters can invalidate them: a window, for example, breaks the
-    triangle inequality. The ``facts`` of an instance are those for its parameters.
+    The facts hold for default parameters. Other parameters may change them: a window, for example, breaks the triangle
+    inequality. The attribute ``facts`` of an instance holds for its parameters.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Distances of series or point sets that hold very large or very small numbers.
 
-A pair whose largest number is out of range is first divided by a power of two, which is exact; the resulting distance
-is scaled back. The power depends on the two objects only, so a distance does not depend on other objects in the call.
-float32 pairs outside their smaller range are computed in float64.
+If the largest number of a pair is out of range, both objects are divided by a power of two, which is exact, and their
+distance is multiplied back. The power depends only on the two objects, so a distance does not depend on other objects
+in the call. float32 objects outside the smaller range of float32 are compared in float64.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ScaledDistance(Distance):
         return 1
 
     def _unit(self) -> float:
-        """Return the parameter that the distance compares with the numbers in an object (a gap, for example), or 0."""
+        """Return the parameter of the distance that is a number on the scale of the objects, such as a gap, or 0."""
         return 0.0
 
     def __call__(self, X: Any, Y: Any = None) -> Array:

@@ -113,8 +113,9 @@ def join(columns, bits, a_offsets, B, b_offsets, chosen, kind, manhattan, root, 
     """Fill ``out[a, k]`` with the distance of set a of A, a group of sets, to set ``chosen[k]`` of `B`.
 
     `columns` holds the points of A, as in `_tile`; set a begins at point ``a_offsets[a]``, and ``a_offsets[0]`` is 0.
-    `kind` and `root` are those of `_summary`. Distances are not negative, so their bits have the same order if read as
-    integers. Vector instructions can compare integers, as none is NaN. `bits` only gives the dtype of these integers.
+    `kind` and `root` are those of `_summary`. Minima are taken of the bits of distances, read as integers: these have
+    the same order, since distances are not negative, and vector instructions compare integers without a check for NaN.
+    `bits` only gives the dtype of these integers.
     """
     width, n_sets = len(columns) // B.shape[1], len(a_offsets) - 1
     lanes, tile = np.empty(width, B.dtype), np.empty(_ROWS * width, B.dtype)
@@ -148,9 +149,9 @@ def wasserstein(A, a_offsets, B, b_offsets, start, stop, power, same, out):  # t
     """Fill the rows `start` to `stop` - 1 of `out` with the sliced Wasserstein distances of sets of A to sets of B.
 
     Column l of A and of B holds the projections on direction l, in ascending order within each set. The quantile
-    functions of sets of m and n points are step functions. Their steps are at the same places for all directions, so
-    one pass over the steps serves all. `power` is the order, 1 or 2. If `same`, A is B. The variable `mass` is a
-    probability times m n.
+    functions of sets of m and n points have their steps at the same places for all directions, so one pass over the
+    steps serves all directions. `power` is the order, 1 or 2. If `same`, A is B. The variable `mass` is a probability
+    times m n.
     """
     n_directions = A.shape[1]
     cost = np.empty(n_directions)

@@ -1,8 +1,8 @@
 """The loop behind the Wasserstein distance: least costs of transport between sets of points of equal weight.
 
-Successive shortest paths: each step finds, by Dijkstra's algorithm on reduced costs, the cheapest way from a point with
-mass left to one with room left, possibly by taking back what other points have sent, and moves as much as it can.
-Masses are integers, so the plan is exact; only the sum of its costs is rounded.
+Successive shortest paths: each step finds the cheapest way from a point with mass left to a point with room left, by
+Dijkstra's algorithm on reduced costs, and moves as much mass as it can. The way may take back mass that other points
+have sent. Masses are integers, so the plan is exact; only the sum of its costs is rounded.
 """
 
 from __future__ import annotations

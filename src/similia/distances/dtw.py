@@ -33,8 +33,8 @@ class DTW(ScaledDistance):
     ----------
     window : int or float, optional
         Sakoe-Chiba band: match time points i and j only if ``|i - j| <= w``. An integer >= 0 is w itself; a float in
-        (0, 1] is a fraction of the longer length, rounded down. None: no band. A w below the difference of the two
-        lengths is raised to it, since otherwise no alignment would exist.
+        (0, 1] is a fraction of the longer length, rounded down. None: no band. If w is smaller than the difference of
+        the two lengths, the difference is used, since otherwise no alignment would exist.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
         Cost of matching two time points: the Euclidean distance over the channels, or its square.
     root : bool, default=False
@@ -104,7 +104,7 @@ class DTW(ScaledDistance):
         """Check the parameters; return whether a match costs the Euclidean distance rather than its square."""
         check_choice(self.local, "local", ("euclidean", "sqeuclidean"))
         if self.root and self.local == "euclidean":
-            raise ValueError("root=True is the root of a sum of squares, got local='euclidean'; take 'sqeuclidean'")
+            raise ValueError("root=True needs sums of squares, got local='euclidean'; set local='sqeuclidean'")
         return self.local == "euclidean"
 
 

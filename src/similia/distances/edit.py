@@ -1,7 +1,7 @@
 """Edit distances of strings, computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
 
-Strings are compared code point by code point, bytes byte by byte. Cost for strings of m and n letters: m n / 64
-operations on words (several short strings share a vector register); Hamming m + n; Damerau-Levenshtein m n.
+Strings are compared by code points, bytes by bytes. Cost for strings of m and n letters: m n / 64 operations on words
+of 64 bits, for several short strings at once; m + n operations for Hamming, m n for Damerau-Levenshtein.
 """
 
 from __future__ import annotations
@@ -78,18 +78,19 @@ class _EditDistance(Distance):
 class Levenshtein(_EditDistance):
     """Levenshtein distance: the minimum number of insertions, deletions and replacements of letters.
 
-    It is a metric. The other distances of strings raise the same errors.
+    It is a metric.
 
     Raises
     ------
     TypeError
-        When called, if an object is not a string, or `X` holds str and `Y` bytes.
+        When called, if an object is not a string, or one collection holds str and the other bytes.
     ValueError
         When called, if a collection is empty or a parameter is out of range.
 
     Notes
     -----
-    Counts of edits are exact, in float32 (float64 if a string has 2**24 letters or more).
+    Distances are exact, in float32 (float64 if a string has 2**24 letters or more). The other distances of strings
+    raise the same errors.
 
     References
     ----------
@@ -141,9 +142,9 @@ class Hamming(_EditDistance):
 class DamerauLevenshtein(_EditDistance):
     """Damerau-Levenshtein distance: the minimum number of edits, including swaps of adjacent letters.
 
-    The edits are insertions, deletions, replacements and swaps. This is the unrestricted version: swapped letters may
-    be edited again, so "CA" to "ABC" costs 2. Unlike the restricted version (optimal string alignment, which gives 3),
-    it is a metric.
+    The edits are insertions, deletions, replacements and swaps. This is the unrestricted version, in which swapped
+    letters may be edited again: "CA" and "ABC" have distance 2. It is a metric, unlike the restricted version (optimal
+    string alignment), in which they have distance 3.
 
     References
     ----------
@@ -207,8 +208,8 @@ class JaroWinkler(_EditDistance):
 def _all_distances(A: StringBatch, B: StringBatch, **arguments: Any) -> Floats:
     """Return rapidfuzz's distances of all pairs, shape (n, m); `arguments` are passed to its function ``cdist``.
 
-    rapidfuzz packs queries of at most 64 letters into registers, so the collection of shorter strings is passed as
-    queries. For long strings against short ones this is about five times faster.
+    rapidfuzz packs queries of at most 64 letters into registers, so the shorter strings are passed as queries, which is
+    about five times as fast for long strings against short ones.
     """
     strings = A.tolist()
     if A is B and np.median(np.diff(A.offsets)) > _LANE:

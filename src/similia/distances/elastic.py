@@ -1,9 +1,9 @@
 r"""Elastic distances of time series other than dynamic time warping: edits, moves, matches and soft minima.
 
 All are computed by dynamic programming over the m n pairs of time points (x_i, y_j), in O(m n p) operations for p
-channels and O(n) memory per pair; a window of w steps reduces this to O(w max(m, n) p).
+channels and O(n) memory per pair of series. With a window of w steps, they take O(w max(m, n) p) operations.
 
-Distances are computed in float64 for series of any dtype. Exchanging x and y does not change a bit. Pairs with very
+Distances are computed in float64 for series of any dtype, and d(x, y) and d(y, x) have the same bits. Pairs with very
 large or very small values are scaled by a power of two; differences below 1e-40 times the largest value of a pair may
 count as 0. SoftDTW takes values up to 1e145 times the square root of gamma.
 
@@ -29,9 +29,11 @@ from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_b
 from similia.objects import SeriesBatch, as_series
 from similia.similarity import Facts
 
+How = tuple[int, float, Callable[[SeriesBatch], Array] | None]  # (kind, parameter, deletion costs)
+
 
 class _FactsByParameters:
-    """Descriptor of the facts of a distance; an instance gets the facts that are true for its parameters."""
+    """Descriptor of ``facts``: those of an instance are corrected for its parameters."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -52,7 +54,7 @@ class _Elastic(ScaledDistance):
         return as_series(X)
 
     def _untrue(self) -> dict[str, Any]:
-        """Return the facts that the parameters change: with a window, the triangle inequality does not hold."""
+        """Return the facts that are different for these parameters; a window breaks the triangle inequality."""
         return {} if self.window is None else {"metric": False}
 
     def _read(self, X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
@@ -64,10 +66,10 @@ class _Elastic(ScaledDistance):
 class EditDistance(_Elastic):
     """Base class of the distances that add up the costs of single steps."""
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
-        """Return (kind, parameter, deletion costs) for `recurrences.fill`, given series that are divided by `unit`.
+    def _how(self, unit: float) -> How:
+        """Return the kind and parameter for `recurrences.fill`, for series divided by `unit`, and the deletion costs.
 
-        The deletion costs are None or a function that maps a batch to the cost of deleting each time point.
+        The latter are a function that returns the cost of deleting each time point of a batch, or None.
         """
         raise NotImplementedError
 
@@ -91,23 +93,23 @@ class ERP(EditDistance):
 
     .. math:: D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\|,\; D(i-1, j) + \|x_i - g\|,\; D(i, j-1) + \|y_j - g\|\}
 
-    with D(0, 0) = 0; a border cell D(i, 0) or D(0, j) is the sum of gap costs up to it. Norms are Euclidean over the
-    channels.
+    with D(0, 0) = 0. D(i, 0) and D(0, j) are the costs of deleting the first i points of x and the first j points of y.
+    Norms are Euclidean over the channels.
 
     Parameters
     ----------
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
 
     Notes
     -----
     The triangle inequality holds only without a window; with one, the attribute ``facts.metric`` is False. Deleting a
     time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
 
-    aeon 1.6 gives larger values if the best alignment deletes the first time points, since each of its border cells
-    holds the sum of all gap costs.
+    aeon 1.6 returns larger values if the best alignment deletes the first time points: there, each D(i, 0) and D(0, j)
+    is the cost of deleting the whole series.
 
     References
     ----------
@@ -134,7 +136,7 @@ class ERP(EditDistance):
             raise ValueError(f"gap must be a finite number, got {self.gap!r}")
         return float(self.gap)
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+    def _how(self, unit: float) -> How:
         gap = self._unit() / unit
         return loops.ERP, 0.0, lambda side: np.linalg.norm(side.values - gap, axis=1)
 
@@ -154,7 +156,7 @@ class MSM(EditDistance):
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
 
     Notes
     -----
@@ -183,7 +185,7 @@ class MSM(EditDistance):
         self.c = c
         self.window = window
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+    def _how(self, unit: float) -> How:
         return loops.MSM, check_positive(self.c, "c") / unit, None
 
 
@@ -205,14 +207,13 @@ class TWE(EditDistance):
     lmbda : float, default=1.0
         Cost of a deletion, at least 0.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
 
     Notes
     -----
-    As in Marteau and aeon, a point of value 0 at time 0 precedes each series. It has no effect, because the border is
-    infinite: the first time points are always matched, at cost \|x_1 - y_1\|, and adding the same constant to both
-    series does not change the distance. TWE is a metric without a window; with one, the attribute ``facts.metric`` is
-    False.
+    As in Marteau and aeon, x_0 = y_0 = 0. This has no effect: the first time points are always matched, at cost \|x_1 -
+    y_1\|, and adding the same constant to both series does not change the distance. TWE is a metric without a window;
+    with one, the attribute ``facts.metric`` is False.
 
     References
     ----------
@@ -232,7 +233,7 @@ class TWE(EditDistance):
         self.lmbda = lmbda
         self.window = window
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+    def _how(self, unit: float) -> How:
         nu, lmbda = check_positive(self.nu, "nu") / unit, check_positive(self.lmbda, "lmbda", zero=True) / unit
         return loops.TWE, nu, lambda side: _steps(side) + nu + lmbda
 
@@ -248,12 +249,12 @@ class LCSS(EditDistance):
     epsilon : float, default=1.0
         Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
 
     Notes
     -----
-    It is not a metric: a series has distance 0 to each of its subsequences. In Vlachos et al., the difference must be
-    below epsilon in each channel; here, as in aeon, the Euclidean distance must be at most epsilon.
+    It is not a metric: a series has distance 0 to each of its subsequences. In Vlachos et al., points match if they
+    differ by less than epsilon in each channel; here, as in aeon, if their Euclidean distance is at most epsilon.
 
     References
     ----------
@@ -275,7 +276,7 @@ class LCSS(EditDistance):
     def _degree(self) -> int:
         return 0
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+    def _how(self, unit: float) -> How:
         return loops.LCSS, check_positive(self.epsilon, "epsilon", zero=True) / unit, None
 
 
@@ -294,7 +295,7 @@ class ADTW(EditDistance):
         The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
         standardised series.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
 
     Notes
     -----
@@ -327,7 +328,7 @@ class ADTW(EditDistance):
     def _unit(self) -> float:
         return check_positive(self.penalty, "penalty", zero=True) ** 0.5
 
-    def _how(self, unit: float) -> tuple[int, float, Callable[[SeriesBatch], Array] | None]:
+    def _how(self, unit: float) -> How:
         return loops.ADTW, check_positive(self.penalty, "penalty", zero=True) / unit / unit, None
 
 
@@ -346,11 +347,10 @@ class SoftDTW(_Elastic):
     gamma : float, default=1.0
         Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        Allow only pairs (i, j) with ``abs(i - j) <= w``; by default all. See `DTW` for the ways to give w.
+        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
     divergence : bool, default=True
-        True returns d. False returns S, which is usually negative if x and y are similar, and whose minimum is not at
-        x = y. Functions that take a distance refuse its negative values. The attribute ``facts.identity`` is False for
-        S.
+        True returns d. False returns S, which is usually negative if x and y are similar, and is not smallest at x = y.
+        Functions that take a distance refuse negative values. The attribute ``facts.identity`` is False for S.
 
     Notes
     -----

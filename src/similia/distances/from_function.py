@@ -44,10 +44,9 @@ class FromFunction(Distance):
 
     Notes
     -----
-    `similia.adapters` has the distances of aeon, tslearn, POT and GraKeL, with the right axes and options. Bind options
-    with ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is defined at the top
-    level of a module. Apart from `symmetric`, nothing is assumed about the function; in particular, not that it is a
-    metric.
+    `similia.adapters` has the distances of aeon, tslearn, POT and GraKeL, with the right axes and options. Set options
+    of the function by ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
+    defined at the top level of a module. The function is not assumed to be a metric.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 r"""A graph distance: the maximum mean discrepancy (MMD) between the distributions of sampled graphlets.
 
 The distance is the V-statistic of `two_sample`, computed from histograms of graphlet codes (the D adjacency bits of a
-graphlet). For each group of `LANES` graphs, a table holds sum_b n(b) k(a, b) for each code a (row) and each graph of
-the group (column), where n(b) is the number of the graph's samples with code b. The kernel sum of a pair of graphs is
+graphlet). n(b) is the number of a graph's samples with code b. For each group of `LANES` graphs, a table holds the sum
+of n(b) k(a, b) over b for each code a (row) and each graph of the group (column). The kernel sum of a pair of graphs is
 then a sum over the codes of the second graph. The Gaussian kernel is a product over bits, so a table for all 2^D codes
 takes D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes are used instead. The
 order of each sum depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
@@ -31,7 +31,6 @@ from similia.objects.graphlets import (
     sample_graphlets,
     second_moments,
 )
-from similia.objects.sequences import offsets_of
 from similia.similarity import Distance, Facts
 
 Array = npt.NDArray[np.float64]
@@ -46,9 +45,9 @@ class MMD(Distance):
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
 
-    A graphlet is the subgraph induced by `size` nodes: s graphlets :math:`F_i` are drawn from G, and s graphlets
-    :math:`F'_j` from H. d equals the Euclidean distance between the embeddings that `similia.GraphletSampling` would
-    compute with infinitely many features.
+    A graphlet is the subgraph induced by `size` nodes. s graphlets :math:`F_i` are drawn from G, and s graphlets
+    :math:`F'_j` from H. d is the Euclidean distance between the vectors that `similia.GraphletSampling` would compute
+    for G and H with infinitely many features.
 
     Parameters
     ----------
@@ -62,15 +61,15 @@ class MMD(Distance):
         Kernel of two graphlets with adjacency bits a and b (size (size - 1) / 2 each):
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, with the number of different bits as :math:`|a - b|^2`;
-        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; not characteristic, as it uses second moments only;
+        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`, which compares only second moments of the bits;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance of two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
-        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j). The sums of these kernels are then
-        divided by s (s - 1), so that the formula estimates the squared MMD without bias. d itself is biased, since a
-        negative estimate gives distance 0.
+        Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j), and to divide the sums of the other terms
+        by s (s - 1). The formula then estimates the squared MMD without bias. d itself is biased, since a negative
+        estimate gives distance 0.
     random_state : int, default=0
         Seed of the samples. It must be an integer, so that every call draws the same samples.
     flyback : float, default=0.15
@@ -133,7 +132,6 @@ class MMD(Distance):
         self.small = small
 
     def as_objects(self, X: Any) -> GraphBatch:
-        """Return the graphs `X` as one `GraphBatch`; labels and weights are not read."""
         return as_structures(X)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -176,7 +174,7 @@ class MMD(Distance):
                 parts.append(np.rint(second_moments(codes, self.size) * self.n_samples))
             else:
                 parts.append(count_patterns(codes))
-        return np.concatenate(parts) if self.kernel == "optical" else joined(parts)
+        return np.concatenate(parts) if self.kernel == "optical" else Patterns.concatenate(parts)
 
     def _diagonal_sums(self, A: Any) -> Array:
         """Return the sum of k(a, a) over the sampled graphlets a of each graph."""
@@ -229,7 +227,7 @@ def pattern_sums(A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> tu
 
 
 class _Tables:
-    """Tables of kernel sums of codes (rows) and graphs (columns); rows: all distinct or, if faster, possible codes."""
+    """Tables of kernel sums, with a row for each distinct or, if that is faster, each possible code."""
 
     def __init__(self, A: Patterns, B: Patterns | None, n_bits: int, rho: float) -> None:
         codes = A.codes if B is None else np.concatenate([A.codes, B.codes])
@@ -285,13 +283,6 @@ def _histograms(A: Patterns, rows: npt.NDArray) -> _Histograms:
     return _Histograms(
         np.ascontiguousarray(A.codes), np.ascontiguousarray(rows, np.int64), A.counts.astype(np.float64), A.offsets
     )
-
-
-def joined(parts: list[Patterns]) -> Patterns:
-    """Concatenate the counts of graphlet codes of several collections of graphs."""
-    offsets = offsets_of(np.concatenate([np.diff(part.offsets) for part in parts]))
-    codes, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    return Patterns(codes, counts, offsets.astype(np.int64))
 
 
 @njit()

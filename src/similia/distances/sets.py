@@ -1,14 +1,15 @@
 r"""Distances between point sets: by nearest points in both directions, and by sliced optimal transport.
 
-Cost for sets of m and n points in p dimensions: m n p. Each instruction computes distances to 16 points of one or more
-sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative, |u|^2 + |v|^2 -
-2 u.v by BLAS, would have to centre points and recompute small minima, and its last bits would depend on other sets.
+Cost for sets of m and n points in p dimensions: m n p operations. Each instruction computes distances to 16 points of
+one or more sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative,
+|u|^2 + |v|^2 - 2 u.v by BLAS, would have to centre points and recompute small minima, and its last bits would depend on
+other sets.
 
 Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
 number of a pair (float32: 1e-12) may count as 0.
 
-An empty set counts as the set that holds only the origin. This keeps symmetry and the triangle inequality without a
-constant that depends on the scale of the data: the distance of an empty set to V grows with the norms of the points of
+An empty set counts as the set that holds only the origin. So the distances stay symmetric, the triangle inequality
+holds where it did, and no constant is needed: the distance of an empty set to V grows with the norms of the points of
 V.
 
 All distances raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension
@@ -34,8 +35,8 @@ from similia.objects.sequences import runs
 from similia.objects.vectors import check_finite
 from similia.similarity import Distance, Facts
 
-_STEP = 64  # number of multiplications in a matrix product that take as long as one coordinate of a pair of points
-_LANES = 1024  # number of points per tile, a run of adjacent sets of A
+_STEP = 64  # multiplications of a matrix product that take as long as one coordinate of one pair of points
+_LANES = 1024  # points per tile; a tile is a run of adjacent sets of A
 _FEW_TILES = 8  # with fewer tiles, threads also share the sets of B
 _WORK_OF_A_THREAD = 2**22  # operations
 
@@ -56,7 +57,7 @@ class _NearestPoints(ScaledDistance):
 
     def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
         check_choice(self.ground, "ground", self._grounds)
-        return _as_comparable(X, Y)
+        return as_comparable(X, Y)
 
     def _degree(self) -> int:
         return 2 if self.ground == "sqeuclidean" else 1
@@ -126,7 +127,7 @@ class ModifiedHausdorff(_NearestPoints):
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
 
     where :math:`\Delta` is the distance of two points. d is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
-    inequality, and sets that differ only in how often points repeat have distance 0.
+    inequality, and sets that differ only in the number of times that points are repeated have distance 0.
 
     Parameters
     ----------
@@ -174,8 +175,8 @@ class Hausdorff(_NearestPoints):
 
     Notes
     -----
-    For accuracy and empty sets see `ModifiedHausdorff`; the distance of an empty set to V is the largest norm of the
-    points of V. "sqeuclidean" is not offered, since it would only square the result.
+    For accuracy and empty sets, see `ModifiedHausdorff`. The distance of an empty set to V is the largest norm of the
+    points of V. "sqeuclidean" would only square the result, so it is not offered.
 
     Examples
     --------
@@ -242,18 +243,18 @@ class SlicedWasserstein(Distance):
     Parameters
     ----------
     n_projections : int, default=128
-        Number L of directions; more are more accurate and slower.
+        Number L of directions; with more directions, the distance is more accurate and slower.
     p : {1, 2}, default=2
         Order of the distance.
     random_state : int, default=0
-        Seed of the directions. It must be an integer, so that every call uses the same directions. They depend only on
-        the seed and the dimension of the points.
+        Seed of the directions. It must be an integer, so that every call uses the same directions for points of the
+        same dimension.
 
     Notes
     -----
-    Projecting and sorting a set of m points in D dimensions costs L m (D + log m); comparing it with a set of n points
-    then costs L (m + n). An empty set counts as the set that holds only the origin. Equal sets, with points in any
-    order, have distance 0.
+    Projecting and sorting a set of m points in D dimensions takes L m (D + log m) operations; comparing it with a set
+    of n points then takes L (m + n). An empty set counts as the set that holds only the origin. Equal sets, with points
+    in any order, have distance 0.
 
     References
     ----------
@@ -284,7 +285,7 @@ class SlicedWasserstein(Distance):
     def __call__(self, X: Any, Y: Any = None) -> Array:
         n_projections = check_positive_int(self.n_projections, "n_projections")
         check_choice(self.p, "p", (1, 2))
-        A, B = _as_comparable(X, Y)
+        A, B = as_comparable(X, Y)
         directions = self._directions(n_projections, A.n_dims)
 
         def find(A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
@@ -319,7 +320,7 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
     return projections
 
 
-def _as_comparable(X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
+def as_comparable(X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
     """Return X and Y (X again if Y is None) as batches of sets prepared by `comparable`."""
     A = as_sets(X)
     return comparable(A, A if Y is None else as_second(as_sets, Y))

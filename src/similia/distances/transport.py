@@ -1,14 +1,11 @@
-r"""Wasserstein distance of sets of points: the least cost of moving all mass of one set onto the other.
-
-.. math:: d(U, V)^p = \min_{T} \sum_{ij} T_{ij} |u_i - v_j|^p, \qquad
-          T_{ij} \ge 0, \quad \sum_j T_{ij} = 1 / |U|, \quad \sum_i T_{ij} = 1 / |V|
+"""Wasserstein distance of sets of points: the least cost of moving all mass of one set onto the other.
 
 The cost of a pair of sets of sizes m and n is about (m + n) m n operations. Rejected: ``scipy.optimize.linprog``, which
 takes a hundred times as long for sets of 30 points, and ``linear_sum_assignment``, which is as fast but only for sets
 of one size. The tests compare with both.
 
-Points are sorted first, and the two sets of a pair put into one order: the bits of a distance do not depend on the
-order of points or arguments.
+Points are sorted, and the two sets of a pair are put into one order, so that the bits of a distance depend neither on
+the order of points nor on that of arguments.
 """
 
 from __future__ import annotations
@@ -18,12 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import as_second
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_choice
 from similia.distances import _transport as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance
-from similia.distances.sets import comparable
+from similia.distances.sets import as_comparable
 from similia.objects import SetBatch, as_sets
 from similia.similarity import Facts
 
@@ -35,7 +31,7 @@ class Wasserstein(ScaledDistance):
 
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
-    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V. It
+    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V. d
     is a metric of distributions, not of sets: repeating every point equally often changes nothing.
 
     Parameters
@@ -47,16 +43,15 @@ class Wasserstein(ScaledDistance):
 
     Notes
     -----
-    The cost grows with the third power of the size. For sets of more than a few hundred points use
-    `similia.distances.SlicedWasserstein`, whose cost is nearly linear in m + n.
+    The time grows with the third power of the size. For sets of more than a few hundred points, use
+    `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0. A
     distance depends, to the last bit, on its two sets only.
 
-    ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. On these, d with ``p=1`` is
-    the distance behind the Wasserstein Weisfeiler-Lehman kernel exp(-lambda d) of Togninalli et al.
-    `similia.kernels.DistanceRBF` and `similia.D2KE` make other kernels from d. With ``p=1`` on sets of word vectors, d
-    is the word mover's distance.
+    ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. On these, with ``p=1``,
+    exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. On sets of word vectors, with
+    ``p=1``, d is the word mover's distance. `similia.kernels.DistanceRBF` and `similia.D2KE` make other kernels from d.
 
     References
     ----------
@@ -106,7 +101,8 @@ class Wasserstein(ScaledDistance):
         """
         A, B = self._read([x], [y])
         _, shift = np.frexp(max(np.abs(side.values).max() for side in (A, B)))
-        a, b = (np.ldexp(side.values.astype(np.float64), -int(shift)) for side in (A, B))  # the plan is the same
+        # Scaling does not change the plan.
+        a, b = (np.ldexp(side.values.astype(np.float64), -int(shift)) for side in (A, B))
         costs = loops.costs_of(a, b, int(self.p), self.ground == "manhattan")
         moved, units = loops.plan(costs)
         return np.asarray(moved / units)
@@ -114,8 +110,7 @@ class Wasserstein(ScaledDistance):
     def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
         check_choice(self.p, "p", (1, 2))
         check_choice(self.ground, "ground", ("euclidean", "manhattan"))
-        A = as_sets(X)
-        return comparable(A, A if Y is None else as_second(as_sets, Y))
+        return as_comparable(X, Y)
 
     def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
         a = _in_order(A)
@@ -124,9 +119,7 @@ class Wasserstein(ScaledDistance):
         grain = max(1, _WORK_OF_A_THREAD // ((mean_a + mean_b) * mean_a * mean_b))
 
         def fill(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], out: Array) -> None:
-            loops.distances(
-                a, A.offsets, b, B.offsets, left, right, int(self.p), self.ground == "manhattan", out
-            )  # fmt: skip
+            loops.distances(a, A.offsets, b, B.offsets, left, right, int(self.p), self.ground == "manhattan", out)
 
         if pairs is not None:
             left, right, found = *pairs, np.empty(len(pairs[0]), B.values.dtype)

@@ -2,10 +2,10 @@ r"""Two-sample statistics: the maximum mean discrepancy (MMD) of two collections
 
 .. math:: \mathrm{MMD}^2(P, Q) = \mathrm{E}\,k(x, x') + \mathrm{E}\,k(y, y') - 2\,\mathrm{E}\,k(x, y),
 
-with x, x' from P and y, y' from Q, all independent. There are two estimates from n and m samples. The V-statistic is
-the squared distance of the two means in feature space; on average it exceeds MMD^2 by
-:math:`n^{-1} [\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]` plus the same term for Q and m. The unbiased U-statistic
-leaves out the terms i = j of :math:`\sum_{ij} k(x_i, x_j)`, and of the sum over y, and may be negative.
+with x, x' from P and y, y' from Q, all independent. There are two estimates from n samples of P and m of Q. The
+V-statistic is the squared distance of the two means in feature space; on average it exceeds MMD^2 by :math:`n^{-1}
+[\mathrm{E}\,k(x, x) - \mathrm{E}\,k(x, x')]` plus the same term for Q and m. The U-statistic leaves out the terms with
+i = j in the sums of :math:`k(x_i, x_j)` and :math:`k(y_i, y_j)`; it is unbiased and may be negative.
 
 Cost: (n + m)^2 kernel values, and as many multiplications for each permutation.
 """
@@ -38,7 +38,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of the squared maximum mean discrepancy; may be negative.
     p_value : float
-        Fraction of permutations with a statistic of at least `statistic`; the observed order counts as a permutation.
+        (1 + number of permutations with a statistic of at least `statistic`) / (1 + n_permutations).
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -62,8 +62,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        ``kernel(X, Y=None) -> (n, m)``, or an object with ``transform``; then the kernel is the inner product of its
-        outputs. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the first collection first.
+        A kernel ``k(X, Y=None) -> (n, m)``; or an object with ``transform``, whose outputs are compared by inner
+        products. With ``"precomputed"``, X is the Gram matrix of all n + m objects, with the first collection first.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
         V-statistic, the squared distance of the two mean embeddings, which is never negative but too large on average.
@@ -109,10 +109,9 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. If the distributions are equal, every division
-    of the pooled objects into n and m, the sizes of `X` and `Y`, is as likely as the observed one. The p-value is
-    (1 + the number of permutations whose statistic is at least the observed one) / (1 + `n_permutations`). The p-value
-    is valid for every n and m: if the distributions are equal, P(p-value <= a) <= a.
+    The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. A permutation divides the pooled objects at
+    random into n and m objects, the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as
+    the observed one. So the p-value is valid for every n and m: P(p-value <= a) <= a for each a.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
-        A named tuple of `statistic`, `p_value` and `null`, the statistics of the permutations.
+        A named tuple of `statistic`, `p_value` and `null` (the statistics of the permutations).
 
     References
     ----------
@@ -194,14 +193,14 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         K = np.array(as_floats(X, "X of kernel='precomputed' holds"), dtype=np.float64)
         if not isinstance(Y, Integral):
             raise TypeError(
-                f"Y must be the number of objects of the first collection, since kernel='precomputed' takes one Gram "
+                f"Y must be the number of objects in the first collection, since kernel='precomputed' takes the Gram "
                 f"matrix X of both; got {type(Y).__name__} ({short(Y)})"
             )
         n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
         if K.ndim != 2 or K.shape[0] != K.shape[1] or n > len(K):
             raise ValueError(
-                f'kernel="precomputed" takes the square Gram matrix of both collections, the first of which has '
-                f"Y={n} objects; got shape {K.shape}"
+                f'kernel="precomputed" needs the square Gram matrix of both collections, of which Y={n} rows belong to '
+                f"the first; got shape {K.shape}"
             )
         _check_sizes(n, len(K) - n, least)
         if not np.allclose(K, K.T, equal_nan=True):
@@ -227,7 +226,6 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
 
 
 def _check_sizes(n: int, m: int, least: int) -> None:
-    """Raise if one of the two collections has fewer than `least` objects."""
     for name, size in (("X", n), ("Y", m)):
         if size < least:
             raise BadValue(None, f"has {size} objects", f"at least {least}", collection=name)

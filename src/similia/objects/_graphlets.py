@@ -1,7 +1,7 @@
 """Compiled loops that draw and count graphlets, each stored as an integer code (see `similia.objects.graphlets`).
 
 A step of a random walk loads one word (first arc and degree of the node), multiplies once and loads the neighbour.
-Two tests, whether the walk returns to its start and whether the node is new, are computed without branches.
+Whether the walk returns to its start, and whether the node is new, is computed without branches.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], 
     """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
 
     Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. Without nodes it may lack node columns, and without arcs
-    edge columns. Missing weights are 1. `naming` tells errors what to call a collection.
+    edge columns. Missing weights are 1. `naming` holds arguments of `BadValue` that name a collection in errors.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)

@@ -1,6 +1,6 @@
 """Read a single graph, such as a networkx graph, a matrix or a dict, as arrays (`Part`).
 
-A form is recognised by its type or attributes, so that no library is imported. Nodes are numbered from 0.
+The form of a graph is recognised by its type or attributes, without importing its library. Nodes are numbered from 0.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class _Table:
     data: list[Mapping[str, Any]]
 
     def column(self, name: str | None, default: Any = None) -> list[Any] | None:
-        """Return the value called `name` of each node or edge, or None if all lack it.
+        """Return the value called `name` of each node or edge, or None if none has it.
 
-        If only some lack it, use `default` for them; raise if `default` is None.
+        If only some have it, the others get `default`; raise if `default` is None.
         """
         if name is None:
             return None
@@ -121,7 +121,7 @@ class _Table:
             return None
         for i in missing:
             if default is None:
-                found = f"has no {name!r} at {self.at(i)}, but at others"
+                found = f"has no {name!r} at {self.at(i)}, but at other {self.what}s"
                 raise BadValue(None, found, remedy="give it to all or to none")
             values[i] = default
         return values
@@ -208,21 +208,21 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
-    """Return `value` as an array, or raise a ValueError in which `what` names the value."""
+    """Return `value` as an array, or raise an error that calls it `what`."""
     if np.ma.is_masked(value):
-        raise BadValue(None, f"has {what} of which some are masked", "all of them", "fill or drop what is masked")
+        raise BadValue(None, f"has {what} that are masked", "data without gaps", "fill or drop masked values")
     try:
         if not endless(value):
             return np.asarray(value)
         raise MemoryError
     except ValueError:
-        raise BadValue(None, f"has {what} that are no array: {short(value)}") from None
+        raise BadValue(None, f"has {what} that cannot be read as an array: {short(value)}") from None
     except MemoryError:
-        raise BadValue(None, f"has {what} {short(value)}, more than fit") from None
+        raise BadValue(None, f"has {what} {short(value)}, more numbers than fit into memory") from None
 
 
 def _from_matrix(graph: Any, names: Names) -> Part:
-    """Read an adjacency matrix: nonzero entries become arcs, and edge weights too unless all are 1."""
+    """Read an adjacency matrix: nonzero entries become arcs and, unless all are 1, edge weights."""
     dense = isinstance(graph, np.ndarray)
     if graph.shape[0] != graph.shape[1]:
         found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
@@ -389,7 +389,7 @@ def _bond(bond: Any) -> str:
 
 
 def _atom_detail(atom: Any) -> int:
-    """Pack what Morgan fingerprints read at an atom beyond its element, aromaticity and handedness into one integer."""
+    """Pack the properties of an atom that Morgan fingerprints read, beyond its element, into one integer."""
     hand = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
     handedness = _HANDS.index(hand if hand in _HANDS else "?")
     charge = min(max(atom.GetFormalCharge(), -_CHARGES), _CHARGES - 1) + _CHARGES

@@ -1,20 +1,20 @@
 r"""Graphlets: small induced subgraphs of graphs, each stored as one integer.
 
-A graphlet of k nodes v_0 .. v_{k-1} (k from 2 to 11), in the order in which they were drawn, is stored as the uint64
-*code*
+A graphlet of k nodes v_0, ..., v_{k-1} (k from 2 to 11), in the order in which they were drawn, has the uint64 *code*
 
 .. math:: c = \sum_{0 \le i < j < k} A[v_i, v_j] \, 2^{j (j - 1) / 2 + i},
 
-where A is the adjacency matrix. A code has D = k (k - 1) / 2 bits, and its low bits are the code of the first nodes.
-Graphs become simple and undirected: an arc in either direction is an edge; self-loops, weights and labels are ignored.
+where A is the adjacency matrix. A code has D = k (k - 1) / 2 bits; its low bits are the code of the first nodes. Graphs
+are read as simple and undirected: an arc in either direction is an edge; self-loops, weights and labels are ignored.
 
-Cost of a graphlet: k draws, or the steps in which a random walk sees k nodes; then D lookups in a bit matrix of
-n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the matrix would exceed 4 MiB).
-Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
+Cost of a graphlet: k random numbers, or as many steps as a random walk takes to see k nodes; then D lookups in a bit
+matrix of n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the matrix would exceed 4 MiB). Source:
+Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from math import comb
 from numbers import Integral, Real
@@ -53,6 +53,11 @@ class Patterns(NamedTuple):
     codes: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Patterns]) -> Patterns:
+        """Return the patterns of one or more collections of graphs, one collection after another."""
+        return _joined([part[:2] for part in parts], np.concatenate([np.diff(part.offsets) for part in parts]))
 
 
 class CanonicalForms(NamedTuple):
@@ -112,8 +117,8 @@ def sample_graphlets(
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
-        The graphlets of a graph depend only on the seed and on the graph's edges and number of nodes. A smaller
-        `n_samples` gives the first of the graphlets that a larger `n_samples` gives.
+        Seed of the random numbers. The graphlets of a graph depend only on the seed and on the graph's edges and number
+        of nodes. With a larger `n_samples`, the first graphlets stay the same.
 
     Returns
     -------
@@ -232,7 +237,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
 
 
 def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
-    """Return what `enumerate_graphlets` returns; the error for a graph with too many subsets recommends `instead`."""
+    """Do as `enumerate_graphlets`; the error for a graph with too many subsets recommends the call `instead`."""
     simple = _simple(graphs, 0, "pad")
     subsets = [comb(int(n), size) for n in np.diff(simple.offsets)]
     for g, n_subsets in enumerate(subsets):
@@ -259,7 +264,7 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
 
 
 def _joined(parts: list[tuple], lengths: npt.ArrayLike) -> Patterns:
-    """Concatenate pairs (codes, counts), each of one or more rows; `lengths` has the number of codes of each row."""
+    """Concatenate pairs (codes, counts) of one or more graphs each; `lengths` is the number of codes of each graph."""
     codes, counts = zip((np.empty(0, np.uint64), np.empty(0, np.int64)), *parts, strict=True)
     return Patterns(np.concatenate(codes), np.concatenate(counts), offsets_of(lengths))
 
@@ -369,7 +374,7 @@ def n_pairs(size: int) -> int:
 def _check_size(size: Any) -> int:
     size = check_positive_int(size, "size", minimum=2)
     if size > 11:
-        raise ValueError(f"size={size} needs {size * (size - 1) // 2} bits, more than a 64-bit code has; at most 11")
+        raise ValueError(f"size={size} needs {size * (size - 1) // 2} bits, but codes have 64; use a size up to 11")
     return size
 
 

@@ -17,7 +17,7 @@ from similia.objects.sequences import offsets_of
 from similia.objects.tables import is_frame, not_a_column, objects_in
 
 _DEFAULT = Names()
-_IDENTITIES = ("name", "_nx_name")  # data that name a single node and so are no useful labels
+_IDENTITIES = ("name", "_nx_name")  # names of single nodes, which are not useful as labels
 
 
 def as_graphs(
@@ -50,10 +50,10 @@ def as_graphs(
         The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
         `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs hold the data; data under the default names are optional. A list of
-        names for `node_attributes` puts the numbers or vectors under these names side by side. In graphs of any form,
-        None leaves the data out, and ``node_label=None`` leaves out ``node_details``, too. Integer labels are kept;
-        other labels become a 64-bit hash of their text.
+        Names under which networkx and igraph graphs hold the data; data under the default names are optional. If
+        `node_attributes` is a list of names, the numbers or vectors under these names are put side by side. None
+        ignores the data in graphs of any form; ``node_label=None`` ignores ``node_details``, too. Integer labels are
+        kept; other labels become a 64-bit hash of their text.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def as_graphs(
     Warns
     -----
     UserWarning
-        If nodes carry data, but none under the default names.
+        If nodes have data, but none under the default names.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _read(i: int, graph: Any, names: Names) -> Part:
 
 
 def _check_names(parts: list[Part], names: Names) -> None:
-    """Raise if a name that the user chose is in no graph; warn if nodes carry data, but none under default names."""
+    """Raise if a name that the user chose is in no graph; warn if nodes have data, but none under default names."""
     node_names = [*dict.fromkeys(name for part in parts for name in part.node_names)]
     edge_names = [*dict.fromkeys(name for part in parts for name in part.edge_names)]
     nodes = "node", node_names, any(part.n_nodes for part in parts)
@@ -146,19 +146,19 @@ def _check_names(parts: list[Part], names: Names) -> None:
         for one in name if isinstance(name, tuple) else (name,):
             if not any_there or one in (None, default, *found):
                 continue
-            there = ", ".join(map(short, found[:10])) or "no names (only networkx and igraph graphs have them)"
-            raise ValueError(f"{parameter}={one!r} is at no {what} of any graph; {what}s carry {there}")
+            there = ", ".join(map(short, found[:10])) or "no names (only those of networkx and igraph graphs do)"
+            raise ValueError(f"{parameter}={one!r}: no {what} of any graph has data of this name; {what}s have {there}")
     unread = [name for name in node_names if name not in _IDENTITIES]
     if names[:2] == _DEFAULT[:2] and unread and not {*_DEFAULT[:2]} & {*node_names}:
         warn_user(
-            f"nodes carry {', '.join(map(short, unread[:10]))} but no {_DEFAULT.node_label!r}; say "
-            f"as_graphs(X, node_label={short(unread[0])}) if it is a label, node_attributes=[{short(unread[0])}] if it "
-            "holds numbers, or node_label=None to leave all that"
+            f"nodes have {', '.join(map(short, unread[:10]))} but no {_DEFAULT.node_label!r}, so all is ignored; "
+            f"write as_graphs(X, node_label={short(unread[0])}) if it is a label, node_attributes=[{short(unread[0])}] "
+            "if it holds numbers, or node_label=None if nothing is to be read"
         )
 
 
 def _check(i: int, part: Part) -> None:
-    """Raise if an arc of graph i names a missing node, or a column has too few or too many rows, NaN or infinity."""
+    """Raise if an arc of graph i leads to a missing node, or a column has a wrong number of rows, NaN or infinity."""
     if (arc := first_outside(part.edge_index, part.n_nodes)) is not None:
         found = f"joins nodes {part.edge_index[:, arc].tolist()}, but the graph has {part.n_nodes} nodes"
         raise BadValue(i, found, "numbers from 0", kind="graph", place=f"arc {arc}")

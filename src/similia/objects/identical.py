@@ -19,10 +19,10 @@ from similia.objects.tables import is_missing
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
-    """Return a number for each object, shape (n,), such that identical objects share a number.
+    """Number the objects so that identical objects share a number; return the number of each object, shape (n,).
 
-    Numbers start at 0, in order of first appearance. The order of points in a set does not matter. Equal graphs with
-    differently numbered nodes count as different. Objects of an unknown type are compared by their `repr`.
+    Numbers start at 0, in order of first appearance. The order of points in a set does not matter. Graphs are identical
+    only if their nodes are numbered in the same way. Objects of an unknown type are compared by their `repr`.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]

@@ -1,12 +1,12 @@
 """Read molecules from SMILES as graphs, with RDKit (``pip install 'similia[molecules]'``).
 
-The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash.
-Symbols are few, so a fixed table (`graph_forms.SYMBOLS`) recovers them from the hash in any process. Atomic numbers
-would be ambiguous as labels: in many data sets, the label 6 is not carbon.
+The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash. A
+fixed table (`graph_forms.SYMBOLS`) recovers symbols from their hashes. Atomic numbers would be ambiguous as labels: in
+many data sets, the label 6 is not carbon.
 
-Charge, hydrogens, neighbours, rings, isotope, aromaticity and handedness of an atom are not part of its label but of
-its *details*. As labels, they would make most neighbourhoods unique: on ESOL, the error of kernel ridge regression with
-min-max similarity is 0.73 with such labels, 0.62 with symbols, and 0.59 with symbols and details.
+Charge, hydrogens, neighbours, rings, isotope, aromaticity and handedness of an atom are its *details*, not part of its
+label. In labels, they would make most neighbourhoods unique: on ESOL, the error of kernel ridge regression with min-max
+similarity is 0.73 with such labels, 0.62 with symbols, and 0.59 with symbols and details.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     hydrogens : bool, default=False
         Whether hydrogens become nodes, including those that SMILES leave implicit.
     details : bool, default=True
-        Whether to keep what distinguishes atoms of one element, as ``node_details``: charge, numbers of hydrogens and
-        of neighbours, ring or not, aromatic or not, isotope, handedness (R or S). `similia.kernels.WeisfeilerLehman`
-        counts atoms by these details, too.
+        Whether to store, as ``node_details``, properties that distinguish atoms of one element: charge, numbers of
+        hydrogens and of neighbours, ring or not, aromatic or not, isotope, handedness (R or S).
+        `similia.kernels.WeisfeilerLehman` counts atoms by these details, too.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def parse_smiles(
 
 
 def look_like_smiles(texts: Sequence[str | bytes]) -> bool:
-    """Return whether all texts have the form of SMILES, and half of them a bond, branch or ring."""
+    """Return whether all texts have the form of SMILES and at least half of them have a bond, branch or ring."""
     decoded = [text.decode("ascii", "replace") if isinstance(text, bytes) else text for text in texts]
     marked = sum(bool(re.search(r"[=#(\d]", text)) for text in decoded)
     return 2 * marked >= max(1, len(decoded)) and all(map(_SMILES.fullmatch, decoded))
@@ -186,6 +186,6 @@ def _problem(Chem: Any, text: str) -> str:
     """Return the reason why RDKit cannot read `text` as a molecule."""
     molecule = Chem.MolFromSmiles(text, sanitize=False)
     if molecule is None:
-        return "no SMILES"
+        return "not valid SMILES"
     problems = [problem.Message() for problem in Chem.DetectChemistryProblems(molecule)]
-    return f"no molecule ({problems[0]})" if problems else "no molecule"
+    return f"not a valid molecule ({problems[0]})" if problems else "not a valid molecule"

@@ -67,7 +67,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
         list.
     indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
         Positions. Negative positions count from the end; repeats are allowed. A position out of range raises an
-        `IndexError`, which names it.
+        `IndexError`.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return (objects, places): ``objects[places[k]]`` is ``X[numbers[k]]``, and equal numbers share one object."""
+    """Take each object in `numbers` once: return (objects, places); ``objects[places[k]]`` is ``X[numbers[k]]``."""
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
     return take(X, distinct), places.astype(np.int64, copy=False)
 
@@ -281,12 +281,12 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of the concatenation of several collections, given the offsets of each."""
+    """Return the offsets of several collections put one after another."""
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yield consecutive slices of rows: each has at most `most` values, or is a single row with more."""
+    """Yield consecutive slices of rows, each of at most `most` values; a row with more is a slice of its own."""
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)

@@ -105,7 +105,7 @@ def series_from_long(
     frame : pandas or polars DataFrame, or Arrow table
         Rows may come in any order.
     id : str
-        Name of the column that says, by a number, string, category or date, to which series a row belongs.
+        Name of the column (numbers, strings, categories or dates) that identifies the series of each row.
     time : str
         Name of the column (numbers or dates) by which the rows of a series are sorted. Only their order matters.
     values : str or sequence of str
@@ -124,7 +124,7 @@ def series_from_long(
         If `frame` is not a table, times are neither numbers nor dates, or values are not real numbers.
     ValueError
         If a column does not exist, an id, time or value is missing or infinite, or a series has two rows at one time.
-        The message names the row (counted from 0).
+        The message gives the row, counted from 0.
 
     Examples
     --------
@@ -259,12 +259,11 @@ def from_tslearn(X: Any) -> SeriesBatch:
 
 
 def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
-    """Return the rows of a 2-D or 3-D array as series, without trailing padding (NaN)."""
     if X.ndim == 2:
         if axes is not None:
             raise BadValue(
                 None,
-                f"is a 2-D array of shape {X.shape}, {len(X)} series of one channel, which have no axes to name",
+                f"is a 2-D array of shape {X.shape}, that is {len(X)} series of one channel, so axes does not apply",
                 remedy="leave axes out, or write X[None] if X is one series of several channels",
             )
         X = X[:, :, None]
@@ -291,7 +290,6 @@ def _from_array(X: npt.NDArray, axes: str | None) -> SeriesBatch:
 
 
 def _from_each(X: Any, axes: str | None) -> SeriesBatch:
-    """Return a batch from a collection of arrays, one for each series."""
     arrays = read_each(X, "series")
     for i, array in enumerate(arrays):
         if array.ndim > 2 or array.size == 0:
@@ -319,7 +317,6 @@ def _float_type(*dtypes: np.dtype) -> type[np.floating]:
 
 
 def _column(frame: Any, name: str) -> npt.NDArray[Any]:
-    """Return a column of a table as a 1-D array."""
     names = None
     if hasattr(frame, "__len__"):  # lazy frames warn when asked for their columns
         names = getattr(frame, "column_names", getattr(frame, "columns", None))  # Arrow, the others

@@ -53,7 +53,8 @@ def as_sets(X: Any) -> SetBatch:
     TypeError
         If `X` is a single set, a table or not a sequence, or if an item does not hold real numbers.
     ValueError
-        If `X` is empty, all sets are empty lists, or a set holds NaN or infinity or differs from others in dimension.
+        If `X` is empty, all sets are empty lists, or a set holds NaN or infinity or differs from the others in
+        dimension.
 
     Examples
     --------
@@ -77,7 +78,6 @@ def as_sets(X: Any) -> SetBatch:
 
 
 def _from_each(X: Any) -> SetBatch:
-    """Return a batch from a collection of arrays, one for each set."""
     arrays = read_each(X, "set")
     for i, array in enumerate(arrays):
         if array.ndim != 2 and array.shape != (0,):

@@ -39,8 +39,8 @@ _NO_LABELS = np.empty(0, np.int64)
 class GraphToSets(ObjectsOut):
     r"""Turn each graph into a set of points, one for each node, edge or walk.
 
-    The coordinates of a point are attributes or labels along the walk, see `use`. Everything for sets of points then
-    works on graphs: `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, and distances such as
+    The coordinates of a point are the attributes or labels along the walk (see `use`). All methods for sets of points
+    then work on graphs: `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, and distances such as
     `similia.distances.SlicedWasserstein`, also in `similia.D2KE`.
 
     Parameters
@@ -51,14 +51,14 @@ class GraphToSets(ObjectsOut):
         but may return to a node later.
     n_iter : int, default=0
         Number of averaging steps. Each replaces the coordinates a of all nodes by :math:`(a + \text{mean of
-        neighbours}) / 2`; a node without neighbours keeps its own. The n_iter + 1 versions of the coordinates are kept,
-        side by side.
+        neighbours}) / 2`; a node without neighbours keeps its own. The coordinates after 0, 1, ..., `n_iter` steps are
+        put side by side.
     use : {"auto", "attributes", "labels", "both"}, default="auto"
         Coordinates of a node: its attributes, its label (one-hot over the labels seen in `fit`), or both side by side.
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
-        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. It is the only
-        coordinate of graphs without attributes and labels.
+        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. In graphs
+        without attributes and labels, it is the only one.
     edges : bool, default=True
         Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
         have them. With ``path_length=0`` there are no edges along a walk.
@@ -176,9 +176,9 @@ class GraphToSets(ObjectsOut):
 
 
 def _column(graphs: GraphBatch, name: str, nor: str = "", empty: Any = None) -> Any:
-    """Return the attributes or labels called `name`; raise if the graphs have none (and none of `nor`).
+    """Return the attributes or labels called `name`; raise if there are none. The error also mentions `nor`.
 
-    Graphs without nodes, or without edges, lack them rightly: then return `empty`, if given.
+    If the graphs have no nodes (or no edges) at all, return `empty` instead, if given.
     """
     values = getattr(graphs, name)
     if (
@@ -247,8 +247,9 @@ class SeriesToSets(ObjectsOut):
     step : int, default=1
         Number of time points between the starts of neighbouring windows.
     time : float, default=0.0
-        If above 0, the place of the window is one more coordinate, so windows at different places are less similar. It
-        grows from 0 for the first window of the series to `time` for a window that ends at the last time point.
+        If above 0, the place of the window in its series is one more coordinate, so windows at different places are
+        less similar. This coordinate is 0 for the first window and `time` for a window that ends at the last time
+        point.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Put objects into a table of one column, for parts of scikit-learn that accept only tables; scale node attributes."""
+"""Transformers of objects: to a table of one column and back, for scikit-learn; node attributes scaled."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from similia.objects.sequences import at_least_one
 def as_column(X: Any) -> npt.NDArray[Any]:
     """Convert a collection of objects to a table of one column.
 
-    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others accept only tables. Pass them the result
-    of this function, and begin the pipeline with `FromColumn`, which turns the table back into a collection.
+    scikit-learn's ``BaggingClassifier``, ``permutation_importance`` and others accept only tables. Pass them this
+    table, and begin the pipeline inside them with `FromColumn`, which turns the table back into a collection.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class FromColumn(ObjectsOut):
         if len(shape) == 1:
             return X
         if shape != (n, 1):
-            remedy = "similia.objects.as_column(X) makes it, ColumnTransformer picks one of a table"
+            remedy = "similia.objects.as_column(X) makes such a table, ColumnTransformer selects one column of a table"
             raise BadValue(None, f"has shape {shape}", "one column of objects", remedy)
         return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=object)[:, 0]
 
@@ -147,6 +147,6 @@ class AttributeScaler(ObjectsOut):
     @staticmethod
     def _attributes(graphs: GraphBatch) -> np.ndarray:
         if graphs.node_attributes is None:
-            raise ValueError("these graphs have no node attributes to scale; kernels of labels need no AttributeScaler")
+            raise ValueError("these graphs have no node attributes to scale; remove AttributeScaler to compare labels")
         check_attributes(graphs)
         return graphs.node_attributes

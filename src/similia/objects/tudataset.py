@@ -1,8 +1,8 @@
 """Read the text format of TUDataset (https://chrsmrrs.github.io/datasets): a collection of graphs in a few files.
 
-Nodes are numbered from 1 over the whole collection, and graphs from 1. ``NAME_A.txt`` has a line for each arc (source,
-target), and ``NAME_graph_indicator.txt`` a line for each node (the number of its graph). Other files have a line for
-each node, arc or graph.
+Graphs are numbered from 1, and so are the nodes of the whole collection. ``NAME_A.txt`` has a line for each arc
+(source, target), and ``NAME_graph_indicator.txt`` a line for each node (the number of its graph). Other files have a
+line for each node, arc or graph.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def read_tudataset(
     path : path
         The folder or the zip file of one data set. Lines may be written ``a, b`` or ``a,b``.
     target : {"labels", "attributes"}, optional
-        What to return as `y`: the graph labels (classes) or the graph attributes (regression targets). By default the
+        Data to return as `y`: the graph labels (classes) or the graph attributes (regression targets). By default, the
         labels or, if there are none, the attributes; `y` is None if there are neither.
     edge_weight : int or None, default=0
-        Which column of the edge attributes, if there are any, becomes `edge_weights`; None reads no weights.
+        Column of the edge attributes, if there are any, to read as edge weights; None reads no weights.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def read_tudataset(
         If `path` or a needed file does not exist.
     ValueError
         If a file is truncated or of another kind, the numbers of lines of two files contradict each other, or an edge
-        joins two graphs; the message names the file and the line. It is also raised if the graphs need more memory than
-        ``similia.config(max_memory=...)`` allows, or if a zip file holds two files of the same name, a link, or a path
+        joins two graphs; the message names the file and the line. Also if the graphs need more memory than
+        ``similia.config(max_memory=...)`` allows, or a zip file holds two files of the same name, a link, or a path
         that leads outside the archive. Nothing is unpacked to disk.
 
     Examples
@@ -106,7 +106,7 @@ class _Files:
     contents: dict[str, bytes]
 
     def error(self, kind: str, found: str, line: int | None = None) -> BadFile:
-        """Return an error about the file of this kind; `line` counts from 0, the message counts lines from 1."""
+        """Return an error about the file of this kind; `line` is counted from 0, in the message from 1."""
         return BadFile(self._name(kind), found, at="" if line is None else f"line {line + 1}")
 
     def missing(self, kind: str, remedy: str) -> FileNotFoundError:
@@ -170,7 +170,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Mem
     """
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
-        raise BadFile(path, f"holds {short(info.filename)}, which leads out of it; download it again")
+        raise BadFile(path, f"holds {short(info.filename)}, which leads outside the archive; download it again")
     return place.name, info.file_size, partial(archive.open, info)
 
 
@@ -247,8 +247,8 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
         line = int(np.argmax(outside))
         raise files.error(
             "A",
-            f"edge {arcs[line].tolist()} names no node of the set, nodes are numbered 1 to {len(indicator)}; is the "
-            "graph indicator truncated?",
+            f"edge {arcs[line].tolist()} joins a node that does not exist, nodes are numbered 1 to {len(indicator)}; "
+            "is the graph indicator truncated?",
             line,
         )
     graph = indicator[arcs - 1]

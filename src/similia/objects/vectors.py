@@ -63,10 +63,10 @@ class VectorsBatch(Ragged):
 
 
 def collection(X: Any, noun: str) -> Any:
-    """Return `X`, as an array of numbers if it has several axes; raise if a table or not an ordered collection."""
+    """Return `X`, as an array of numbers if it has several axes; raise if it is a table or has no order."""
     many = {"series": "series", "set": "sets"}[noun]
     if isinstance(X, Batch):
-        raise BadType(None, f"is a {type(X).__name__}", many, "list(X) takes its objects out")
+        raise BadType(None, f"is a {type(X).__name__}", many, "list(X) is a list of its objects")
     if hasattr(X, "columns"):
         hint = " (similia.objects.series_from_long reads a long table, from_sktime a nested or multi-indexed one)"
         raise BadType(
@@ -98,7 +98,7 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
     if not readable or isinstance(item, str | bytes):  # numpy would take the keys of a dict, set or graph
         raise BadType(i, f"is {short(item)}", "an array of numbers", kind=noun)
     if endless(item):
-        raise BadValue(i, f"is {short(item)}, more numbers than fit", kind=noun)
+        raise BadValue(i, f"is {short(item)}, more numbers than fit into memory", kind=noun)
     if np.ma.isMaskedArray(item):
         item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
     try:
@@ -108,7 +108,7 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
     except ValueError:
         raise BadValue(i, "has rows of different lengths", "an array", kind=noun) from None
     except MemoryError:
-        raise BadValue(i, f"is {short(item)}, more numbers than fit", kind=noun) from None
+        raise BadValue(i, f"is {short(item)}, more numbers than fit into memory", kind=noun) from None
     if array.dtype.kind not in "fiub":
         found = f"holds {short(array.ravel()[:1].tolist())} of dtype {array.dtype}"
         raise BadType(i, found, "real numbers", kind=noun)
@@ -127,9 +127,9 @@ def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
 
 
 def check_finite(batch: VectorsBatch, noun: str = "", collection: str = "X") -> None:
-    """Raise if a value is NaN or infinite; the message names the object by `noun`, or else by `collection`.
+    """Raise if a value is NaN or infinite.
 
-    Object 3 is called "set 3" if `noun` is "set", and "X[3]" if `noun` is empty and `collection` is "X".
+    The message calls object 3 "set 3" if `noun` is "set", and "X[3]" if `noun` is empty and `collection` is "X".
     """
     finite = np.isfinite(batch.values)
     if not finite.all():
