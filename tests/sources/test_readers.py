@@ -336,7 +336,7 @@ BAD_SETS = {
     "binary": ({"A": b"\x89PNG\x00\x01"}, ValueError, "TINY_A.txt, line 1"),
     "three columns": ({"A": "1,2,3\n"}, ValueError, "2 numbers a line, found 3"),
     "edge across graphs": ({"A": "1,2\n4,3\n"}, ValueError, r"TINY_A.txt, line 2: edge \[4, 3\] joins graph 2 to"),
-    "indicator cut": ({"graph_indicator": "1\n1\n"}, ValueError, r"TINY_A.txt, line 3: edge \[2, 3\] joins a node that"),
+    "indicator cut": ({"graph_indicator": "1\n1\n"}, ValueError, r"TINY_A.txt, line 3: edge \[2, 3\] joins a node"),
     "node 0": ({"A": "0,1\n"}, ValueError, r"line 1: edge \[0, 1\] joins a node that does not exist"),
     "graph 0": ({"graph_indicator": "1\n0\n1\n2\n"}, ValueError, "graph_indicator.txt, line 2: .* numbered from 1"),
     "wide indicator": ({"graph_indicator": "1,1\n1,1\n"}, ValueError, "1 number a line, found 2"),
