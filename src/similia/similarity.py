@@ -205,7 +205,6 @@ def check_distance(distance: Any) -> None:
 
 
 def refuse_class(function: Any, what: str) -> None:
-    """Raise if `function` is a class instead of an instance."""
     if isinstance(function, type):
         name = function.__name__
         raise TypeError(f"{what} is the class {name}, expected an object that can be called; write {name}(...)")
@@ -371,12 +370,12 @@ class Pairwise(Kernel):
 
 
 def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:
-    """Return ``_outcome(*task)`` for each task in order, computed in this process or in `n_jobs` processes."""
+    """Return ``_tile(*task)`` for each task in order, computed in this process or in `n_jobs` processes."""
     if n_jobs in (None, 1):
-        return (_outcome(*task) for task in tasks)
+        return (_tile(*task) for task in tasks)
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_outcome)(*task) for task in tasks)
+    return Parallel(n_jobs=n_jobs, backend="loky", return_as="generator")(delayed(_tile)(*task) for task in tasks)
 
 
 def _ranges(n: int) -> list[range]:
@@ -397,24 +396,22 @@ def _objects(X: Any, name: str) -> list[Any]:
 
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
-) -> npt.NDArray[np.float64]:
-    """Return f(x, y) for all pairs of a tile; if `mirror`, copy values below the diagonal of the matrix from above."""
+) -> npt.NDArray[np.float64] | Exception:
+    """Return f(x, y) for all pairs of a tile, or the error of the first pair that fails.
+
+    If `mirror`, values below the diagonal of the matrix are copied from above it.
+    """
     out = np.empty((len(xs), len(ys)))
-    for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
-        for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
-            if mirror and j < i:
-                out[a, b] = out[b, a]  # this tile is on the diagonal: rows and columns are the same range
-            else:
-                out[a, b] = _checked(function, x, y, i, j)
-    return out
-
-
-def _outcome(*arguments: Any) -> npt.NDArray[np.float64] | Exception:
-    """Return the values of `_tile`, or the error that it raises."""
     try:
-        return _tile(*arguments)
+        for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
+            for b, (j, y) in enumerate(zip(columns, ys, strict=True)):
+                if mirror and j < i:
+                    out[a, b] = out[b, a]  # this tile is on the diagonal: rows and columns are the same range
+                else:
+                    out[a, b] = _checked(function, x, y, i, j)
     except (TypeError, ValueError) as error:
         return error
+    return out
 
 
 def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:

@@ -39,7 +39,6 @@ class _EditDistance(Distance):
         return as_strings(X)
 
     def _options(self) -> dict[str, Any]:
-        """Return the keyword options of rapidfuzz's distance function."""
         return {}
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
@@ -58,7 +57,6 @@ class _EditDistance(Distance):
         return values
 
     def _arguments(self, A: StringBatch, B: StringBatch) -> dict[str, Any]:
-        """Return the keyword arguments of rapidfuzz's functions ``cdist`` and ``cpdist``."""
         return {
             "scorer": self._measure.distance,
             "scorer_kwargs": self._options(),

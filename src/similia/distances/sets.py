@@ -340,7 +340,6 @@ def comparable(A: SetBatch, B: SetBatch) -> tuple[SetBatch, SetBatch]:
 
 
 def _without_empty(sets: SetBatch, n_dims: int) -> SetBatch:
-    """Return the batch with {0} in place of each empty set."""
     empty = sets.lengths == 0
     if not empty.any():
         return sets

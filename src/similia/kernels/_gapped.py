@@ -213,7 +213,6 @@ def products_by_mask(x, y, factors, swaps, strands, informative, start, stop, sa
 
 @njit()
 def _smaller(numbers):  # type: ignore[no-untyped-def]
-    """Return the smaller number of the two strands of each window, shape (1, windows)."""
     return np.minimum(numbers[:1], numbers[1:])
 
 

@@ -139,14 +139,8 @@ class Counts:
 def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
     """Count how often each id occurs in each object, or add the amounts of its occurrences.
 
-    Parameters
-    ----------
-    ids : ndarray of uint64, shape (n_occurrences,)
-        The id of each occurrence of a feature, object by object.
-    offsets : ndarray of int64, shape (n + 1,)
-        Occurrences of object i are ``ids[offsets[i]:offsets[i + 1]]``.
-    amounts : ndarray of float64, shape (n_occurrences,), optional
-        Number that each occurrence adds to the count of its feature; 1 if not given.
+    Object i has the occurrences ``ids[offsets[i]:offsets[i + 1]]``. Each adds its amount, or 1 if `amounts` is empty,
+    to the count of its feature.
     """
     ids = np.ascontiguousarray(ids, dtype=np.uint64)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)

@@ -64,24 +64,17 @@ class CountsKernel(Kernel):
     ) -> Floats:
         """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,).
 
-        Parameters
-        ----------
-        X, Y : sequences of objects
-        rows, columns : array-like of int, shape (n_pairs,)
-        counts : Counts, optional
-            The result of ``counted(Y)``; computed from `Y` if not given.
+        `counts` is the result of ``counted(Y)``; by default it is computed.
         """
+        left, right = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
         if counts is not None and X is Y:
-            A, B, left, right = counts, counts, np.asarray(rows, np.int64), np.asarray(columns, np.int64)
-            return self._scaled(paired_products(A, B, left, right), A.squared_norms[left], B.squared_norms[right])
-        (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
-        self._check_alike(X, Y)
-        if counts is None:
-            Y, right = named(Y, columns)
-            counts = as_second(self._counts, Y)
+            A = B = counts
         else:
-            right = np.asarray(columns, np.int64)
-        A, B = self._counts(X), counts
+            (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
+            self._check_alike(X, Y)
+            if counts is None:
+                Y, right = named(Y, columns)
+            A, B = self._counts(X), as_second(self._counts, Y) if counts is None else counts
         return self._scaled(paired_products(A, B, left, right), A.squared_norms[left], B.squared_norms[right])
 
     def counted(self, Y: Any) -> Counts:
@@ -89,13 +82,9 @@ class CountsKernel(Kernel):
         return self._counts(self.as_objects(Y))
 
     def against(self, X: Any, Y: Any) -> Floats:
-        """Return the same values as ``self(X, Y)``, faster if few objects at a time are compared with the same `Y`.
+        """Return ``self(X, Y)``, faster if few objects at a time are compared with the same `Y`.
 
-        Parameters
-        ----------
-        X : sequence of n objects
-        Y : batch of m objects, as `as_objects` returns it
-            Its feature counts are cached for the next call.
+        `Y` is a batch that `as_objects` returned; its feature counts are cached for the next call.
         """
         X = self.as_objects(X)
         self._check_alike(X, Y)
@@ -173,9 +162,7 @@ def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str
             )
 
 
-def scale_by_norms(
-    K: npt.NDArray[np.float64], kxx: npt.NDArray[np.float64], kyy: npt.NDArray[np.float64], *, same: bool
-) -> None:
+def scale_by_norms(K: Floats, kxx: Floats, kyy: Floats, *, same: bool) -> None:
     """Divide the kernel values K, in place, by sqrt(k(x, x) k(y, y)), given as `kxx` for rows and `kyy` for columns.
 
     An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same` objects, 1 to
@@ -197,13 +184,13 @@ def scale_by_norms(
         np.fill_diagonal(K, 1.0)
 
 
-def _mantissas(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _mantissas(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return an array m of numbers in [1/2, 2) or 0, and an array e of integers, such that values = m 4**e."""
     mantissas, exponents = np.frexp(values)
     return np.ldexp(mantissas, exponents % 2), (exponents // 2).astype(np.int64)
 
 
-def divide_by_norms(features: sp.csr_array, kxx: npt.NDArray[np.float64]) -> None:
+def divide_by_norms(features: sp.csr_array, kxx: Floats) -> None:
     """Divide each object's row of features, in place, by sqrt(k(x, x)); a row with k(x, x) = 0 stays unchanged."""
     norms = np.sqrt(kxx)
     features.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(features.indptr))

@@ -1,10 +1,7 @@
-r"""Gapped k-mers: the letters of a window at some of its positions, for all choices of these positions.
+"""Gapped k-mers: the letters of a window at some of its positions, for all choices of these positions.
 
-.. math:: K(x, y) = \sum_{u \in x} \sum_{v \in y} \binom{l - d(u, v)}{k},
-
-over windows u and v of l = `length` letters, where d counts the positions at which they differ and k = `informative`.
-This is the inner product of the counts of features. A feature is a choice of k positions in a window, with the letters
-there, so a window has C(l, k) features. There are three ways to compute the same integers:
+A feature is a choice of k = `informative` positions in a window of l = `length` letters, with the letters there, so a
+window has C(l, k) features. There are three ways to compute the same kernel values, which are integers:
 
 - *features*: each window's C(l, k) ids. Time n L C(l, k) for n strings of L letters.
 - *mask by mask*: for each choice of positions in turn, a hash table finds the windows with equal letters there, and no
@@ -41,7 +38,8 @@ from similia.kernels.strings import StringKernel, arrays_of, windows_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named, offsets_of, runs
 
-Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+Indices, Floats = npt.NDArray[np.int64], npt.NDArray[np.float64]
+Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices, Floats]
 _MOST_MASKS, _LONGEST = 5_000, 500
 _BYTES_PER_ID = 40  # an id, its weight, its count and their copies
 _BYTES_PER_LETTER = 64  # its code, its complement's and the weight of the window that begins there, and copies
@@ -189,7 +187,7 @@ class GappedKmers(StringKernel):
         end = _strings.window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets)
         return ids[:end], id_offsets, amounts[:end]
 
-    def _kept_ids(self, side: Side) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    def _kept_ids(self, side: Side) -> tuple[npt.NDArray[np.uint64], Indices]:
         """Return the ids of the gapped k-mers of strings, mask by mask in each string, and the strings' offsets."""
         swaps, letters, complements, offsets = swaps_of(self.length, self.informative), *side[:3]
         id_offsets = offsets_of(windows_of(offsets, self.length) * len(swaps))
@@ -204,7 +202,7 @@ class GappedKmers(StringKernel):
         run_in_ranges(fill, len(offsets) - 1, grain=_STRINGS_OF_A_THREAD)
         return ids, id_offsets
 
-    def _weights(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def _weights(self, offsets: Indices) -> Floats:
         """Return the weight of the window that begins at each letter; 0 where no window begins."""
         lengths = np.diff(offsets)
         place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
@@ -227,7 +225,7 @@ class GappedKmers(StringKernel):
         return letters, complements, offsets, self._weights(offsets)
 
     # ---- the matrix, mask by mask or pair by pair
-    def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+    def __call__(self, X: Any, Y: Any = None) -> Floats:
         if self.positions != "kept":
             return super().__call__(X, Y)
         objects = others = self.as_objects(X)
@@ -246,7 +244,7 @@ class GappedKmers(StringKernel):
             return self._scaled(K, kxx, kxx if others is objects else self._squared_norms(others), same=Y is None)
         return K
 
-    def _by_masks(self, X: StringBatch, Y: StringBatch) -> npt.NDArray[np.float64]:
+    def _by_masks(self, X: StringBatch, Y: StringBatch) -> Floats:
         """Return the kernel matrix, not normalised, from the windows that meet mask by mask."""
         K = np.zeros((len(X), len(Y)))
         most = rows_per_block(_BYTES_PER_WINDOW * 2 * n_threads())
@@ -262,9 +260,9 @@ class GappedKmers(StringKernel):
             _loops.mirror(K)
         return K
 
-    def _add_block(self, x: Side, y: Side, out: npt.NDArray[np.float64], same: bool) -> None:
+    def _add_block(self, x: Side, y: Side, out: Floats, same: bool) -> None:
         """Add a block of the kernel matrix to `out`; each thread takes rows with about the same number of entries."""
-        swaps = swaps_of(self.length, self.informative)
+        swaps, factors = swaps_of(self.length, self.informative), _factors(self.length)
         strands = _strands(self.length, self.informative) if self.reverse_complement else np.ones(len(swaps), np.int64)
         workers = min(n_threads(), len(out))
         shares = np.arange(workers + 1) / workers
@@ -272,15 +270,11 @@ class GappedKmers(StringKernel):
 
         def fill(t: int) -> None:
             start, stop = bounds[t], bounds[t + 1]
-            _loops.products_by_mask(
-                x, y, _factors(self.length), swaps, strands, self.informative, start, stop, same, out
-            )
+            _loops.products_by_mask(x, y, factors, swaps, strands, self.informative, start, stop, same, out)
 
         in_threads(fill, range(workers), workers)
 
-    def _of_pairs(
-        self, X: StringBatch, Y: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    def _of_pairs(self, X: StringBatch, Y: StringBatch, rows: Indices, columns: Indices) -> Floats:
         """Return the kernel values, not normalised, of the pairs (X[rows[p]], Y[columns[p]])."""
         x = self._side(X, slice(0, len(X)))
         y = x if X is Y else self._side(Y, slice(0, len(Y)))
@@ -293,7 +287,7 @@ class GappedKmers(StringKernel):
         run_in_ranges(fill, len(rows), grain=_PAIRS_OF_A_THREAD)
         return out
 
-    def _squared_norms(self, objects: StringBatch) -> npt.NDArray[np.float64]:
+    def _squared_norms(self, objects: StringBatch) -> Floats:
         """Return k(x, x), not normalised, of each string: short ones by pairs of windows, others by counts."""
         n_windows = windows_of(objects.offsets, self.length)
         short_ones = n_windows < _IDS_PER_PAIR * self._ids_per_letter()
@@ -302,17 +296,17 @@ class GappedKmers(StringKernel):
         every = np.arange(len(objects))
         return self._of_pairs(objects, objects, every, every)
 
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+    def diag(self, X: Any) -> Floats:
         self._ids_per_letter()
         objects = self.as_objects(X)
         return np.ones(len(objects)) if self.normalize else self._squared_norms(objects)
 
-    def against(self, X: Any, Y: Any) -> npt.NDArray[np.float64]:
+    def against(self, X: Any, Y: Any) -> Floats:
         return self(X, Y) if self.positions == "kept" else super().against(X, Y)
 
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         if self.positions != "kept":
             return super().paired(X, Y, rows, columns, counts=counts)
         self._ids_per_letter()
@@ -367,24 +361,23 @@ class GappedKmers(StringKernel):
 
 # ---- masks: which positions of a window are chosen
 @lru_cache(maxsize=64)
-def masks(length: int, informative: int) -> npt.NDArray[np.int64]:
+def masks(length: int, informative: int) -> Indices:
     """Return all choices of `informative` of `length` positions, each row ascending.
 
     Each row has one position that the row before has not (revolving-door order), and the first is 0, 1, 2, ...
     """
     if informative in (0, length):
         table = np.arange(informative, dtype=np.int64)[None]
-        table.flags.writeable = False  # it is shared by all callers
-        return table
-    without, with_last = masks(length - 1, informative), masks(length - 1, informative - 1)[::-1]
-    last = np.full((len(with_last), 1), length - 1, np.int64)
-    table = np.concatenate((without, np.hstack((with_last, last))))
+    else:
+        without, with_last = masks(length - 1, informative), masks(length - 1, informative - 1)[::-1]
+        last = np.full((len(with_last), 1), length - 1, np.int64)
+        table = np.concatenate((without, np.hstack((with_last, last))))
     table.flags.writeable = False  # it is shared by all callers
     return table
 
 
 @lru_cache(maxsize=64)
-def swaps_of(length: int, informative: int) -> npt.NDArray[np.int64]:
+def swaps_of(length: int, informative: int) -> Indices:
     """Return, for each of `masks`, the position that leaves the mask before it and the one that enters: (old, new)."""
     rows = masks(length, informative).tolist()
     found = [((set(a) - set(b)).pop(), (set(b) - set(a)).pop()) for a, b in pairwise(rows)]
@@ -392,7 +385,7 @@ def swaps_of(length: int, informative: int) -> npt.NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def _strands(length: int, informative: int) -> npt.NDArray[np.int64]:
+def _strands(length: int, informative: int) -> Indices:
     """Return the number of strands of each of `masks`: 1 if it is its own mirror image, else 2 and 0 for the other."""
     rows = [(tuple(row), tuple(length - 1 - j for j in reversed(row))) for row in masks(length, informative).tolist()]
     return np.array([1 if row == other else 2 * (row < other) for row, other in rows], dtype=np.int64)
@@ -405,7 +398,7 @@ def _factors(length: int) -> npt.NDArray[np.uint64]:
 
 
 @lru_cache(maxsize=64)
-def _worth(length: int, informative: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _worth(length: int, informative: int) -> tuple[Floats, Floats]:
     """Return tables of what two windows share: features (by mismatches) and palindromes (by pairs, see below).
 
     A palindrome is a feature that is its own reverse complement. Its positions are mirrored pairs, and, if their number

@@ -53,8 +53,8 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Warns
     -----
     UserWarning
-        Once for each n and t, if the kernel is 1 everywhere (n exp(-(n - 1) t) below 1e-8), or so steep at 0 that
-        the rounding error of a cosine changes the kernel by more than 1e-11.
+        If the kernel is 1 everywhere (n exp(-(n - 1) t) below 1e-8), or so steep at 0 that the rounding error of a
+        cosine changes the kernel by more than 1e-11.
 
     Examples
     --------
@@ -175,7 +175,6 @@ class HypersphericalHeat(SphereKernel):
         return K
 
     def _time(self, n: int) -> float:
-        """Return the time t for vectors of `n` features."""
         if self.t is not None:
             return check_positive(self.t, "t")
         contrast = check_positive(self.contrast, "contrast")

@@ -145,25 +145,12 @@ def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any
 
 
 def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-    r"""Return the versine, 1 - cosine of the angle, of each pair of unit rows.
+    r"""Return the versine, 1 - cosine of the angle, of each pair of unit rows (dense or sparse), shape (n_x, n_y).
 
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_x, n), of float32 or float64
-        Unit rows, as `to_hypersphere` returns them.
-    Y : ndarray or sparse array of shape (n_y, n), optional
-        If not given, the rows of `X` are compared with each other.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_x, n_y)
-        Between 0 and 2; 0 for equal rows. Without `Y`, the matrix is symmetric with 0 on the diagonal.
-
-    Notes
-    -----
-    Entries below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences in float64, also for float32 rows, so
-    they are as precise as the rows. The other entries come from one matrix product, which for float32 rows has a
-    rounding error of 1e-7.
+    The rows are as `to_hypersphere` returns them; without `Y`, those of `X` are compared with each other. Values are
+    float64, from 0 (for equal rows) to 2. Values below 1e-3 are recomputed as :math:`\|x - y\|^2 / 2` from differences
+    in float64, also for float32 rows, so they are as precise as the rows. The others come from one matrix product,
+    which for float32 rows has a rounding error of 1e-7.
 
     Examples
     --------
@@ -352,7 +339,6 @@ def _values(X: Any) -> Any:
 
 
 def _largest(X: Any) -> npt.NDArray[np.float64]:
-    """Return the largest absolute value of each row."""
     values = np.abs(_values(X))
     if not sp.issparse(X):
         return values.max(axis=1)

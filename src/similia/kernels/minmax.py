@@ -25,6 +25,7 @@ optimal assignment kernels", NeurIPS 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -226,17 +227,14 @@ def _bad_feature(counts: Counts, bad: npt.NDArray[np.bool_], expected: str, reme
 def features_of(kernel: Any, X: Any) -> Counts:
     """Return the explicit features of a kernel as real-valued counts, without weights.
 
-    Parameters
-    ----------
-    kernel : kernel with explicit features, or None for the rows of a matrix
-    X : collection that ``as_objects`` of the kernel returned
+    `X` is a collection that ``as_objects`` of the kernel returned. If `kernel` is None, its columns are the features.
     """
     if kernel is None:
         return _of_rows(sp.csr_array(X))
     if isinstance(kernel, Sum):
         weights = np.sqrt(kernel._weights())
         parts = [features_of(part, as_objects(part, X)) for part in kernel._parts()]
-        return _side_by_side([_times(part, weight) for part, weight in zip(parts, weights, strict=True)])
+        return _side_by_side([replace(part, values=w * part.values) for part, w in zip(parts, weights, strict=True)])
     if isinstance(kernel, Normalized):
         return _divided(features_of(kernel.kernel, X), kernel._squared_norms(X, "X"))
     if not isinstance(kernel, FeatureKernel):
@@ -253,7 +251,6 @@ def features_of(kernel: Any, X: Any) -> Counts:
 
 
 def _check_features(kernel: Any) -> None:
-    """Raise if `kernel` is neither None nor an object with explicit features."""
     if kernel is None:
         return
     refuse_class(kernel, "kernel")
@@ -274,14 +271,10 @@ def _of_rows(rows: sp.csr_array) -> Counts:
     return Counts(rows.indptr.astype(np.int64), rows.indices.astype(np.uint64), rows.data.astype(np.float64))
 
 
-def _times(counts: Counts, factor: float) -> Counts:
-    return counts if factor == 1 else Counts(counts.offsets, counts.ids, counts.values * factor)
-
-
 def _divided(counts: Counts, squares: Floats) -> Counts:
-    """Return counts divided by the root of `squares`, one number for each object; 0 divides nothing."""
+    """Return counts divided by the root of `squares`, one number for each object; counts stay where it is 0."""
     norms = np.where(squares > 0, np.sqrt(squares), 1.0)
-    return Counts(counts.offsets, counts.ids, counts.values / np.repeat(norms, np.diff(counts.offsets)))
+    return replace(counts, values=counts.values / np.repeat(norms, np.diff(counts.offsets)))
 
 
 def _side_by_side(parts: Sequence[Counts]) -> Counts:

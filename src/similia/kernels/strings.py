@@ -39,7 +39,8 @@ from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
 
-Ids = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # ids, and the position of each string's first id
+Letters, Indices = npt.NDArray[np.uint32], npt.NDArray[np.int64]
+Ids = tuple[npt.NDArray[np.uint64], Indices]  # ids, and the position of each string's first id
 _BYTES_PER_ID = 32  # an id, its count and a copy of both
 _MOST_NEIGHBOURS = 100_000
 _ONE_STRAND = np.empty(0, dtype=np.uint32)
@@ -60,7 +61,7 @@ class StringKernel(FeatureKernel):
         """Check the parameters; return the largest number of features that start at one letter."""
         raise NotImplementedError
 
-    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+    def _ids(self, values: Letters, offsets: Indices) -> Ids:
         """Return the feature ids of all occurrences, string by string, and the offset of each string's first id."""
         raise NotImplementedError
 
@@ -161,13 +162,11 @@ class Spectrum(StringKernel):
     def _is_plain(self) -> bool:
         return not self.boundaries and not isinstance(self.k, tuple | list)
 
-    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+    def _ids(self, values: Letters, offsets: Indices) -> Ids:
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
         if self._is_plain():
-            return ids_at(
-                values, offsets, np.arange(self._lengths()[1])[None], distinct_gaps=False, complements=complements
-            )
+            return ids_at(values, offsets, np.arange(self._lengths()[1])[None], False, complements)
         runs, firsts = offsets, np.arange(len(offsets))
         if self.boundaries:
             values, runs, firsts, _ = _strings.words_padded(values, offsets)
@@ -216,7 +215,7 @@ class GappyKmers(StringKernel):
             raise ValueError(f"k must be even (two halves), got {k}; use k={k + 1} or GappedKmers")
         return gaps + 1
 
-    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+    def _ids(self, values: Letters, offsets: Indices) -> Ids:
         letters = np.arange(self.k)
         positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
         return ids_at(values, offsets, positions, distinct_gaps=not self.merge)
@@ -326,7 +325,7 @@ class Mismatch(StringKernel):
                 )
         return np.sort(letters)
 
-    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+    def _ids(self, values: Letters, offsets: Indices) -> Ids:
         letters, values = self._letters(), letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(letters) if self.reverse_complement else _ONE_STRAND.astype(np.uint64)
         codes = np.searchsorted(letters, values)
@@ -390,7 +389,7 @@ class WeightedDegree(StringKernel):
         lengths = (counts.ids >> np.uint64(_strings.DEGREE_SHIFT)).astype(np.float64)
         return replace(counts, weights=self.degree + 1 - lengths)
 
-    def _ids(self, values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> Ids:
+    def _ids(self, values: Letters, offsets: Indices) -> Ids:
         per_string = sum(windows_of(offsets, d) for d in range(1, self.degree + 1))
         id_offsets = offsets_of(per_string)
         ids = np.empty(id_offsets[-1], dtype=np.uint64)
@@ -399,11 +398,7 @@ class WeightedDegree(StringKernel):
 
 
 def ids_at(
-    values: npt.NDArray[np.uint32],
-    offsets: npt.NDArray[np.int64],
-    positions: npt.NDArray[np.int64],
-    distinct_gaps: bool,
-    complements: npt.NDArray[np.uint32] = _ONE_STRAND,
+    values: Letters, offsets: Indices, positions: Indices, distinct_gaps: bool, complements: Letters = _ONE_STRAND
 ) -> Ids:
     """Return (ids, offsets) of all k-mers with gaps, as `pair_ids` computes them from the same arguments."""
     per_string = sum(windows_of(offsets, last + 1) for last in positions[:, -1])
@@ -426,11 +421,7 @@ def check_lengths(value: Any, name: str) -> tuple[int, int]:
 
 
 def ngrams(
-    values: npt.NDArray[Any],
-    offsets: npt.NDArray[np.int64],
-    lengths: tuple[int, int],
-    whole: bool = False,
-    complements: npt.NDArray[np.uint32] = _ONE_STRAND,
+    values: npt.NDArray, offsets: Indices, lengths: tuple[int, int], whole: bool = False, complements: Any = _ONE_STRAND
 ) -> Ids:
     """Return (ids, offsets) of all substrings from the least to the largest length, as `ngram_ids` orders them."""
     sizes = np.diff(offsets)
@@ -445,12 +436,12 @@ def ngrams(
     return ids, id_offsets
 
 
-def windows_of(offsets: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+def windows_of(offsets: Indices, length: int) -> Indices:
     """Return the number of windows of `length` letters in each string, shape (n,)."""
     return np.maximum(np.diff(offsets) - length + 1, 0)
 
 
-def arrays_of(batch: StringBatch, rows: slice) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def arrays_of(batch: StringBatch, rows: slice) -> tuple[Letters, Indices]:
     """Return (code points, offsets) of the strings `rows`; always uint32 and int64, so that loops are compiled once."""
     offsets = batch.offsets[rows.start : rows.stop + 1]
     return batch.values[offsets[0] : offsets[-1]].astype(np.uint32), offsets - offsets[0]
@@ -463,7 +454,7 @@ def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
     return np.array([*alphabet] if isinstance(alphabet, bytes) else [*map(ord, alphabet)], dtype=np.uint64)
 
 
-def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def substitutions(k: int, mismatches: int, n_letters: int) -> tuple[Indices, Indices]:
     """Return all ways to change at most `mismatches` of k letters: (positions, shifts), each (n_ways, mismatches)."""
     rows = [
         (chosen + (0,) * (mismatches - t), moved + (0,) * (mismatches - t))

@@ -107,7 +107,6 @@ def as_graphs(
 
 
 def _items(X: Any) -> list[Any]:
-    """Return the graphs of a collection as a list; raise if `X` is not a collection of graphs."""
     X = objects_in(X)
     if is_frame(X):
         raise not_a_column(X, "graphs")
@@ -193,7 +192,6 @@ def _check_claims(parts: list[Part]) -> None:
 
 
 def join_parts(parts: list[Part]) -> GraphBatch:
-    """Join single graphs into one batch."""
     nodes, arcs = [part.n_nodes for part in parts], [part.edge_index.shape[1] for part in parts]
     offsets = offsets_of(nodes)
     edges = [part.edge_index + start for part, start in zip(parts, offsets[:-1], strict=True)]

@@ -58,7 +58,6 @@ def _digest(data: bytes) -> bytes:
 
 
 def _bytes(batch: Any) -> Iterator[bytes]:
-    """Yield the content of each object as bytes."""
     if isinstance(batch, GraphBatch):
         yield from (_graph_bytes(batch, g) for g in range(len(batch)))
     elif isinstance(batch, Ragged):

@@ -41,10 +41,11 @@ class StringBatch(Ragged):
     def from_list(cls, strings: list[str] | list[bytes]) -> Self:
         """Make a batch from a list of only str or only bytes; items are not checked (`as_strings` checks them)."""
         offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
+        # Copies are writable; for read-only arrays, numba would compile loops again.
         if strings and isinstance(strings[0], bytes):
-            return cls(_array(b"".join(strings), np.uint8), offsets, True)
+            return cls(np.frombuffer(b"".join(strings), np.uint8).copy(), offsets, True)
         if all(map(str.isascii, strings)):  # type: ignore[arg-type]
-            return cls(_array("".join(strings).encode("ascii"), np.uint8), offsets)  # type: ignore[arg-type]
+            return cls(np.frombuffer("".join(strings).encode("ascii"), np.uint8).copy(), offsets)  # type: ignore[arg-type]
         return cls(_code_points(strings, offsets[-1]), offsets)  # type: ignore[arg-type]
 
     @classmethod
@@ -150,7 +151,10 @@ def _checked(items: list) -> list:
         if _is_biological(value):
             value = _letters(i, value)
         if not isinstance(value, str | bytes):
-            raise _no_string(i, value)
+            if is_missing(value):
+                raise BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
+            remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
+            raise BadType(i, f"is {type(value).__name__} ({short(value)})", "str or bytes", remedy)
         checked.append(str(value) if isinstance(value, str) else bytes(value))
         found, first = type(checked[i]), type(checked[0])
         if found is not first:
@@ -171,13 +175,6 @@ def _letters(i: int, sequence: Any) -> str:
         raise BadType(i, f"is {short(sequence)}, whose letters are unknown ({error})", remedy="drop it") from None
 
 
-def _no_string(i: int, value: Any) -> BadType:
-    if is_missing(value):
-        return BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
-    remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
-    return BadType(i, f"is {type(value).__name__} ({short(value)})", "str or bytes", remedy)
-
-
 def _code_points(strings: list[str], total: int) -> npt.NDArray[np.uint32]:
     """Return all letters of the strings; pieces that fit into the cache take a third of the time of one long string."""
     values, end = np.empty(total, np.uint32), 0
@@ -190,8 +187,3 @@ def _code_points(strings: list[str], total: int) -> npt.NDArray[np.uint32]:
         values[end : end + len(letters)] = letters
         end += len(letters)
     return values
-
-
-def _array(data: bytes, dtype: type[np.uint8] | type[np.uint32]) -> npt.NDArray:
-    """Return `data` as a new array, writable because numba would compile loops again for read-only arrays."""
-    return np.frombuffer(data, dtype).copy()
