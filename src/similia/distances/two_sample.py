@@ -204,7 +204,7 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
             )
         _check_sizes(n, len(K) - n, least)
         if not np.allclose(K, K.T, equal_nan=True):
-            raise ValueError('the matrix of kernel="precomputed" is not symmetric, as a Gram matrix is')
+            raise ValueError('X is not symmetric, expected a Gram matrix, since kernel="precomputed"')
     else:
         if not hasattr(kernel, "transform") or isinstance(kernel, type):
             check_kernel(kernel)

@@ -287,7 +287,7 @@ def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
             None,
             f"has {name} of {array.dtype} and shape {array.shape}",
             "one integer for each node or one-hot rows",
-            "numbers are attributes, which need no label",
+            "real numbers are node attributes, not labels",
         )
     return array.astype(np.int64), (str(name),)
 
@@ -421,7 +421,7 @@ def atom_text(symbol: str, detail: int) -> str:
 def _from_batch(graph: Any, names: Names) -> Part:
     if len(graph) != 1:
         found = f"is a GraphBatch of {len(graph)} graphs"
-        raise BadValue(None, found, "one graph", "a batch is a collection by itself")
+        raise BadValue(None, found, "one graph", "pass the batch itself as X")
     return Part(graph.n_nodes, graph.edge_index, *names.chosen(getattr(graph, name) for name in SIDE))
 
 

@@ -294,7 +294,7 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
     bad = codes >> np.uint64(n_bits) != 0
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"code {i} is {codes[i]}, expected below 2**{n_bits} for size={size}; give their own size")
+        raise ValueError(f"code {i} is {codes[i]}, expected below 2**{n_bits} for size={size}; pass their own size")
     octets = codes.astype("<u8").view(np.uint8).reshape(len(codes), 8)
     return np.unpackbits(octets, axis=1, count=n_bits, bitorder="little")
 

@@ -93,7 +93,7 @@ def as_graphs(
         try:
             X = read_tudataset(X)[0]
         except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error} (graphs are read from a path; usually X is a list of graphs)") from None
+            raise FileNotFoundError(f"{error} (a string X is read as a path; pass graphs as a list)") from None
     if not isinstance(X, GraphBatch):
         given = node_attributes if node_attributes is None or isinstance(node_attributes, str) else (*node_attributes,)
         names = Names(node_label, given, edge_label, edge_weight)

@@ -392,7 +392,7 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
     channels = [np.asarray(cell) for cell in cells]
     for c, channel in enumerate(channels):
         if channel.ndim != 1:
-            raise BadType(i, f"holds {short(cells[c])}", "a series (a nested frame)", kind="row", place=f"column {c}")
+            raise BadType(i, f"holds {short(cells[c])}", "a series in each cell", kind="row", place=f"column {c}")
         if len(channel) != len(channels[0]):
             found = f"has {len(channel)} time points in column {c} and {len(channels[0])} in column 0"
             raise BadValue(i, found, "one length", "resample its channels", kind="row")
