@@ -21,7 +21,6 @@ from similia.core.lanes import LANES
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch
-from similia.objects.sequences import named
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite
 
@@ -171,17 +170,6 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
             "both; write a single series x as [x], or set as_series(X, axes=...) if time and channels are exchanged"
         )
     return A, B
-
-
-def as_named_series(
-    X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
-) -> tuple[SeriesBatch, SeriesBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return A, B, left, right: A holds the series of X with indices in `rows`, each once; B those of Y in `columns`.
-
-    The pair ``X[rows[k]], Y[columns[k]]`` is ``A[left[k]], B[right[k]]``.
-    """
-    (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
-    return *as_series_pair(A, B), left, right
 
 
 def window_band(window: Any) -> tuple[int, float]:

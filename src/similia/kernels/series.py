@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
-from similia.alignments.groups import UNLIMITED, as_named_series, as_series_pair
+from similia.alignments.groups import UNLIMITED, as_series_pair
 from similia.alignments.log_sums import How, in_units, log_sums, self_log_sums
 from similia.core import functions
+from similia.core.errors import as_second
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import SeriesBatch, as_series
+from similia.objects.sequences import named
 from similia.similarity import Kernel
 
 Array = npt.NDArray[np.float64]
@@ -101,10 +103,11 @@ class GlobalAlignment(Kernel):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
-        A, B, *pairs = as_named_series(X, Y, rows, columns)
+        (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+        A, B = as_series_pair(A, B)
         how, half = self._how()
         A, B = in_units(A, half, "bandwidth"), in_units(B, half, "bandwidth", "Y")
-        logs = log_sums(A, B, how, same=False, centre=self.normalize, pairs=(pairs[0], pairs[1]))
+        logs = log_sums(A, B, how, same=False, centre=self.normalize, pairs=(left, right))
         np.minimum(logs, 0.0 if self.normalize else np.inf, out=logs)
         _check_exponents(logs, "k of pair {}")
         return functions.exp(logs, out=logs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -77,12 +75,8 @@ class Words(StringKernel):
 
     def _words(self, values: npt.NDArray[np.uint32], offsets: Table) -> tuple[Table, Table, Table]:
         """Return (starts, stops, firsts) of the words that count; string i has those from ``firsts[i]`` on."""
-        starts, stops, firsts = _strings.runs_of(_in_words(values), offsets)
+        points, places = np.unique(values, return_inverse=True)
+        in_words = np.array([chr(c).isalnum() or c == ord("_") for c in points.tolist()], dtype=bool)  # \w of `re`
+        starts, stops, firsts = _strings.runs_of(in_words[places], offsets)
         long = stops - starts >= self.min_letters
         return starts[long], stops[long], offsets_of(long)[firsts]
-
-
-def _in_words(values: npt.NDArray[np.uint32]) -> Any:
-    """Return whether each code point is a letter, a digit or an underscore, as in the \\w of regular expressions."""
-    points, places = np.unique(values, return_inverse=True)
-    return np.array([chr(c).isalnum() or c == ord("_") for c in points.tolist()], dtype=bool)[places]
