@@ -181,7 +181,7 @@ def test_types_of_input():
         (DTW(True), [[0.0]], None, "window must be .* got True"),
         (DTW("auto"), [[0.0]], None, "window must be .* got 'auto'"),
         (DTW(local="manhattan"), [[0.0]], None, "local must be 'euclidean' or 'sqeuclidean', got 'manhattan'"),
-        (DTW(root=True), [[0.0]], None, "root=True .* take 'sqeuclidean'"),
+        (DTW(root=True), [[0.0]], None, "root=True .* set local='sqeuclidean'"),
         (DTW(), [[0.0], [1e200, 0.0]], [[-1e200, 1.0]], None),
         (DTW(local="sqeuclidean"), [[0.0], [1e200]], [[1.0]], r"X\[1\] and Y\[0\] exceeds the largest float64; scale"),
         (DTW(local="sqeuclidean"), [np.float32([[1e30]])], [np.float32([[1]])], "float32; .* or give them as float64"),

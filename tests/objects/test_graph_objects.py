@@ -371,7 +371,7 @@ def test_unread_data_of_nodes_is_announced_once():
 
 
 def test_a_text_is_a_path_and_says_so():
-    with pytest.raises(FileNotFoundError, match=r"CCO does not exist; .* usually X is a list of graphs"):
+    with pytest.raises(FileNotFoundError, match=r"CCO does not exist; .* pass graphs as a list"):
         as_graphs("CCO")
 
 

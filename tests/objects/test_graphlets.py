@@ -334,7 +334,7 @@ def test_sampled_kernel(sampling):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"size": 12}, "size=12 needs 66 bits, more than a 64-bit code has"),
+        ({"size": 12}, "size=12 needs 66 bits, but codes have 64"),
         ({"size": 1}, "size must be an integer >= 2, got 1"),
         ({"n_samples": 0}, "n_samples must be an integer >= 1, got 0"),
         ({"sampling": "walk"}, "sampling must be 'uniform' or 'random_walk', got 'walk'"),
