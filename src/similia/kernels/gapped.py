@@ -34,11 +34,11 @@ from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms
-from similia.kernels.strings import StringKernel, arrays_of, windows_of
+from similia.kernels.strings import Indices, StringKernel, arrays_of, windows_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named, offsets_of, runs
 
-Indices, Floats = npt.NDArray[np.int64], npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices, Floats]
 _MOST_MASKS, _LONGEST = 5_000, 500
 _BYTES_PER_ID = 40  # an id, its weight, its count and their copies

@@ -39,7 +39,8 @@ from similia.kernels.features import FeatureKernel
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
 
-Letters, Indices = npt.NDArray[np.uint32], npt.NDArray[np.int64]
+Letters = npt.NDArray[np.uint32]
+Indices = npt.NDArray[np.int64]
 Ids = tuple[npt.NDArray[np.uint64], Indices]  # ids, and the position of each string's first id
 _BYTES_PER_ID = 32  # an id, its count and a copy of both
 _MOST_NEIGHBOURS = 100_000
