@@ -4,6 +4,7 @@ Text is grey on no background, to be read on a light and on a dark page.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -173,6 +174,25 @@ def map_of_dna():
     return fig
 
 
+def terminal():
+    """Return an animation of `similia fit`, `report` and `explain` on the bundled DNA, run now."""
+    from terminal import animated, run
+
+    import similia as sm
+
+    X, y = sm.datasets.load_splice(return_X_y=True)
+    commands = (
+        'similia fit dna.csv --label site --kernel "WeightedDegree(degree=5)" -o splice.similia',
+        "similia report splice.similia new.csv --label site --unseen -o report.html",
+        "similia explain splice.similia new.csv --object 0 --top 3",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for name, part in (("dna.csv", slice(0, 2600)), ("new.csv", slice(2600, None))):
+            lines = [f"{x},{label}\n" for x, label in zip(X[part], y[part], strict=True)]
+            Path(folder, name).write_text("".join(["sequence,site\n", *lines]), encoding="ascii")
+        return animated([(command, run(command, Path(folder))) for command in commands])
+
+
 DRAWN = {"road": road, "dna": dna, "molecules": molecules, "series": series, "map": map_of_dna, "speed": speed}
 
 
@@ -184,10 +204,13 @@ def main():
 
     style = {**matplotlib.rcParamsDefault, **STYLE, **dict.fromkeys(COLOURS, TEXT), "svg.fonttype": "none"}
     with matplotlib.rc_context(style | {"font.family": "sans-serif"}):
-        for name in sys.argv[1:] or DRAWN:
-            fig = DRAWN[name]()
-            fig.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None})
-            plt.close(fig)
+        for name in sys.argv[1:] or [*DRAWN, "terminal"]:
+            if name == "terminal":
+                (folder / "terminal.svg").write_text(terminal(), encoding="utf-8")
+            else:
+                fig = DRAWN[name]()
+                fig.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None})
+                plt.close(fig)
             print(f"wrote docs/pictures/{name}.svg, {(folder / f'{name}.svg').stat().st_size // 1000} kB")
 
 

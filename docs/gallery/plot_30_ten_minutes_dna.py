@@ -51,8 +51,8 @@ same = np.array([X_train[i] == X_train[j] for i, j in zip(ids[:, 0], range(200),
 print(f"{same.mean():.1%} of 200 copies with 15 % of their letters drawn anew find their origin")
 
 # %%
-# **Shrink.** A smaller model in whole numbers for a microcontroller: shorter words, fewer landmarks, directions that need
-# no table, prototypes of 8 bits. `sm.export_c` writes it as C.
+# **Shrink.** A smaller model in whole numbers for a microcontroller: shorter words, fewer landmarks, directions that
+# need no table, prototypes of 8 bits. `sm.export_c` writes it as C.
 small = make_pipeline(
     sm.Nystroem(sm.kernels.WeightedDegree(degree=3), 100, "rpcholesky", random_state=0),
     sm.SignRandomProjection(4096, method="hadamard", random_state=0),

@@ -11,8 +11,10 @@ import inspect
 import io
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -65,6 +67,32 @@ def test_the_readme_is_short_and_has_pictures():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 1500
     assert len(re.findall(r"!\[[^]]+\]\([^)]+\.svg\)", text)) >= 6
+
+
+def test_a_terminal_is_drawn_scene_by_scene(tmp_path):
+    drawn = importlib.import_module("terminal")
+    scenes = [
+        (command, drawn.run(command, tmp_path)) for command in ("echo 'a < b'; printf '\\033[32mgreen\\033[0m'", "pwd")
+    ]
+    root = ElementTree.fromstring(drawn.animated(scenes))
+    texts = [(element.text, element.get("fill")) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert ("a < b", drawn.TEXT) in texts
+    assert ("green", drawn.COLOURS[2]) in texts
+    assert (str(tmp_path), drawn.TEXT) in texts
+    shown = [g for g in root if g.tag.endswith("}g")]
+    assert [g.get("opacity") for g in shown] == ["1", "0"], "without animation, the first scene is seen"
+    times = [[float(t) for t in g[0].get("keyTimes").split(";")] for g in shown]
+    assert times[0][2] == times[1][1] > 0, "a scene begins when the one before ends"
+    assert times[1][2] == 1
+    with pytest.raises(subprocess.CalledProcessError):
+        drawn.run("exit 3", tmp_path)
+
+
+def test_the_animation_of_the_readme_shows_commands_that_exist():
+    text = (DOCS / "pictures" / "terminal.svg").read_text(encoding="utf-8")
+    assert len(text) < 1_000_000
+    for command in ("fit", "report", "explain"):
+        assert f">similia {command} " in text
 
 
 def test_the_bars_of_the_readme_are_those_of_the_benchmarks():
