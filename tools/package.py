@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LARGEST = 1_300_000  # bytes of the wheel: code is nine tenths of it, bundled data a twentieth
+LARGEST = 1_500_000  # bytes of the wheel: code and its documentation are eight tenths, bundled data the rest
 SMOKE = """
 import pathlib, similia as sm
 assert "site-packages" in sm.__file__, sm.__file__

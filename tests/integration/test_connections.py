@@ -64,9 +64,11 @@ def test_mlflow_serves_a_model_file_without_a_pickle_of_the_model(run, model, tm
 @pytest.mark.filterwarnings("ignore")  # of Dask
 def test_a_cluster_of_two_processes_gives_the_same_files_and_arrays(model, tmp_path):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    dask = pytest.importorskip("dask", reason="Dask is not installed")
     bags = pytest.importorskip("dask.bag", reason="Dask is not installed")
     encoder = model[:-1]
     with (
+        dask.config.set({"distributed.comm.timeouts.connect": "5min"}),  # a busy machine starts processes slowly
         distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -97,6 +99,6 @@ def test_graphs_of_igraph_and_networkx_are_equal(directed):
     twin.add_nodes_from((i, {"label": label}) for i, label in enumerate([*labels, "H"]))
     twin.add_edges_from((u, v, {"weight": w, "label": b}) for (u, v), w, b in zip(edges, weights, "ssdss", strict=True))
     a, b = sm.objects.as_graphs([theirs]), sm.objects.as_graphs([twin])
-    for name in ("node_offsets", "indptr", "indices", "weights", "node_labels", "edge_labels"):
+    for name in ("node_offsets", "indptr", "indices", "edge_weights", "node_labels", "edge_labels"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     np.testing.assert_allclose(sm.kernels.WeisfeilerLehman(normalize=True)([theirs], [twin]), [[1]])
