@@ -6,7 +6,6 @@ experiment hashing-objects); for strings, most of the neighbours at a small dist
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,12 @@ from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON, digest_of, identity, places_named
+from similia.search.automatic import kmer_length
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Source, sample
 from similia.storage.journal import Journal
 
 FIT_BYTES = 2**28  # maximum bytes of objects to fit to
-_N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
 _COLUMNS = 4096  # into which counts of k-mers are folded
 
 
@@ -82,17 +81,6 @@ def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
     """Return the number of objects in a source, a sample to fit an encoder to, and the positions of the sample."""
     return sample(stream, FIT_ON, FIT_BYTES, seed)
-
-
-def kmer_length(strings: Any) -> int:
-    """Return the k of the k-mers to count: 5 for up to 4 different letters, down to 2 for 20 or more.
-
-    k is never above a third of the median length. Letters rarer than one in 200 (an N in DNA) are ignored.
-    """
-    _, counts = np.unique(strings.values, return_counts=True)
-    letters = max(2, int(np.count_nonzero(counts >= counts.sum() / 200)))
-    k = min(5, max(2, round(math.log(_N_KMERS, letters))))
-    return max(1, min(k, int(np.median(np.diff(strings.offsets))) // 3))
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:

@@ -24,7 +24,7 @@ from similia.search.scan import replace_last
 
 MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a kernel value
 _BLOCK, _CHUNK = 2**13, 64  # rows in a block, whose sums fit the cache, and rows whose greatest sum is tested first
-_SHARE = 0.5  # of the needed sum that features of left-out lists may add, at first
+_SHARE = 0.2  # of the needed sum that features of left-out lists may add, at first
 _SLACK = 1e-9  # relative: for the rounding of bounds
 _ROUNDED = 2.0**-22  # relative: for the rounding of one single-precision sum
 
@@ -158,7 +158,21 @@ def _search(  # type: ignore[no-untyped-def]
             continue
         skipped, left_out = _left_out(order, most, share * need)
         saved = _add_lists(
-            order, skipped, columns, values, least, starts, rows, amounts, above, below, upward, first, last, sums
+            order,
+            skipped,
+            columns,
+            values,
+            least,
+            starts,
+            rows,
+            amounts,
+            above,
+            below,
+            upward,
+            first,
+            last,
+            sums,
+            whole,
         )
         exact = whole and skipped == 0
         compared = _compare_rows(
@@ -166,8 +180,11 @@ def _search(  # type: ignore[no-untyped-def]
             found, sums, first, last,
         )  # fmt: skip
         if skipped:
-            spent = compared * mean_length
-            share = share / 2 if spent > saved * (last - first) // n else min(0.9, 1.25 * share)
+            spent, saved = compared * mean_length, saved * (last - first) // n
+            if 2 * spent > saved:
+                share /= 2
+            elif 8 * spent < saved:
+                share = min(0.9, 1.25 * share)
 
 
 @njit()
@@ -182,7 +199,21 @@ def _left_out(order, most, limit):  # type: ignore[no-untyped-def]
 
 @njit()
 def _add_lists(  # type: ignore[no-untyped-def]
-    order, skipped, columns, values, least, starts, rows, amounts, above, below, upward, first, last, sums
+    order,
+    skipped,
+    columns,
+    values,
+    least,
+    starts,
+    rows,
+    amounts,
+    above,
+    below,
+    upward,
+    first,
+    last,
+    sums,
+    whole,
 ):
     """Add the lists to the sums of the rows `first` to `last` - 1, but for the first ones in `order`.
 
@@ -202,21 +233,40 @@ def _add_lists(  # type: ignore[no-untyped-def]
             at = above[t]
             if at < stop and rows[at] < first:  # this list was left out of a block before
                 at = _first_at_least(rows, at, stop, first)
-            while at < stop and rows[at] < last:
-                amount = np.float32(amounts[at])
-                sums[rows[at] - first] += min(value, amount) if least else value * amount
-                at += 1
-            above[t] = at
+            begin, end = at, _end_of_block(rows, at, stop, last)
+            above[t] = end
         else:
             at = below[t]
             if at > start and rows[at - 1] >= last:
                 at = _first_at_least(rows, start, at, last)
-            while at > start and rows[at - 1] >= first:
-                at -= 1
-                amount = np.float32(amounts[at])
-                sums[rows[at] - first] += min(value, amount) if least else value * amount
-            below[t] = at
+            begin, end = _first_at_least(rows, start, at, first), at
+            below[t] = begin
+        _add(sums, rows[begin:end], amounts[begin:end], value, least, whole, np.uint64(first))
     return saved
+
+
+@njit()
+def _end_of_block(rows, low, high, row):  # type: ignore[no-untyped-def]
+    """Return the first position from `low` to `high` whose row is `row` or more, which is near `low`."""
+    step = 1
+    while low + step < high and rows[low + step] < row:
+        low += step
+        step *= 2
+    return _first_at_least(rows, low, min(low + step, high), row)
+
+
+@njit()
+def _add(sums, rows, amounts, value, least, whole, first):  # type: ignore[no-untyped-def]
+    """Add a list to the sums; unsigned positions spare a test of their sign."""
+    if least and whole and value <= 1:  # no count is less
+        for at in range(len(rows)):
+            sums[np.uint64(rows[at]) - first] += value
+    elif least:
+        for at in range(len(rows)):
+            sums[np.uint64(rows[at]) - first] += min(value, np.float32(amounts[at]))
+    else:
+        for at in range(len(rows)):
+            sums[np.uint64(rows[at]) - first] += value * np.float32(amounts[at])
 
 
 @njit()

@@ -296,6 +296,14 @@ class FeatureIndex(BaseEstimator):
         self._segments, self._ids, self.next_id_ = [], np.empty(0, np.int64), 0
         return self
 
+    def entries(self, X: Any) -> float:
+        """Return the mean number of entries in the lists of the features of a query, over the queries `X`."""
+        counts = self._counted(X)
+        limits, ids, values = _by_id(counts)
+        with lock_of(self).reading():
+            known = [(one, _known(one.features, limits, ids, values)[1]) for one in self._segments]
+        return sum(int((one.starts[at + 1] - one.starts[at]).sum()) for one, at in known) / len(counts)
+
     # ---- private
     def _read(self) -> None:
         self._how, self._least, self._features_of = _reading(self.kernel_)

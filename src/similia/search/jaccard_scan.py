@@ -3,8 +3,9 @@ r"""Exact search by the Jaccard distance of packed bits, :math:`1 - |x \cap y| /
 If x has a bits and y has b, they have at most min(a, b) in common, and distance d needs at least
 (1 - d) (a + b) / (2 - d) in common. Rows are visited in ascending order of their number of bits, outwards from that of
 the queries, in tiles that stay in cache. A tile whose rows have too few or too many bits is skipped for a query. In
-other tiles, the words in which the query has most bits come first. Once the bits found so far and those that the query
-has left are too few for every row, the tile is abandoned. Words without a bit of the query are never read.
+other tiles, the words come first in which the query has most bits that are rare. Once the bits found so far and those
+that the query has left are too few for every row, the tile is abandoned. Words without a bit of the query are never
+read.
 
 Cost, if nothing can be ruled out: that of Hamming search (`scan`).
 Paper: Swamidass & Baldi, "Bounds and algorithms for fast exact searches of chemical fingerprints in linear and
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import as_words
+from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
@@ -28,9 +30,10 @@ from similia.search.scan import best, replace_last
 from similia.storage.store import Ids
 
 _TOGETHER = 128  # queries of similar numbers of bits that share a tile
-_FEW = 2  # for fewer queries, transposing a tile costs more than it saves
 _TILE_WORDS = 4096  # words of a tile
 _TILES_OF_A_THREAD = 32
+_RANGES = 16  # of tiles with neighbours of their own, about
+_SAMPLE = 2000  # rows in which bits are counted
 _LAST = 2**63 - 1
 _SLACK = 1e-12  # relative: for the rounding of bounds
 _PADDED = 2**12  # rows counted at a time
@@ -43,6 +46,7 @@ class BySize(NamedTuple):
 
     order: npt.NDArray[np.int32]  # positions in the part
     sizes: npt.NDArray[np.int32]  # numbers of bits, ascending
+    frequency: npt.NDArray[np.float64]  # of each bit, in a sample of the rows
 
 
 def sorted_by_size(parts: Sequence[Part]) -> list[BySize]:
@@ -57,7 +61,8 @@ def sorted_by_size(parts: Sequence[Part]) -> list[BySize]:
 
         run_in_ranges(fill, len(sizes), 8 * _PADDED)
         order = np.argsort(sizes, kind="stable").astype(np.int32)
-        found.append(BySize(order, sizes[order]))
+        some = as_words(part.codes[:: max(1, len(sizes) // _SAMPLE)]).view(np.uint8)
+        found.append(BySize(order, sizes[order], np.unpackbits(some, axis=1).mean(axis=0)))
     return found
 
 
@@ -70,8 +75,9 @@ def nearest(parts: Sequence[Part], by_size: Sequence[BySize], queries: Codes, k:
     own = bit_counts(words)
     order = np.argsort(own, kind="stable")
     distances, ids = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
-    for start in range(0, len(order), _TOGETHER):
-        some = order[start : start + _TOGETHER]
+    step = rows_per_block(24 * k * _RANGES, at_most=_TOGETHER)
+    for start in range(0, len(order), step):
+        some = order[start : start + step]
         distances[some], ids[some] = _nearest(parts, by_size, words[some], own[some], k)
     return distances, ids
 
@@ -80,18 +86,17 @@ def _nearest(
     parts: Sequence[Part], by_size: Sequence[BySize], queries: Words, own: npt.NDArray[np.int32], k: int
 ) -> tuple[Floats, Ids]:
     bounds = np.full(len(queries), np.inf)  # shared by threads: the k-th best of any range bounds the result
-    plan = _plan(queries)
     tile_rows = max(64, min(512, _TILE_WORDS // queries.shape[1]))
     found: list[tuple[Floats, Ids]] = []
-    for part, (order, sizes) in zip(parts, by_size, strict=True):
-        words = _words_of(part)
+    for part, (order, sizes, frequency) in zip(parts, by_size, strict=True):
+        plan = _plan(queries, frequency)
         n_tiles = -(-len(order) // tile_rows)
         home = int(np.searchsorted(sizes, own[len(own) // 2])) // tile_rows
         tiles = np.argsort(np.abs(np.arange(n_tiles) - home), kind="stable")
 
-        def scan(
-            first: int, last: int, rows: Any = (words, order, sizes, part.ids, part.dead), tiles: Any = tiles
-        ) -> None:
+        rows = tuple(map(_read_only, (as_words(part.codes), order, sizes, part.ids, part.dead)))
+
+        def scan(first: int, last: int, rows: Any = rows, plan: Any = plan, tiles: Any = tiles) -> None:
             distances, ids = np.full((len(queries), k), np.inf), np.full((len(queries), k), _LAST)
             _scan(*rows, queries, own, *plan, tiles[first:last], tile_rows, bounds, distances, ids)
             found.append((distances, ids))
@@ -100,18 +105,22 @@ def _nearest(
     return best(found, k)
 
 
-def _words_of(part: Part) -> Words:
-    """Return the codes as 64-bit words, read-only as memory maps are; a copy only if rows are no whole words."""
-    words = as_words(part.codes)
-    words = words.view()
-    words.flags.writeable = False
-    return words
+def _read_only(array: npt.NDArray) -> npt.NDArray:
+    """Return a view that cannot be written, so that memory maps and arrays have the same compiled type."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-def _plan(queries: Words) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the words of each query, those with most bits first, and how many bits are left before each of them."""
+def _plan(queries: Words, frequency: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return an order of the words of each query, and how many of its bits are left before each of them.
+
+    First come the words whose bits a row of the index is expected to lack most of.
+    """
     counts = bit_counts(queries.reshape(-1, 1)).reshape(queries.shape)
-    words = np.argsort(-counts, axis=1, kind="stable").astype(np.int32)
+    bits = np.unpackbits(queries.view(np.uint8).reshape(*queries.shape, 8), axis=2)
+    lacking = (bits * (1 - frequency.reshape(1, -1, 64))).sum(axis=2)
+    words = np.argsort(-lacking, axis=1, kind="stable").astype(np.int32)
     taken = np.cumsum(np.take_along_axis(counts, words, axis=1), axis=1)
     left = np.zeros((len(queries), queries.shape[1] + 1), np.int32)
     left[:, 0] = taken[:, -1]
@@ -144,79 +153,67 @@ def _scan(  # type: ignore[no-untyped-def]
     rows, order, sizes, ids, dead, queries, own, words, left, tiles, tile_rows, bounds, distances, found
 ):
     """Replace entries of the heaps `distances`, `found` by nearer rows of some tiles."""
-    n_words, few = queries.shape[1], len(queries) < _FEW
-    turned, counts = np.empty((n_words, tile_rows), np.uint64), np.empty(tile_rows, np.uint64)
-    for tile in tiles:
-        first = tile * tile_rows
+    n_words = queries.shape[1]
+    tile, counts = np.empty((n_words, tile_rows), np.uint64), np.empty(tile_rows, np.uint64)
+    ready = np.empty(n_words, np.bool_)  # the words of the tile that were read
+    for number in tiles:
+        first = number * tile_rows
         n = min(tile_rows, len(order) - first)
         low, high = sizes[first], sizes[first + n - 1]
-        ready = False
+        ready[:] = False
         for i in range(len(queries)):
             need = _needed(bounds[i], own[i], low)
             if need > min(own[i], high):
                 continue
-            if few:
-                _search_rows(rows, order, sizes, ids, dead, queries[i], own[i], words[i], left[i], first, n, bounds,
-                             distances, found, i)  # fmt: skip
-                continue
-            if not ready:
-                for j in range(n):
-                    row = order[first + j]
-                    for w in range(n_words):
-                        turned[w, j] = rows[row, w]
-                ready = True
-            if np.int64(_count(turned, n, queries[i], words[i], left[i], need, counts)) < need:
+            here = order[first : first + n]
+            if _count(rows, here, tile, ready, queries[i], words[i], left[i], need, counts) < need:
                 continue
             for j in range(n):
                 shared = np.int64(counts[j])
-                if shared >= need and not dead[order[first + j]]:
-                    row = order[first + j]
-                    _offer(shared, own[i], sizes[first + j], ids[row], bounds, distances, found, i)
+                if shared >= need and not dead[here[j]]:
+                    _offer(shared, own[i], sizes[first + j], ids[here[j]], bounds, distances, found, i)
                     need = _needed(bounds[i], own[i], low)
 
 
 @njit()
-def _search_rows(  # type: ignore[no-untyped-def]
-    rows, order, sizes, ids, dead, query, own, words, left, first, n, bounds, distances, found, i
-):
-    """Compare one query with the rows of a tile one by one."""
-    for j in range(first, first + n):
-        row, shared, t = order[j], np.int64(0), 0
-        need = _needed(bounds[i], own, sizes[j])
-        while left[t] > 0 and shared + left[t] >= need:
-            w = words[t]
-            shared += np.int64(popcount(query[w] & rows[row, w]))
-            t += 1
-        if shared >= need and not dead[row]:
-            _offer(shared, own, sizes[j], ids[row], bounds, distances, found, i)
+def _count(rows, here, tile, ready, query, words, left, need, counts):  # type: ignore[no-untyped-def]
+    """Fill `counts` with the bits that `query` shares with the rows at the positions `here`; return the greatest.
 
-
-@njit()
-def _count(tile, n, query, words, left, need, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the bits shared by `query` and n codes, columns of `tile`; return an upper bound on them.
-
-    If the bound is below `need`, the counts are incomplete.
+    If it can be no more than a number below `need`, return this number; the counts are then incomplete.
     """
+    n = len(here)
     counts[:n] = 0
-    t, greatest = 0, np.uint64(0)
+    t = 0
     while left[t] > 0:
-        if t + 4 <= len(words):  # four words at a time, so that counts are loaded and stored once
+        step = 4 if t + 4 <= len(words) else 1  # four words at a time, so that counts are loaded and stored once
+        for w in words[t : t + step]:
+            if not ready[w]:
+                for j in range(n):
+                    tile[w, j] = rows[here[j], w]
+                ready[w] = True
+        if step == 4:
             a, b, c, d = query[words[t]], query[words[t + 1]], query[words[t + 2]], query[words[t + 3]]
             A, B, C, D = tile[words[t]], tile[words[t + 1]], tile[words[t + 2]], tile[words[t + 3]]
             for j in range(n):
                 counts[j] += popcount(a & A[j]) + popcount(b & B[j]) + popcount(c & C[j]) + popcount(d & D[j])
-            t += 4
         else:
             a, A = query[words[t]], tile[words[t]]
             for j in range(n):
                 counts[j] += popcount(a & A[j])
-            t += 1
-        greatest = np.uint64(0)
-        for j in range(n):
-            greatest = max(greatest, counts[j])
-        if np.int64(greatest) + left[t] < need:
-            return greatest
-    return greatest
+        t += step
+        if 0 < left[t] < need:  # the bits left are too few for rows that share none so far
+            greatest = _greatest(counts, n)
+            if greatest + left[t] < need:
+                return greatest + left[t]
+    return _greatest(counts, n)
+
+
+@njit()
+def _greatest(counts, n):  # type: ignore[no-untyped-def]
+    greatest = np.uint64(0)
+    for j in range(n):
+        greatest = max(greatest, counts[j])
+    return np.int64(greatest)
 
 
 @njit()

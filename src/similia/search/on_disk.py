@@ -251,6 +251,8 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
     """Return a copy of the fitted search that holds the fitted encoder but no objects and no codes."""
     empty = clone(search)
     empty.encoder_ = search.encoder_
+    if hasattr(search, "trials_"):
+        empty.trials_ = search.trials_
     empty.ids_, empty.objects_, empty.vectors_ = np.zeros(0, np.int64), None, None
     return empty
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from similia.core.config import rows_per_block
+from similia.core.estimators import twin_of
 from similia.objects import n_objects, take
 from similia.search.metric import Floats, Index, as_metric, shares_found
 
@@ -37,22 +38,30 @@ class Recall(NamedTuple):
     brute_force_seconds: float
 
 
-def measured_recall(search: SimilaritySearch, X: Any, n_neighbors: int, metric: Any, objects: Any) -> Recall:
-    """Return the recall and speed of a search, as documented in `SimilaritySearch.recall`."""
+def measured_recall(
+    search: SimilaritySearch, X: Any, n_neighbors: int, metric: Any, objects: Any, n_candidates: Sequence[int] = ()
+) -> list[Recall]:
+    """Return the recall and speed of a search at each number of candidates, as `SimilaritySearch.recall` documents."""
     projected = isinstance(metric, str) and metric == "projected"
     between = _by_vectors(search, X) if projected else _by_metric(search, X, metric, objects)
-    search.kneighbors(take(X, [0]), n_neighbors)  # compile before timing
-    start = time.perf_counter()
-    rows = search._rows(search.kneighbors(X, n_neighbors)[1])
-    middle = time.perf_counter()
-    shares, step = np.empty(len(rows)), rows_per_block(16 * len(search.ids_), at_most=64)
-    for first in range(0, len(rows), step):
-        block = np.arange(first, min(len(rows), first + step))
-        shares[block] = shares_found(between(block), rows[block])
-    end = time.perf_counter()
-    q = len(rows)
-    error = float(shares.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan")
-    return Recall(float(shares.mean()), error, (middle - start) / q, (end - middle) / q)
+    answers, seconds = [], []
+    for c in n_candidates or (search.n_candidates,):
+        one = twin_of(search)
+        one.n_candidates = c
+        one.kneighbors(take(X, [0]), n_neighbors)  # compile before timing
+        start = time.perf_counter()
+        answers.append(search._rows(one.kneighbors(X, n_neighbors)[1]))
+        seconds.append(time.perf_counter() - start)
+    q, start = len(answers[0]), time.perf_counter()
+    shares, step = np.empty((len(answers), q)), rows_per_block(16 * len(search.ids_), at_most=64)
+    for first in range(0, q, step):
+        block = np.arange(first, min(q, first + step))
+        distances = between(block)
+        for row, found in zip(shares, answers, strict=True):
+            row[block] = shares_found(distances, found[block])
+    brute = (time.perf_counter() - start) / q
+    error = [float(row.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan") for row in shares]
+    return [Recall(float(row.mean()), e, s / q, brute) for row, e, s in zip(shares, error, seconds, strict=True)]
 
 
 def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:

@@ -8,7 +8,7 @@ approximation", ICDM 2012, Section IV (100 candidates, sorted by the distances o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +29,7 @@ from similia.core.threads import exclusively, lock_of
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one
+from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import (
@@ -75,24 +76,37 @@ def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
 
 
 def _makes_candidates(value: Any, sizes: Sizes) -> bool:
-    return hasattr(value, "transform") or isinstance(value, FeatureIndex)
+    return (
+        hasattr(value, "transform") or isinstance(value, FeatureIndex) or (isinstance(value, str) and value == "auto")
+    )
+
+
+def _are_trials(value: Any, sizes: Sizes) -> bool:
+    kinds = {"candidates": str, "n_candidates": int, "recall": float, "operations": float}
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and {name: type(found) for name, found in one.items()} == kinds for one in value
+    )
 
 
 @state(
-    fits=_ids_fit, may_lack=("index_",), encoder=_makes_candidates, encoder_=_makes_candidates,
+    fits=_ids_fit, may_lack=("index_", "trials_"), encoder=_makes_candidates, encoder_=_makes_candidates,
     index=optional(made("HammingIndex")), index_=made("HammingIndex", "FeatureIndex"), ids_=array("i8", "n"),
     objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
+    trials_=_are_trials,
 )  # fmt: skip
 class SimilaritySearch(BaseEstimator):
     """Find the objects most similar to a query: encode it, find the nearest codes, compare these candidates exactly.
 
     Parameters
     ----------
-    encoder : transformer of objects to packed bits, or FeatureIndex
+    encoder : transformer of objects to packed bits, FeatureIndex or "auto"
         What candidates are found by. A transformer makes a code, a row of packed bits, of each object. Usually it is a
         pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone. To use
         an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
-        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel.
+        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel. "auto" measures
+        both on a sample of the objects and keeps the better, by recall and then by operations: for strings, features
+        are k-mers of three lengths; for a kernel with explicit features, these features. `rerank` must then be a kernel
+        or distance.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; neighbours are those with the smallest Hamming
         distance between codes. "projected": by the distance between the vectors that enter the last step of the
@@ -111,6 +125,10 @@ class SimilaritySearch(BaseEstimator):
         The fitted encoder.
     index_ : HammingIndex or FeatureIndex
         The index of the codes or, if `encoder` is a `FeatureIndex`, of the objects.
+    trials_ : list of dict
+        Only for ``encoder="auto"``: what was measured. Each entry names what found the candidates (`candidates`), and
+        has the number of them (`n_candidates`), the mean share of the true neighbours among them (`recall`), and an
+        estimate of the operations that find them among all objects (`operations`). Empty if there was no choice.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
@@ -163,7 +181,12 @@ class SimilaritySearch(BaseEstimator):
             raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
         X = self._parsed(X)
-        self.encoder_ = clone(self.encoder)
+        if self._automatic:
+            metric = self._metric()
+            assert metric is not None  # `_check` holds this
+            self.encoder_, self.trials_ = chosen(X, metric, self.n_candidates)
+        else:
+            self.encoder_ = clone(self.encoder)
         if isinstance(self.encoder_, FeatureIndex):
             self.index_ = self.encoder_.emptied(X)
             return self._emptied()._append(X, None, X, ids)
@@ -329,7 +352,38 @@ class SimilaritySearch(BaseEstimator):
             `brute_force_seconds` that a comparison with all objects takes per query.
         """
         check_is_fitted(self, "encoder_")
-        return measured_recall(self, X, n_neighbors, metric, objects)
+        return measured_recall(self, X, n_neighbors, metric, objects)[0]
+
+    def recall_curve(
+        self,
+        X: Any,
+        n_neighbors: int = 10,
+        *,
+        n_candidates: Sequence[int] = (10, 20, 50, 100, 200, 400),
+        metric: Any = "kernel",
+        objects: Any = None,
+    ) -> dict[int, Recall]:
+        """Measure recall and time at several numbers of candidates; see `recall`.
+
+        Parameters
+        ----------
+        X, n_neighbors, metric, objects
+            As for `recall`.
+        n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
+            Those below `n_neighbors` are left out.
+
+        Returns
+        -------
+        dict of int to Recall
+            What `recall` returns with each number of candidates.
+        """
+        check_is_fitted(self, "encoder_")
+        if self.rerank is None:
+            raise ValueError("rerank=None compares no candidates, so there is no curve; use recall")
+        counts = [check_positive_int(c, "n_candidates") for c in n_candidates if c >= n_neighbors]
+        if not counts:
+            raise ValueError(f"n_candidates={n_candidates!r} has no number of at least n_neighbors={n_neighbors}")
+        return dict(zip(counts, measured_recall(self, X, n_neighbors, metric, objects, counts), strict=True))
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the search with its objects to a folder and return the path.
@@ -385,6 +439,10 @@ class SimilaritySearch(BaseEstimator):
         return isinstance(self.rerank, str) and self.rerank == "projected"
 
     @property
+    def _automatic(self) -> bool:
+        return isinstance(self.encoder, str) and self.encoder == "auto"
+
+    @property
     def _keeps_objects(self) -> bool:
         return self._metric() is not None or isinstance(self.encoder_, FeatureIndex)
 
@@ -394,7 +452,12 @@ class SimilaritySearch(BaseEstimator):
 
     def _check(self) -> None:
         """Raise if a parameter is invalid or contradicts another."""
-        if not isinstance(self.encoder, FeatureIndex):
+        if self._automatic and (self.rerank is None or isinstance(self.rerank, str)):
+            raise ValueError(
+                f"encoder='auto' needs the kernel or distance that compares objects, got rerank={self.rerank!r}; give "
+                "it, such as rerank=similia.distances.Levenshtein()"
+            )
+        if not self._automatic and not isinstance(self.encoder, FeatureIndex):
             check_encoder(self.encoder)
         elif self.index is not None:
             raise ValueError(

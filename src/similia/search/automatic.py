@@ -1,0 +1,152 @@
+"""What ``SimilaritySearch(encoder="auto")`` finds candidates by: features or bits, as a sample of the objects decides.
+
+On up to 5000 of the objects, the true neighbours of 50 are compared with the candidates of each way. The way with the
+highest recall at `n_candidates` is kept; of those that lose no more than one standard error of the difference, the one
+that needs fewest operations for all objects. No clock decides, so the choice is reproducible. An operation is an entry
+of an inverted list or, for bits, eight words of codes, which take about as long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
+from similia.core.errors import BadParameter
+from similia.embeddings import D2KE, KernelFeatures, Nystroem
+from similia.embeddings.random_objects import Representatives
+from similia.kernels import MinMax, Spectrum
+from similia.objects import n_objects, take
+from similia.objects.strings import StringBatch
+from similia.pipelines import Pipeline
+from similia.search.feature_index import FeatureIndex
+from similia.search.hamming_index import HammingIndex
+from similia.search.metric import Index, Metric
+
+_SAMPLE, _QUERIES, _NEIGHBOURS = 5000, 50, 10
+_CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured
+_LENGTHS = 3  # lengths of k-mers that are tried
+_N_BITS, _COLUMNS = 256, 4096  # of codes, and into which counts of k-mers are folded
+_WORDS_OF_AN_OPERATION = 8
+_N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
+
+
+def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
+    """Return an encoder or a `FeatureIndex`, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
+    ways = list(_ways(X, metric))
+    n, rng = n_objects(X), np.random.default_rng(0)
+    if len(ways) == 1 or n <= _NEIGHBOURS:
+        return ways[0], []
+    some = take(X, np.sort(rng.permutation(n)[:_SAMPLE]))
+    size = n_objects(some)
+    rows = np.sort(rng.permutation(size)[:_QUERIES])
+    queries, k = take(some, rows), min(_NEIGHBOURS, size - 1)
+    D = metric.decided(some).distances(queries, some).astype(np.float64)
+    D[np.arange(len(rows)), rows] = np.inf
+    farthest = np.partition(D, k - 1, axis=1)[:, k - 1]
+    compared, trials, results = max(k, n_candidates), [], []
+    for way in ways:
+        found, operations = _candidates(way, some, queries, rows, min(size, max(*_CURVE, compared) + 1))
+        operations *= n / size
+        right = np.take_along_axis(D, found, axis=1) <= farthest[:, None]
+        for c in _CURVE:
+            share = float(np.minimum(right[:, :c].sum(axis=1), k).mean() / k)
+            trials.append({"candidates": _name(way), "n_candidates": c, "recall": share, "operations": operations})
+        results.append((np.minimum(right[:, :compared].sum(axis=1), k) / k, operations))
+    best = max((shares for shares, _ in results), key=lambda shares: float(shares.mean()))
+    good = [i for i, (shares, _) in enumerate(results) if _as_good(best - shares)]
+    return ways[min(good, key=lambda i: results[i][1])], trials
+
+
+def _as_good(lost: npt.NDArray[np.float64]) -> bool:
+    """Return whether the mean loss of recall over the queries is at most its standard error."""
+    return float(lost.mean()) <= float(lost.std()) / math.sqrt(len(lost))
+
+
+def _ways(X: Any, metric: Metric) -> Iterator[Any]:
+    """Yield what may find candidates among these objects, unfitted."""
+    if isinstance(X, StringBatch):
+        k = kmer_length(X)
+        for length in range(k + 1, k + 1 + _LENGTHS):
+            yield FeatureIndex(MinMax(Spectrum(length)))
+    elif metric.is_kernel and _has_features(metric.function, take(X, [0])):
+        yield FeatureIndex(metric.function)
+    yield bits_for(X, metric)
+
+
+def _has_features(kernel: Any, one: Any) -> bool:
+    """Return whether a `FeatureIndex` takes the kernel: it has explicit features, none of them negative."""
+    try:
+        FeatureIndex(kernel).fit(one)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def bits_for(X: Any, metric: Metric) -> Pipeline:
+    """Return an unfitted encoder to bits for these objects and the kernel or distance that compares them.
+
+    Strings: counts of k-mers, PCA, ITQ, or signs if they have too few directions. Others: `Nystroem` for a kernel,
+    `D2KE` with distances to objects of the data for a distance, then signs.
+    """
+    n = n_objects(X)
+    signs = SignRandomProjection(_N_BITS, random_state=0)
+    if isinstance(X, StringBatch):
+        kernel = Spectrum(kmer_length(X), normalize=True)
+        sample = min(n, 4 * _N_BITS)
+        pca = GeneralizedNystroemPCA(_N_BITS, sample, 1.0, random_state=0)
+        counts = KernelFeatures(kernel, _COLUMNS)
+        try:
+            clone(pca).fit(counts.fit_transform(take(X, np.arange(0, n, max(1, n // (4 * sample))))))
+        except BadParameter as error:
+            if error.name != "n_components":
+                raise
+            return Pipeline([("vectors", Nystroem(kernel, min(_N_BITS, n), random_state=0)), ("bits", signs)])
+        itq = ITQ(_N_BITS, max_iter=20, random_state=0, max_samples=10_000)
+        return Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
+    first: Any = Nystroem(metric.function, min(_N_BITS, n), random_state=0)
+    if not metric.is_kernel:
+        first = D2KE(metric.function, min(_N_BITS, n), Representatives(), random_state=0)
+    return Pipeline([("vectors", first), ("centre", StandardScaler(with_std=False)), ("bits", signs)])
+
+
+def kmer_length(strings: Any) -> int:
+    """Return the k of the k-mers to count: 5 for up to 4 different letters, down to 2 for 20 or more.
+
+    k is never above a third of the median length. Letters rarer than one in 200 (an N in DNA) are ignored.
+    """
+    _, counts = np.unique(strings.values, return_counts=True)
+    letters = max(2, int(np.count_nonzero(counts >= counts.sum() / 200)))
+    k = min(5, max(2, round(math.log(_N_KMERS, letters))))
+    return max(1, min(k, int(np.median(np.diff(strings.offsets))) // 3))
+
+
+def _candidates(way: Any, X: Any, queries: Any, rows: Index, c: int) -> tuple[Index, float]:
+    """Return the positions of `c` - 1 candidates of each query, nearest first, and the operations for a query.
+
+    Query i is the object at ``rows[i]``, which is no candidate.
+    """
+    if isinstance(way, FeatureIndex):
+        index = clone(way).fit(X)
+        found, operations = index.kneighbors(queries, c, return_distance=False), index.entries(queries)
+    else:
+        encoder = clone(way).fit(X)
+        codes = encoder.transform(X)
+        n_bits = 8 * codes.shape[1]
+        found = HammingIndex(n_bits).fit(codes).kneighbors(encoder.transform(queries), c, return_distance=False)
+        operations = len(codes) * n_bits / 64 / _WORDS_OF_AN_OPERATION
+    itself = found == rows[:, None]
+    itself[~itself.any(axis=1), -1] = True  # an equal object with a smaller position stands in its place
+    return found[~itself].reshape(len(rows), c - 1), float(operations)
+
+
+def _name(way: Any) -> str:
+    if isinstance(way, FeatureIndex):
+        return f"features of {' '.join(repr(way.kernel).split())}"
+    return f"bits: {' -> '.join(type(step).__name__ for _, step in way.steps)}"
