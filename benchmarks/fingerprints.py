@@ -2,7 +2,7 @@
 
     SIMILIA_DATA=... python benchmarks/fingerprints.py
 
-A million fingerprints of 2048 bits, made from the Morgan fingerprints (radius 2) of the molecules of BBBP and ESOL: each
+A million fingerprints of 2048 bits made from the Morgan fingerprints (radius 2) of the molecules of BBBP and ESOL: each
 takes a random share of up to a half of its bits from another molecule. Queries are made in the same way. On codes of
 random bits nothing can be ruled out, so that both distances read the same bytes. RDKit compares 100,000 fingerprints,
 and its time counts tenfold. faiss has no Jaccard distance of packed bits.

@@ -48,6 +48,23 @@ def table(path):
         return list(csv.reader(file))
 
 
+@pytest.mark.parametrize("by", ["features", "auto"])
+def test_candidates_by_features(files, tmp_path, by):
+    first, second, folder = files
+    assert "candidates by features of MinMax" in invoke("index", "build", first, folder, "--by", by).output
+    invoke("index", "build", first, folder, "--by", by)  # again: nothing is added
+    invoke("index", "add", second, folder)
+    invoke("index", "search", folder, second, "-k", 2, "--output", tmp_path / "found.csv")
+    assert table(tmp_path / "found.csv")[1::2] == [
+        [f"second{i}", "1", str(60 + i), f"second{i}", "0"] for i in range(30)
+    ]
+    shown = " ".join(invoke("index", "info", folder).output.split())
+    assert ("recall at candidates" in shown) == (by == "auto")
+    assert "bits" not in shown or by == "auto"
+    error = invoke("index", "build", first, tmp_path / "other", "--by", by, "--kind", "ivf", code=1).exception
+    assert "--kind ivf says how bits are searched" in str(error)
+
+
 def test_build_add_search_info(files, tmp_path):
     first, second, folder = files
     invoke("index", "build", first, folder, "--landmarks", 32)

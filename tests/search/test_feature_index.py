@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -211,3 +212,65 @@ def test_a_damaged_state_is_refused():
     for name, value in (("limits_", np.array([0, 9])), ("counts_", -state["counts_"]), ("ids_", np.array([0, 0]))):
         with pytest.raises(ValueError, match=r"features that do not fit|unique"):
             FeatureIndex(Spectrum(2)).__setstate__({**state, name: value})
+
+
+# ---- encoder="auto"
+def roots(n, length=30, letters="abcdefghij", seed=0):
+    """Return strings in families of ten, whose members differ in a few letters."""
+    rng = np.random.default_rng(seed)
+    families = rng.choice(list(letters), (n // 10, length))
+    found = []
+    for i in range(n):
+        one = families[i % len(families)].copy()
+        one[rng.integers(length, size=3)] = rng.choice(list(letters), 3)
+        found.append("".join(one))
+    return found
+
+
+def test_auto_keeps_the_way_that_was_measured_best(tmp_path):
+    X = roots(600)
+    search = sm.SimilaritySearch("auto", sm.distances.Levenshtein(), n_candidates=20).fit(X)
+    trials = {}
+    for one in search.trials_:
+        trials.setdefault(one["candidates"], []).append((one["recall"], one["operations"]))
+    assert len(trials) == 4
+    best = max(curve[1][0] for curve in trials.values())  # the recall at 20 candidates
+    kept = next(name for name in trials if ("features" in name) == isinstance(search.encoder_, FeatureIndex))
+    assert trials[kept][1][0] >= best - 0.05
+    assert all(a <= b for curve in trials.values() for (a, _), (b, _) in pairwise(curve))
+    again = sm.SimilaritySearch("auto", sm.distances.Levenshtein(), n_candidates=20).fit(X)
+    assert again.trials_ == search.trials_
+    assert repr(again.encoder_) == repr(search.encoder_)
+    search.save(tmp_path / "search")
+    loaded = sm.SimilaritySearch.load(tmp_path / "search")
+    assert loaded.trials_ == search.trials_
+    np.testing.assert_array_equal(loaded.kneighbors(X[:5], 3)[1], search.kneighbors(X[:5], 3)[1])
+
+
+def test_auto_takes_the_features_of_a_kernel_and_bits_for_others():
+    rng = np.random.default_rng(0)
+    bits = (rng.random((300, 64)) < 0.2).astype(float)
+    search = sm.SimilaritySearch("auto", MinMax(), n_candidates=30).fit(bits)
+    assert isinstance(search.encoder_, FeatureIndex)
+    assert search.recall(bits[:20], 5).recall == 1
+    other = sm.SimilaritySearch("auto", sm.kernels.RBF(1.0), n_candidates=30).fit(bits)
+    assert not isinstance(other.encoder_, FeatureIndex)
+    assert other.trials_ == []
+
+
+@pytest.mark.parametrize("rerank", [None, "kernel", "projected"])
+def test_auto_needs_a_similarity(rerank):
+    with pytest.raises(ValueError, match="needs the kernel or distance"):
+        sm.SimilaritySearch("auto", rerank).fit(["ab", "cd"])
+
+
+def test_the_curve_rises_to_all_neighbours():
+    X = roots(400)
+    search = sm.SimilaritySearch(FeatureIndex(Spectrum(3)), sm.distances.Levenshtein()).fit(X)
+    curve = search.recall_curve(X[:20], 5, n_candidates=(2, 5, 50, 400))
+    assert list(curve) == [5, 50, 400]
+    recalls = [one.recall for one in curve.values()]
+    assert recalls == sorted(recalls)
+    assert recalls[-1] == 1
+    assert search.recall(X[:20], 5).recall == search.recall_curve(X[:20], 5, n_candidates=[100])[100].recall
+    assert search.n_candidates == 100

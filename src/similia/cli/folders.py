@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 import similia as sm
-from similia.cli.encoders import default_encoder, sample_of
+from similia.cli.encoders import default_encoder, kmer_length, sample_of
 from similia.cli.inputs import Objects, has_columns
 from similia.cli.model_data import remember_columns
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import parse_comparison
+from similia.cli.specs import parse_comparison, parse_kernel
 from similia.cli.voice import called, console, note, result
 from similia.core.errors import BadFile
 from similia.scale.stream import add_stream, of, places_named
@@ -40,7 +40,8 @@ def create(
     """
     sort, seed = asked["rerank"], asked["seed"]
     how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
-    index = HammingIndex(asked["bits"], kind=asked["index"], random_state=seed)
+    by = asked.get("by", "bits")
+    index = HammingIndex(asked["bits"], kind=asked["index"], random_state=seed) if by == "bits" else None
     with stoppable(lambda: 0, stream.n), meters():
         n, sample, numbers = sample_of(stream, seed)
     if getattr(sample.objects, "dtype", None) == np.uint8:
@@ -49,14 +50,56 @@ def create(
             "similia.HammingIndex"
         )
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
-        spec, encoder = default_encoder(sample, **made_by)
+        spec, encoder = default_encoder(sample, **made_by) if by == "bits" else _by_features(sample, by, made_by)
+        how = encoder.kernel if how == "kernel" and by == "features" else how
         search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"], index=index)
-        console().print(f"{n} {stream.called}; {asked['bits']} bits by {spec}, sorted by {sort}")
-        search.fit(sample.objects)
+        if by == "auto":
+            search.fit(sample.objects)
+            spec = _way_of(search)
+        made = f"{asked['bits']} bits by {spec}" if by == "bits" else f"candidates by {spec}"
+        console().print(f"{n} {stream.called}; {made}, sorted by {sort}", markup=False)
+        if by != "auto":
+            search.fit(sample.objects)
         remember_columns(search.encoder_, data, table)
         SearchFolder.create(folder, search, {**asked, "encoder": spec})
         _show_recall(search, sample.objects, sort, seed, folder)
     return n
+
+
+def check_way(by: str, kind: str) -> None:
+    """Raise if the options --by and --kind are unknown or contradict each other."""
+    if by not in ("bits", "features", "auto"):
+        raise ValueError(f"--by must be bits, features or auto, got {by}")
+    if by != "bits" and kind != "exact":
+        raise ValueError(f"--kind {kind} says how bits are searched, but --by is {by}; leave one of them out")
+
+
+def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str, Any]:
+    """Return a description of what finds candidates, and a `FeatureIndex`, unfitted, or "auto"."""
+    if by == "auto":
+        return "", "auto"
+    if made_by["kernel"]:
+        kernel = parse_kernel(made_by["kernel"])
+    elif sample.kind == "strings":
+        kernel = sm.kernels.MinMax(sm.kernels.Spectrum(kmer_length(sample.objects) + 1))
+    else:
+        raise ValueError(f"--by features needs the --kernel whose features {sample.called} have, such as 'MinMax(...)'")
+    return f"features of {' '.join(repr(kernel).split())}", sm.search.FeatureIndex(kernel)
+
+
+def _way_of(search: SimilaritySearch) -> str:
+    """Return a description of what ``encoder="auto"`` chose."""
+    if isinstance(search.encoder_, sm.search.FeatureIndex):
+        return f"features of {' '.join(repr(search.encoder_.kernel).split())}"
+    return f"bits: {' -> '.join(type(step).__name__ for _, step in search.encoder_.steps)}"
+
+
+def curves(search: SimilaritySearch) -> list[str]:
+    """Return a line for each way that ``encoder="auto"`` measured: its recall by the number of candidates."""
+    lines: dict[str, list[str]] = {}
+    for one in getattr(search, "trials_", []):
+        lines.setdefault(one["candidates"], []).append(f"{one['recall']:.2f} at {one['n_candidates']}")
+    return [f"{name}: {', '.join(cells)}" for name, cells in lines.items()]
 
 
 def not_the_same(opened: SearchFolder, data: str) -> ValueError:
@@ -94,7 +137,7 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
     k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
     if k < 1:
         return
-    compares = function_of(search.encoder)[0] is not None
+    compares = function_of(search.encoder_)[0] is not None
     if sort == "none" and not compares:
         how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
         line = f"recall not measured: only the bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"

@@ -33,7 +33,14 @@ def build(
             "none, 'Levenshtein()' for strings, 'projected' for vectors, 'kernel' for all else."
         ),
     ] = None,
-    kind: Annotated[str, typer.Option(help="exact, ivf or multihash.")] = "exact",
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What finds the candidates: 'bits'; 'features', an inverted index of the features of --kernel, or of "
+            "k-mers for strings; or 'auto', the better of both on a sample of the objects."
+        ),
+    ] = "bits",
+    kind: Annotated[str, typer.Option(help="exact, ivf or multihash: how bits are searched.")] = "exact",
     bits: Bits = 256,
     landmarks: Landmarks = 256,
     candidates: Annotated[
@@ -57,6 +64,7 @@ def build(
     from similia.search.on_disk import SearchFolder, is_search
 
     check_options(kernel, distance, bits)
+    folders.check_way(by, kind)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
@@ -64,6 +72,7 @@ def build(
     made_by: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
     made_by |= {"landmarks": landmarks, "seed": seed}
     asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
+    asked |= {} if by == "bits" else {"by": by}
     asked |= {} if table.get("names") is None else {"id": table["names"]}
     if is_search(folder):
         opened = SearchFolder.open(folder)
@@ -219,13 +228,16 @@ def info(folder: Folder) -> None:
     opened = SearchFolder.open(folder)
     store, meta = opened.store, folders.settings_of(opened)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    facts = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects"), "bits": store.n_bits}
+    facts: dict[str, Any] = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects")}
+    facts |= {"bits": store.n_bits} if hasattr(opened.search.encoder_, "transform") else {}
     facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "id", "seed") if name in meta}
     sources = [{name: source[name] for name in ("name", "done", "n", "times")} for source in store.progress.values()]
     result({**facts, "objects": len(opened), "kind": meta["kind"], "bytes": size, "sources": sources})
     grid = Grid(title=str(folder), title_justify="left", show_header=False)
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
         grid.add_row(name, str(value))
+    for line in folders.curves(opened.search):
+        grid.add_row("recall at candidates", line)
     for source in sources:
         times = f", {source['times']} times" if source["times"] > 1 else ""
         state = "" if source["done"] == source["n"] else " (not finished: run the same command again)"

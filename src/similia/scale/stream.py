@@ -26,9 +26,10 @@ from similia.core.fingerprints import fingerprint
 from similia.core.progress import meter
 from similia.core.text import short
 from similia.core.validation import as_path, check_codes, check_encoder
-from similia.objects import SeriesBatch, SetBatch, concatenate, take
+from similia.objects import SeriesBatch, SetBatch
 from similia.scale.predictions import Predictions, form_of
 from similia.scale.workers import Function, opened
+from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
 from similia.sources.reading import Reading
 from similia.sources.source import Chunk, Source
@@ -366,13 +367,12 @@ def add_stream(
         if source["done"] and say is not None:
             say(f"resuming after {of(source['done'], source['n'])}")
 
-        def commit(chunk: Chunk, encoded: tuple[Any, Any]) -> None:
+        def commit(chunk: Chunk, made: tuple[Any, Any]) -> None:
             sources[key] = {**source, "done": chunk.stop}
-            metric = folder.search._metric()
-            objects = None if metric is None else metric.as_objects(chunk.objects)
+            objects = kept_objects(folder.search, chunk.objects)
             with disk_full(lambda: f"{folder.folder} keeps the {len(folder)} objects that are done"):
                 names = None if chunk.names is None else list(map(str, chunk.names))
-                folder._append(encoded[0], objects, encoded[1], names, None, sources)
+                folder._append(made[0], objects, made[1], names, None, sources)
 
         model, start = (folder.search, folder.example), source["done"]
         drive(_encoded, model, stream, start, commit, workers=workers, n=source["n"])
@@ -400,13 +400,7 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
     """Return the codes of objects, and their vectors or None, for `add_stream`; `model` is (search, example object)."""
-    search, example = model
-    metric = search._metric()
-    if metric is not None:
-        X = metric.as_objects(X)
-        concatenate([example, take(X, [0])])  # raises if they are not compatible
-    codes, vectors = search._encode(X)
-    return codes, vectors
+    return encoded(*model, X)
 
 
 def digest_of(model: Any) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from similia.codes.bits import unpack_signs
 from similia.core.config import rows_per_block
 from similia.core.validation import as_path, check_codes
+from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.storage.disk import replacing
 
@@ -62,8 +63,16 @@ def to_pgvector(codes: Codes) -> Iterator[str]:
 
 
 def _packed(codes: Codes) -> npt.NDArray[np.uint8]:
-    codes = getattr(codes, "index_", codes)
+    codes = _index_of(codes)
     return codes.reconstruct() if isinstance(codes, HammingIndex) else check_codes(codes)
+
+
+def _index_of(codes: Any) -> Any:
+    """Return the index inside a search; raise if it holds no codes. Return anything else unchanged."""
+    codes = getattr(codes, "index_", codes)
+    if isinstance(codes, FeatureIndex):
+        raise TypeError("a search by features has no codes to export; fit a SimilaritySearch whose encoder makes bits")
+    return codes
 
 
 def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
@@ -106,7 +115,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     from similia.search._faiss import empty_structure, threads
 
     file = as_path(path)
-    index = index if isinstance(index, HammingIndex) else index.index_
+    index = _index_of(index)
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
     with threads(1) as faiss:

@@ -94,7 +94,8 @@ def _nearest(
         home = int(np.searchsorted(sizes, own[len(own) // 2])) // tile_rows
         tiles = np.argsort(np.abs(np.arange(n_tiles) - home), kind="stable")
 
-        rows = tuple(map(_read_only, (as_words(part.codes), order, sizes, part.ids, part.dead)))
+        arrays: list[Any] = [as_words(part.codes), order, sizes, part.ids, part.dead]
+        rows = tuple(map(_read_only, arrays))
 
         def scan(first: int, last: int, rows: Any = rows, plan: Any = plan, tiles: Any = tiles) -> None:
             distances, ids = np.full((len(queries), k), np.inf), np.full((len(queries), k), _LAST)

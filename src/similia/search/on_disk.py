@@ -150,14 +150,8 @@ class SearchFolder:
         """
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
-        X = self.search._parsed(X)
-        kept = X if self.search._keeps_objects else None
-        if kept is not None:
-            concatenate([self.example, take(X, [0])])  # raises if they are not compatible
-        codes, vectors = self.search._encode(X)
-        if _by_features(self.search):
-            twin_of(self.search.encoder_).add(X)  # raises if it does not take them
-            codes = _no_codes(n_objects(X))
+        codes, vectors = encoded(self.search, self.example, X)
+        kept = kept_objects(self.search, X)
         return self._append(codes, kept, vectors, names, ids, progress)
 
     def _append(self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any) -> Ids:
@@ -215,6 +209,23 @@ class SearchFolder:
     def _clean(self) -> None:
         for path in self._files(committed=False):
             path.unlink()
+
+
+def kept_objects(search: SimilaritySearch, X: Any) -> Any:
+    """Return objects as the search keeps them, or None if it keeps none."""
+    return search._parsed(X) if search._keeps_objects else None
+
+
+def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray[np.uint8], Any]:
+    """Return the codes to store of objects, and their vectors or None; raise if they do not fit the `example`."""
+    kept = kept_objects(search, X)
+    X = X if kept is None else kept
+    if kept is not None:
+        concatenate([example, take(kept, [0])])  # raises if they are not compatible
+    if not _by_features(search):
+        return search._encode(X)
+    twin_of(search.encoder_).add(X)  # raises if it does not take them
+    return _no_codes(n_objects(X)), None
 
 
 def _read_part(path: Path) -> dict[str, Any]:
