@@ -98,8 +98,9 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal. Two lists of the same points are equal
-        for a distance of sets. `similia.planning.lipschitz` requires a metric.
+        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal for the distance, as two lists of the
+        same points are for a distance of sets, and series that differ only in points at the gap are for `ERP`.
+        `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
     cost : str

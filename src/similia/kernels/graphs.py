@@ -1,8 +1,9 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
 Each kernel is an inner product of explicit features, counts with 64-bit ids (see `FeatureKernel`). Renumbering the
-nodes of a graph does not change its features. Without node labels, the kernels compare the degrees of the nodes. A
-graph without features has kernel 0 with all others; with ``normalize=True`` it has kernel 1 with itself.
+nodes of a graph does not change its features, unless `Graphlet` draws samples. Without node labels, kernels of labels
+compare the degrees of the nodes. A graph without features has kernel 0 with all others; with ``normalize=True`` it has
+kernel 1 with itself.
 
 Cost for N nodes and M arcs in all graphs: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement.
 Shortest paths cost O(n m) for each graph of n nodes and m arcs.

@@ -13,8 +13,9 @@ WeightedDegree  a k-mer at its position, k = 1 ... degree                       
 
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
-strings. Every character is a letter; case matters unless `ignore_case` is set. All kernels raise a ValueError when
-called if a parameter is out of range, and a TypeError if an object is not a string.
+others; with ``normalize=True`` it has kernel 1 with itself. Every character is a letter; case matters unless
+`ignore_case` is set. All kernels raise a ValueError when called if a parameter is out of range, and a TypeError if an
+object is not a string.
 """
 
 from __future__ import annotations
