@@ -193,7 +193,7 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         K = np.array(as_floats(X, "X of kernel='precomputed' holds"), dtype=np.float64)
         if not isinstance(Y, Integral):
             raise TypeError(
-                f"Y must be the number of objects in the first collection, since kernel='precomputed' takes the Gram "
+                f"Y must be the number of objects of the first collection, since kernel='precomputed' takes the Gram "
                 f"matrix X of both; got {type(Y).__name__} ({short(Y)})"
             )
         n = check_positive_int(Y, "Y (with kernel='precomputed', the number of objects of the first collection)")
