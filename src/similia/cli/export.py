@@ -135,8 +135,8 @@ def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) ->
     other = np.setdiff1d(y, getattr(model, "classes_", y))
     if len(other):
         known = ", ".join(short(label) for label in model.classes_.tolist()[:5])
-        found = f"has the label {short(other[0].item())}, and the model knows {known}; give the training data"
-        raise BadFile(read.source, found)
+        unknown = f"has the label {short(other[0].item())}, and the model knows {known}; give the training data"
+        raise BadFile(read.source, unknown)
     say = console(highlight=False)
     say.print(f"trying smaller models on {len(y)} {read.called}, in cross-validation ...", markup=False)
     with bars():

@@ -145,7 +145,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
             advice = "; --text instead of --smiles reads the column as strings"
         columns = ""
         if fitted:
-            columns, other = _other_columns(compared, read.columns)
+            columns, other = _other_columns(compared, getattr(read, "columns", ()))
             advice = advice or other
         else:
             fitting = [d[read.kind] for d in (DEFAULT_KERNEL, DEFAULT_DISTANCE) if read.kind in d]

@@ -89,8 +89,8 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     console().print(part.described())
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
-    options = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS, "random_state": part.seed}
-    auto = automatic(seconds * (1 - _FINAL) if len(test) else seconds, **options)
+    options: dict[str, Any] = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS}
+    auto = automatic(seconds * (1 - _FINAL) if len(test) else seconds, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
     _print_choice(auto)
@@ -196,7 +196,8 @@ def _recipe(
                     f"{option} is for NysHD, and the distance {spec} makes D2KE; drop {option}, or give a --kernel"
                 )
         folds = 5 if n < _FEWER_FOLDS else 3
-        d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=part.task, cv=folds)
+        task: Any = part.task
+        d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task, cv=folds)
         return _Recipe(d2ke, compared, f"distance {spec}", folds)
     spec = kernel or DEFAULT_KERNEL[kind]
     compared = parse_kernel(spec)

@@ -522,6 +522,7 @@ def _bundled(name: str, return_X_y: bool = False) -> Any:
     kind, description = BUNDLED[name]["kind"], BUNDLED[name]["description"]
     with as_file(files("similia.datasets").joinpath("data", f"{name}.{'ts' if kind == 'series' else 'tsv'}")) as path:
         data: Any
+        target: Any
         if kind == "series":
             data, target = read_ts(path)
         else:

@@ -100,7 +100,7 @@ class RandomStrings(RandomObjects):
     def _draw(self, n: int, rng: np.random.Generator) -> StringBatch:
         assert self.alphabet is not None
         lengths = _lengths(self.length, n, rng)
-        letters = StringBatch.from_list([self.alphabet])
+        letters = as_strings([self.alphabet])
         values = np.unique(letters.values)
         drawn = values[rng.integers(len(values), size=lengths.sum())]
         return StringBatch(drawn, offsets_of(lengths), letters.is_bytes)

@@ -220,7 +220,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        update: Literal["perceptron", "averaged", "margin", "ridge"] = "perceptron",
+        update: Literal["perceptron", "averaged", "margin", "ridge", "auto"] = "perceptron",
         *,
         init: Literal["zeros", "bundle"] = "zeros",
         max_iter: int = 20,

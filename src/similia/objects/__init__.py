@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets",
+    "StringBatch": "strings", "GraphBatch": "graph_batch", "SeriesBatch": "series", "SetBatch": "sets",
     "as_strings": "strings", "as_graphs": "graphs", "as_series": "series", "as_sets": "sets",
     "series_from_long": "series", "from_aeon": "series", "from_sktime": "series", "from_tslearn": "series",
     "from_smiles": "molecules", "read_tudataset": "tudataset",

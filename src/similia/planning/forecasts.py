@@ -227,7 +227,7 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
     at_least_one(sample, "sample")
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
         return sample, sample
-    readers = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
+    readers: dict[str, Any] = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
     kind = kind or kind_of_item(take(sample, [0])[0])
     return sample, readers[kind](sample) if kind in readers else check_vectors(sample, "sample")
 

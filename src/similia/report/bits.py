@@ -292,6 +292,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     """Return true distances (q, n) for q queries, positions of the nearest codes (q, most), and the distance's name."""
     from similia.search import HammingIndex
 
+    distances: npt.NDArray
     if isinstance(search, HammingIndex):
         codes, index, ids = X, search, search.ids
         distances, against = hamming_distances(X, search.reconstruct()), "all codes"

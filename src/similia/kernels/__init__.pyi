@@ -1,0 +1,37 @@
+# Written by tools/stubs.py from the names in __init__.py.
+
+from similia.similarity import Kernel as Kernel
+from similia.kernels.features import FeatureKernel as FeatureKernel
+from similia.kernels.strings import Spectrum as Spectrum
+from similia.kernels.strings import GappyKmers as GappyKmers
+from similia.kernels.strings import Mismatch as Mismatch
+from similia.kernels.strings import WeightedDegree as WeightedDegree
+from similia.kernels.gapped import GappedKmers as GappedKmers
+from similia.kernels.words import Words as Words
+from similia.kernels.propagation import Propagation as Propagation
+from similia.kernels.graphs import WeisfeilerLehman as WeisfeilerLehman
+from similia.kernels.graphs import ShortestPath as ShortestPath
+from similia.kernels.graphs import VertexHistogram as VertexHistogram
+from similia.kernels.graphs import EdgeHistogram as EdgeHistogram
+from similia.kernels.graphs import Graphlet as Graphlet
+from similia.kernels.minmax import Intersection as Intersection
+from similia.kernels.minmax import MinMax as MinMax
+from similia.kernels.sets import MeanMap as MeanMap
+from similia.kernels.molecules import Morgan as Morgan
+from similia.kernels.vectors import RBF as RBF
+from similia.kernels.vectors import Optical as Optical
+from similia.kernels.hypersphere import Cosine as Cosine
+from similia.kernels.hypersphere import to_hypersphere as to_hypersphere
+from similia.kernels.heat import HypersphericalHeat as HypersphericalHeat
+from similia.kernels.heat import heat_profile as heat_profile
+from similia.kernels.heat import suggest_contrast as suggest_contrast
+from similia.kernels.series import GlobalAlignment as GlobalAlignment
+from similia.kernels.series import suggest_bandwidth as suggest_bandwidth
+from similia.kernels.from_distance import FromDistance as FromDistance
+from similia.kernels.from_distance import DistanceRBF as DistanceRBF
+from similia.kernels.from_distance import NegativeDistance as NegativeDistance
+from similia.kernels.from_distance import suggest_gamma as suggest_gamma
+from similia.kernels.combine import Sum as Sum
+from similia.kernels.combine import Product as Product
+from similia.kernels.combine import Normalized as Normalized
+from similia.similarity import pairwise as pairwise

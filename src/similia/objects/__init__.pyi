@@ -1,0 +1,31 @@
+# Written by tools/stubs.py from the names in __init__.py.
+
+from similia.objects.strings import StringBatch as StringBatch
+from similia.objects.graph_batch import GraphBatch as GraphBatch
+from similia.objects.series import SeriesBatch as SeriesBatch
+from similia.objects.sets import SetBatch as SetBatch
+from similia.objects.strings import as_strings as as_strings
+from similia.objects.graphs import as_graphs as as_graphs
+from similia.objects.series import as_series as as_series
+from similia.objects.sets import as_sets as as_sets
+from similia.objects.series import series_from_long as series_from_long
+from similia.objects.series import from_aeon as from_aeon
+from similia.objects.series import from_sktime as from_sktime
+from similia.objects.series import from_tslearn as from_tslearn
+from similia.objects.molecules import from_smiles as from_smiles
+from similia.objects.tudataset import read_tudataset as read_tudataset
+from similia.objects.graphlets import sample_graphlets as sample_graphlets
+from similia.objects.graphlets import enumerate_graphlets as enumerate_graphlets
+from similia.objects.graphlets import count_patterns as count_patterns
+from similia.objects.graphlets import unpack_graphlets as unpack_graphlets
+from similia.objects.graphlets import canonical_forms as canonical_forms
+from similia.objects.graphlets import Patterns as Patterns
+from similia.objects.graphlets import CanonicalForms as CanonicalForms
+from similia.objects.sequences import n_objects as n_objects
+from similia.objects.sequences import take as take
+from similia.objects.sequences import concatenate as concatenate
+from similia.objects.to_sets import GraphToSets as GraphToSets
+from similia.objects.to_sets import SeriesToSets as SeriesToSets
+from similia.objects.transformers import AttributeScaler as AttributeScaler
+from similia.objects.transformers import as_column as as_column
+from similia.objects.transformers import FromColumn as FromColumn
