@@ -6,14 +6,16 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 import similia as sm
 from similia.distances import DTW, Levenshtein
-from similia.kernels import Cosine, MinMax, Spectrum, WeisfeilerLehman
+from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
+from similia.search._signs import Signs
 
 SHINGLES = MinMax(Spectrum(4))
 
@@ -132,6 +134,47 @@ def test_any_similarity_by_neighbours():
     found = near_duplicates(series, DTW(0.1), 1.5, method="neighbours", random_state=0)
     assert {tuple(pair) for pair in found.pairs.tolist()} <= set(brute(series, DTW(0.1), 1.5))
     assert len(found.pairs) > 50
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "strings", "normalized", "proportions"])
+def test_cosines_by_signs(form):
+    rng = np.random.default_rng(2)
+    centres = np.repeat(rng.normal(size=(400, 40)), 3, axis=0)
+    X = centres + rng.choice([0.05, 0.2, 0.35], (1200, 1)) * rng.normal(size=(1200, 40))
+    kernel, threshold = Cosine(mapping="projection"), 0.93
+    if form == "sparse":
+        X = sp.csr_array(np.where(rng.random(X.shape) < 0.5, 0.0, X) * (rng.random((1200, 1)) < 0.9) + np.eye(1200, 40))
+        X = sp.csr_array(sp.vstack([X, X[:300]]))
+    elif form in ("strings", "normalized"):
+        X = [*families(1200, most=4), "", "a", "", "a"]
+        kernel = Spectrum(4, normalize=True) if form == "strings" else Normalized(Spectrum(4))
+        threshold = 0.85
+    elif form == "proportions":
+        X, kernel = np.abs(X), Cosine()
+        threshold = 0.95
+    true = brute(X, kernel, threshold)
+    assert len(true) > 200
+    found = near_duplicates(X, kernel, threshold, method="hashes", random_state=0)
+    pairs = {tuple(pair) for pair in found.pairs.tolist()}
+    assert pairs <= set(true)
+    assert len(pairs) >= 0.95 * len(true)
+    assert abs(found.recall - len(pairs) / len(true)) <= 0.03
+    assert found.method == "hashes"
+
+
+def test_signs_agree_as_often_as_the_angle_says():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 50))
+    expected = 1 - np.arccos(np.clip(Cosine("projection")(X), -1, 1)) / np.pi
+    for rows in (X, sp.csr_array(X)):
+        signs = Signs(Cosine("projection"), 6000, 0).fit(rows)
+        keys, hashes, empty = signs.bands(rows, 2)
+        assert keys.shape == (30, 3000)
+        assert not empty.any()
+        error = np.sqrt(expected * (1 - expected) / 6000)
+        assert (np.abs((hashes[:, None] == hashes[None]).mean(axis=2) - expected) <= 5 * error + 0.003).all()
+        both = (hashes.reshape(30, 3000, 2)[:, None] == hashes.reshape(30, 3000, 2)[None]).all(axis=3)
+        np.testing.assert_array_equal(keys[:, None] == keys[None], both)
 
 
 def test_graphs_and_vectors_by_hashes():

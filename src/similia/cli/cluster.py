@@ -39,7 +39,7 @@ def cluster(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
-    from similia.cli.outputs import bars, check_output, check_table, write_table
+    from similia.cli.outputs import bars, check_output, check_page, check_table, write_table
     from similia.cli.voice import console, result, written
     from similia.report import write_clusters
 
@@ -49,11 +49,10 @@ def cluster(
             raise ValueError(f"--clusters is {clusters}, expected a number of at least 1, or stability")
         number = int(clusters)
     check_table(output, data)
-    for target in (report, save):
-        if target is not None:
-            check_output(target, data, output)
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"a report is an HTML page; end {report} in .html")
+    if report is not None:
+        check_page(report, data, output)
+    if save is not None:
+        check_output(save, data, output)
     labelled = table.get("label") is not None
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from similia.cli.options import Data, Distance, Kernel, Seed, Table
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from similia.search import Duplicates
+    from similia.sources import Objects
+    from similia.sources.source import Source
+
 _DEFAULT = {"strings": "MinMax(Spectrum(5))", "graphs": "MinMax(WeisfeilerLehman(details=False))"}
 _THRESHOLD = 0.7  # of kernels
 _EXAMPLES, _LETTERS = 3, 70  # pairs shown, and letters of each
+_SHARE = 4  # a file larger than this share of max_memory is read in chunks
+_CHUNK, _WRITTEN = 10_000, 100_000  # objects read at once, rows written at once
 
 
 def duplicates(
@@ -30,24 +40,35 @@ def duplicates(
     groups: Annotated[
         Path | None, typer.Option(help="Also write the group of each object, and whether it is kept (.csv, .parquet).")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Also write an HTML page: how many were found and missed, groups, example pairs."),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, exact (all pairs), hashes or neighbours.")] = "auto",
     recall: Annotated[float, typer.Option(help="Share of pairs at the threshold that hashes should find.")] = 0.98,
+    max_memory: Annotated[
+        str | None, typer.Option(help="Working memory, e.g. 512MiB; files above a quarter of it are read in chunks.")
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """List pairs of near-duplicates, and groups with one kept of each. Texts are compared by shingles of 5 letters.
 
-    [bold]similia duplicates messages.csv --text message -o pairs.csv --groups groups.csv[/bold]
+    A file larger than a quarter of --max-memory (1 GiB) is read in chunks, several times. After Ctrl-C, a crash or on a
+    full disk, the same command goes on where it was stopped.
+
+    [bold]similia duplicates messages.csv --text message -o pairs.csv --report pairs.html[/bold]
 
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
-    import numpy as np
-
     from similia.cli.inputs import read_objects
-    from similia.cli.model_data import check_comparison, placed_in
-    from similia.cli.outputs import bars, check_table, write_table
-    from similia.cli.specs import parse_distance, parse_kernel
-    from similia.cli.voice import console, note, result, written
+    from similia.cli.outputs import bars, check_page, check_table, resumable, write_blocks
+    from similia.cli.voice import console, result, voice, written
+    from similia.core.config import config
+    from similia.report import write_duplicates
+    from similia.scale.stream import partial_of
     from similia.search import near_duplicates
+    from similia.search.duplicates import can_be_read_in_chunks, discard
+    from similia.sources.source import Source
 
     if kernel and distance:
         raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
@@ -56,45 +77,143 @@ def duplicates(
     for target in (output, groups):
         if target is not None:
             check_table(target, data)
-    found = read_objects(data, labelled=False, **table)
+    if report is not None:
+        check_page(report, data, output)
+    with config(max_memory=max_memory):
+        found = _read(data, table)
+        compared = _comparison(found, kernel, distance)
+        if isinstance(found, Source) and not (method in ("auto", "hashes") and can_be_read_in_chunks(compared)):
+            found = read_objects(data, labelled=False, **table)  # whose neighbours are in memory
+        in_chunks = isinstance(found, Source)
+        X = found if isinstance(found, Source) else found.objects
+        folder = partial_of(output) if in_chunks and not voice().piped else None
+        at = _THRESHOLD if threshold is None else threshold
+        how: dict[str, Any] = {"relative": relative, "method": method, "recall": recall, "random_state": seed}
+        with bars(), _placed(found), resumable() if in_chunks else nullcontext():
+            pairs = near_duplicates(X, compared, at, **how, folder=folder)
+            names = _names(found, pairs)
+            value = "distance" if distance else "similarity"
+            write_blocks(_pairs(pairs, value, names), output)
+            if groups is not None:
+                write_blocks(_groups(pairs, found), groups)
+            if report is not None:
+                title = f"Near-duplicates in {Path(data).name}"
+                write_duplicates(pairs, X, report, title=title, names=names, random_state=seed)
+        if folder is not None:
+            discard(folder)
+    n, n_kept = len(pairs.groups), len(pairs.kept)
+    told = {"output": output, "objects": n, "pairs": len(pairs.pairs), "kept": n_kept, "compared_by": str(compared)}
+    told |= {"recall": round(pairs.recall, 4)} | ({} if report is None else {"report": report})
+    result(told)
+    _show_examples(pairs, found, value)
+    console(highlight=False).print(
+        f"wrote {written(output)}: {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
+        f"{n_kept} of {n} objects are left if one of each group is kept"
+        + ("" if report is None else f"; open {written(report)} in a browser"),
+        markup=False,
+    )
+
+
+def _read(data: str, table: dict[str, Any]) -> Objects | Source:
+    """Return the objects of a file or, if it is large, a source that reads them in chunks."""
+    from similia.cli.inputs import open_objects, read_objects
+    from similia.core.config import settings
+    from similia.sources.streams import ObjectStream
+
+    path = Path(data)
+    if path.is_file() and _SHARE * path.stat().st_size > settings().max_memory:
+        source = open_objects(data, chunk=_CHUNK, **table)
+        if isinstance(source, ObjectStream):
+            return source
+    return read_objects(data, labelled=False, **table)
+
+
+def _comparison(found: Objects | Source, kernel: str | None, distance: str | None) -> Any:
+    """Return the kernel or distance that is named, or the usual one for the objects."""
+    from similia.cli.model_data import check_comparison
+    from similia.cli.specs import parse_distance, parse_kernel
+    from similia.cli.voice import note
+    from similia.sources.source import Source
+
     spec = distance or kernel or _DEFAULT.get(found.kind)
     if spec is None:
         raise ValueError(f"name how {found.called} are compared: --kernel or --distance, with a --threshold")
     if not (kernel or distance):
         note(f"note: {found.called} are compared by {spec}; --kernel or --distance names another")
     compared = parse_distance(spec) if distance else parse_kernel(spec)
-    check_comparison(compared, found, found.objects)
-    with bars(), placed_in(found):
-        pairs = near_duplicates(
-            found.objects,
-            compared,
-            _THRESHOLD if threshold is None else threshold,
-            relative=relative,
-            method=method,
-            recall=recall,
-            random_state=seed,
-        )
-    value, names = "distance" if distance else "similarity", found.names
-    columns: dict[str, Any] = {"first": pairs.pairs[:, 0], "second": pairs.pairs[:, 1], value: pairs.values}
-    rows: dict[str, Any] = {"row": np.arange(len(pairs.groups)), "group": pairs.groups}
-    rows["kept"] = rows["row"] == rows["group"]
-    if names is not None:
-        columns |= {f"{side}_name": [names[i] for i in columns[side].tolist()] for side in ("first", "second")}
-        rows["name"] = list(names)
-    write_table(columns, output)
-    if groups is not None:
-        write_table(rows, groups)
-    n, n_kept = len(pairs.groups), len(pairs.kept)
-    told = {"output": output, "objects": n, "pairs": len(pairs.pairs), "kept": n_kept, "compared_by": spec}
-    result(told | {"recall": round(pairs.recall, 4)})
-    for (i, j), at in zip(pairs.pairs[:_EXAMPLES].tolist(), pairs.values[:_EXAMPLES].tolist(), strict=True):
-        texts = [f"\n  {_shown(found.objects[k])}" for k in (i, j)] if found.kind == "strings" else []
+    check_comparison(compared, found, found.take([0]) if isinstance(found, Source) else found.objects)
+    return compared
+
+
+def _placed(found: Objects | Source) -> Any:
+    """Return a context that adds the file and the place of an object to errors about it."""
+    from similia.cli.model_data import placed_in
+    from similia.scale.stream import places_named
+    from similia.sources.source import Source
+
+    return places_named(found) if isinstance(found, Source) else placed_in(found)
+
+
+def _names(found: Objects | Source, pairs: Duplicates) -> Any:
+    """Return the names of the objects; of a source, a dict of those of objects in pairs. None if they have no names."""
+    import numpy as np
+
+    from similia.sources.source import Source
+
+    if not isinstance(found, Source):
+        return found.names
+    rows, names = np.unique(pairs.pairs), {}
+    for chunk in found.chunks():
+        if chunk.names is None:
+            return None
+        for row in rows[slice(*np.searchsorted(rows, [chunk.start, chunk.stop]))].tolist():
+            names[row] = chunk.names[row - chunk.start]
+    return names
+
+
+def _pairs(pairs: Duplicates, value: str, names: Any) -> Iterator[dict[str, Any]]:
+    """Yield the table of pairs in blocks of rows."""
+    for start in range(0, max(1, len(pairs.pairs)), _WRITTEN):
+        some = pairs.pairs[start : start + _WRITTEN]
+        columns: dict[str, Any] = {"first": some[:, 0], "second": some[:, 1]}
+        columns[value] = pairs.values[start : start + _WRITTEN]
+        if names is not None:
+            columns |= {f"{side}_name": [names[i] for i in columns[side].tolist()] for side in ("first", "second")}
+        yield columns
+
+
+def _groups(pairs: Duplicates, found: Objects | Source) -> Iterator[dict[str, Any]]:
+    """Yield the table of the groups in blocks of rows."""
+    import numpy as np
+
+    from similia.sources.source import Source
+
+    n = len(pairs.groups)
+    if isinstance(found, Source):
+        parts: Any = ((chunk.start, chunk.stop, chunk.names) for chunk in found.chunks())
+    else:
+        parts = [(0, n, found.names)]
+    for start, stop, names in parts:
+        rows, of = np.arange(start, stop), pairs.groups[start:stop]
+        yield {"row": rows, "group": of, "kept": rows == of} | ({} if names is None else {"name": list(names)})
+
+
+def _show_examples(pairs: Duplicates, found: Objects | Source, value: str) -> None:
+    """Print some pairs."""
+    import numpy as np
+
+    from similia.cli.voice import console
+    from similia.objects import take
+    from similia.sources.source import Source
+
+    shown, values = pairs.pairs[:_EXAMPLES], pairs.values[:_EXAMPLES]
+    rows = np.unique(shown)
+    if found.kind == "strings" and len(rows):
+        objects = found.take(rows) if isinstance(found, Source) else take(found.objects, rows)
+    for (i, j), at in zip(shown.tolist(), values.tolist(), strict=True):
+        strings = found.kind == "strings"
+        texts = [f"\n  {_shown(objects[int(np.searchsorted(rows, k))])}" for k in (i, j)] if strings else []
         console(highlight=False).print(f"{i}, {j}: {value} {at:.3g}{''.join(texts)}", markup=False)
-    console(highlight=False).print(
-        f"wrote {written(output)}: {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
-        f"{n_kept} of {n} objects are left if one of each group is kept",
-        markup=False,
-    )
 
 
 def _shown(text: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from similia.cli.voice import console, note, tell_stopped, voice
 from similia.core.config import config
 from similia.scale.stream import Progress, of
-from similia.storage.disk import write_atomically
+from similia.storage.disk import replacing, write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
@@ -32,6 +32,13 @@ def check_table(output: Path, *inputs: str | Path | None) -> None:
         raise ValueError(f"tables are written as CSV or Parquet; end {output} in .csv or .parquet")
 
 
+def check_page(output: Path, *inputs: str | Path | None) -> None:
+    """Raise before any work as `check_output` does, and if `output` does not end in .html."""
+    check_output(output, *inputs)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"a report is an HTML page; end {output} in .html")
+
+
 @contextmanager
 def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
     """If Ctrl-C stops the block, print how many objects are done (typer then ends with exit code 130)."""
@@ -39,6 +46,16 @@ def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         tell_stopped(stop, f" after {of(done(), n)}; run the same command again to resume")
+        raise
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """If Ctrl-C stops the block, print that the same command resumes (typer then ends with exit code 130)."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        tell_stopped(stop, "; run the same command again to resume")
         raise
 
 
@@ -78,15 +95,29 @@ def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
 
 def write_table(columns: dict[str, Any], path: Path) -> None:
     """Write columns of equal length as CSV or, by the ending, Parquet; completely or not at all."""
-    if path.suffix.lower() == ".csv":
-        lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
-        write_csv([list(columns), *zip(*lists, strict=True)], path)
-        return
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError("Parquet needs pyarrow: pip install pyarrow, or end the output in .csv") from None
-    file = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), file)
-    write_atomically(path, file.getvalue())
+    write_blocks([columns], path)
+
+
+def write_blocks(blocks: Iterable[dict[str, Any]], path: Path) -> None:
+    """Write a table of which each block holds some rows, as `write_table` does; there must be one block at least."""
+    with replacing(path) as file:
+        if path.suffix.lower() == ".csv":
+            text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+            writer = csv.writer(text)
+            for number, columns in enumerate(blocks):
+                lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
+                writer.writerows([list(columns)] if number == 0 else [])
+                writer.writerows(zip(*lists, strict=True))
+            text.detach()
+            return
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise ValueError("Parquet needs pyarrow: pip install pyarrow, or end the output in .csv") from None
+        rest = iter(blocks)
+        first = pyarrow.table(next(rest))
+        with parquet.ParquetWriter(file, first.schema) as writer:
+            writer.write_table(first)
+            for columns in rest:
+                writer.write_table(pyarrow.table(columns, schema=first.schema))

@@ -172,15 +172,16 @@ def templates() -> Environment:
     return found
 
 
-def page(name: str, **values: Any) -> str:
-    """Return a whole page as HTML; `values` are the variables of its template, and `name` is "page" or "map".
+def page(name: str, *, script: str = "", **values: Any) -> str:
+    """Return a whole page as HTML; `values` are the variables of the template `name`: "page", "map" or "duplicates".
 
-    All pages share a style sheet and the script that draws objects; a page other than "page" adds a style sheet.
+    All pages share a style sheet and the script that draws objects; a page other than "page" adds a style sheet. Its
+    own script has its name, unless it uses another `script`.
     """
     files = resources.files("similia.report")
-    drawing, own = (files.joinpath(f"{script}.js").read_text("utf-8") for script in ("draw", name))
+    drawing, own = (files.joinpath(f"{part}.js").read_text("utf-8") for part in ("draw", script or name))
     styles = [files.joinpath(f"{style}.css").read_text("utf-8") for style in dict.fromkeys(("page", name))]
-    script = f'"use strict";\n(() => {{\n{drawing}\n{own}}})();\n'
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    parts = {"style": Markup("".join(styles)), "script": Markup(script), "digest": digest}
+    text = f'"use strict";\n(() => {{\n{drawing}\n{own}}})();\n'
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    parts = {"style": Markup("".join(styles)), "script": Markup(text), "digest": digest}
     return templates().get_template(f"{name}.html.jinja").render(**parts, **values)

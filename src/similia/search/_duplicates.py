@@ -37,3 +37,27 @@ def propose_equal(keys, hashes, least, order, band, start, used, left, right):  
                 left[used], right[used] = i, j
                 used += 1
     return n, used
+
+
+@njit()
+def unite(root, left, right):  # type: ignore[no-untyped-def]
+    """Join the sets of ``left[t]`` and ``right[t]`` in a forest in which each root is the smallest of its tree."""
+    for t in range(len(left)):
+        a, b = left[t], right[t]
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        while root[b] != b:
+            root[b] = root[root[b]]
+            b = root[b]
+        if a < b:
+            root[b] = a
+        else:
+            root[a] = b
+
+
+@njit()
+def flatten(root):  # type: ignore[no-untyped-def]
+    """Let each entry name the root of its tree; an entry is never below its root."""
+    for i in range(len(root)):
+        root[i] = root[root[i]]

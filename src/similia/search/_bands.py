@@ -1,0 +1,163 @@
+"""Plan how `near_duplicates` hashes objects: hashes in a band, bands, and the features that are hashed.
+
+The plan has the least estimated time among those for which p(J) = 1 - (1 - J**r)**b, averaged over pairs at the
+threshold, is at least the recall; see `similia.search.duplicates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.errors import warn_user
+from similia.core.validation import generator
+from similia.kernels import MinMax, Spectrum
+from similia.objects.strings import StringBatch
+from similia.search._join import Limit
+from similia.search._signs import agreement_of_signs
+from similia.search.metric import Floats, Index
+
+_SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
+_KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
+_MOST_ROWS, _MOST_SIGNS, _MOST_HASHES = 16, 64, 1024
+_HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
+_SIGN = 20  # estimated ns: a sign of a projection
+_CHECK, _COMPARE = 300, 5000  # estimated ns per pair of which hashes are compared, per pair that is compared itself
+_ESTIMATED = 2**12  # pairs from which the recall of edits is estimated
+
+
+class Plan(NamedTuple):
+    """How candidates are found: kernel with the features, hashes in a band, bands, and least number of equal hashes."""
+
+    kernel: Any
+    rows: int
+    bands: int
+    least: int
+    signs: bool = False
+
+    def p(self, values: Floats) -> Floats:
+        """Return the probability that objects with these min-max kernels, or cosines, agree in the key of a band."""
+        return agreement(agreement_of_signs(values) if self.signs else values, self.rows, self.bands)
+
+
+def sample_of(n: int, rng: np.random.Generator) -> Index:
+    """Return the positions of the objects from which a plan is made."""
+    return np.sort(rng.choice(n, min(n, _SAMPLE), replace=False))
+
+
+def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generator) -> Plan | None:
+    """Return the plan of least estimated time that reaches the recall among n objects; warn if there is none.
+
+    `some` are the objects of `sample_of`. Return None if all strings are shorter than the least k.
+    """
+    choices = _of_edits(limit, some, rng) if limit.is_edits else _of_kernel(limit, some)
+    signs, best, lowest, poor, most = limit.is_cosine, None, np.inf, None, -1.0
+    for kernel, at, others in choices:
+        for rows in range(1, (_MOST_SIGNS if signs else _MOST_ROWS) + 1):
+            bands = _n_bands(at**rows, recall, _MOST_HASHES // rows)
+            reached = float(np.mean(agreement(at, rows, bands)))
+            n_hashes, J = rows * bands, float(at.min())
+            least_J = J - 4 * np.sqrt(J * (1 - J) / n_hashes)
+            hashing = n_hashes * (_SIGN if signs else np.log(n_hashes + 1) * _HASH)
+            cost = n * (hashing + bands * _BAND)
+            if len(others):
+                per_pair = others**rows * (_CHECK + _COMPARE * (others >= least_J))
+                cost += n * n / 2 * bands * float(np.mean(per_pair))
+            found = Plan(kernel, rows, bands, int(np.ceil(max(0.0, least_J) * n_hashes)), signs)
+            if reached >= recall and cost < lowest:
+                best, lowest = found, cost
+            if reached > most:
+                poor, most = found, reached
+    if best is not None:
+        return best
+    if poor is None:
+        return None
+    warn_user(f"hashes find about {most:.0%} of the pairs at the threshold; method='exact' finds all")
+    return poor
+
+
+def _of_kernel(limit: Limit, some: Any) -> Iterator[tuple[Any, Floats, Floats]]:
+    """Yield the kernel that is hashed, the share J of hashes that agree at the threshold, and of unrelated objects."""
+    K, function = limit.metric.between(some, some), limit.metric.function
+    others, at = K[np.triu_indices(len(K), 1)], np.array([limit.threshold])
+    others = others[others < limit.threshold]
+    if limit.is_cosine:
+        yield function, agreement_of_signs(at), agreement_of_signs(others)
+    else:
+        yield function.kernel, at, others
+
+
+def _of_edits(limit: Limit, some: Any, rng: np.random.Generator) -> Iterator[tuple[Any, Floats, Floats]]:
+    """Yield the same for k-mers of several lengths; pairs at the threshold are made by random edits."""
+    alphabet = np.unique(some.values)
+    edited, lengths = [], np.diff(some.offsets)
+    for i, n_letters in enumerate(lengths[:_PER_SIDE]):
+        letters = some.values[some.offsets[i] : some.offsets[i] + n_letters].tolist()
+        edited.append(_with_edits(letters, limit.edits(n_letters), alphabet, rng))
+    some_edited = StringBatch(
+        np.concatenate([np.array(letters, some.values.dtype) for letters in edited] or [some.values[:0]]),
+        np.concatenate([[0], np.cumsum([len(letters) for letters in edited])]).astype(np.int64),
+        some.is_bytes,
+    )
+    rows = np.arange(len(edited))
+    for k in _KS:
+        kernel = Spectrum(k)
+        long = (lengths[: len(edited)] >= k) & (np.diff(some_edited.offsets) >= k)
+        if np.count_nonzero(long) < 0.9 * len(edited):
+            return
+        shared = MinMax(kernel)
+        at = np.asarray(shared.paired(some, some_edited, rows[long], rows[long]))
+        K = shared(some)
+        yield kernel, at, K[np.triu_indices(len(K), 1)]
+
+
+def _with_edits(letters: list[int], n_edits: int, alphabet: npt.NDArray, rng: np.random.Generator) -> list[int]:
+    """Return the letters after insertions, deletions and replacements at random places."""
+    for what in rng.integers(3, size=n_edits):
+        at, letter = int(rng.integers(len(letters) + 1)), int(rng.choice(alphabet)) if len(alphabet) else 0
+        if what == 0 or not letters:
+            letters.insert(at, letter)
+        elif what == 1:
+            del letters[min(at, len(letters) - 1)]
+        else:
+            letters[min(at, len(letters) - 1)] = letter
+    return letters
+
+
+def _n_bands(agree: Floats, recall: float, most: int) -> int:
+    """Return the least number of bands, at most `most`, that finds the share `recall` of pairs on average."""
+    low, high = 1, max(1, most)
+    while low < high:
+        middle = (low + high) // 2
+        if np.mean(1 - (1 - agree) ** middle) >= recall:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def agreement(J: Floats, rows: int, bands: int) -> Floats:
+    """Return the probability that two objects agree in all `rows` hashes of one of the bands."""
+    return -np.expm1(bands * np.log1p(-np.minimum(J**rows, 1 - 1e-16)))
+
+
+def pairs_to_estimate(n_pairs: int) -> Index:
+    """Return the numbers of the pairs from whose features the recall of edits is estimated."""
+    return np.sort(generator(0).choice(n_pairs, min(n_pairs, _ESTIMATED), replace=False))
+
+
+def estimated_recall(values: Floats, found: Plan) -> float:
+    """Return the estimated share of all pairs that were found, from the values of J among those found.
+
+    Pairs without a common feature are left out: all strings shorter than k are compared.
+    """
+    values = values[values > 0]
+    return len(values) / float(np.sum(1 / found.p(values))) if len(values) else float("nan")
+
+
+def n_letters_compared(limit: Limit, longest: int) -> int:
+    """Return the largest length of a string within the limit of one of `longest` letters."""
+    return longest + limit.edits(longest)

@@ -1,0 +1,158 @@
+"""The page of near-duplicates: what it says, against counts by hand; alignments; and the command that writes it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein as RapidLevenshtein
+from typer.testing import CliRunner
+
+from samples.report import HOSTILE, Opened, Page, graphs, series, sets, vectors
+from similia.cli.app import app
+from similia.distances import DTW, Levenshtein, ModifiedHausdorff
+from similia.kernels import MinMax, Spectrum, WeisfeilerLehman
+from similia.report import write_duplicates
+from similia.report.duplicates_page import _aligned
+from similia.search import near_duplicates
+
+TEXTS = [
+    *("the cat sat on the mat", "the cat sat on the hat", "the cat sat on thehat", "a dog ran home"),
+    *("a dog ran home!", "nothing like the others", "the cat sat on the mat"),
+]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = near_duplicates(TEXTS, Levenshtein(), 1)
+    return write_duplicates(found, TEXTS, tmp_path_factory.mktemp("page") / "d.html", title="Cats and dogs")
+
+
+def test_the_page_says_what_was_found(written: Path) -> None:
+    page = Page(written)
+    # pairs at distance 1: 0-1, 1-6, 1-2, 3-4; at distance 0: 0-6. Groups: {0, 1, 2, 6}, {3, 4}, {5}
+    assert "Cats and dogs" in page.text
+    assert "5 pairs have a distance of at most 1" in page.sections["values"]
+    assert "connect 6 objects (85.7 %) into 2 groups" in page.sections["values"]
+    assert "None: all pairs were compared." in page.sections["recall"]
+    assert "4 objects: object 0 is kept" in page.sections["groups"]
+    assert "1 object would be dropped for being connected" in page.sections["keep"]  # object 2, at distance 2 of 0
+    assert "<mark>m</mark>at" in page.text
+    assert "<mark>h</mark>at" in page.text
+    assert "<mark>·</mark>" in page.text
+    assert "<mark>!</mark>" in page.text
+
+
+def test_equal_objects_are_no_example_of_the_most_similar(written: Path) -> None:
+    page = Page(written)
+    assert "distance 0: object 0 and object 6" not in page.text.split("Pairs in the middle")[0]
+
+
+def test_the_page_opens_without_complaint(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written)
+    assert opened.said == []
+    wide, window = opened.widths()
+    assert wide <= window
+    opened.page.close()
+
+
+def test_the_recall_is_counted_on_a_sample(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = ["".join(row) for row in np.repeat(rng.choice(list("acgt"), (40, 30)), 3, axis=0)]
+    found = near_duplicates(X, Levenshtein(), 2, method="hashes", random_state=0)
+    checked = found.check(X, n_checked=120)
+    assert (checked.n_found, checked.n_true, checked.n_checked) == (240, 240, 120)
+    assert checked.recall == checked.high == 1.0
+    z = 1.959963984540054
+    assert checked.low == pytest.approx(120 / (120 + z * z))  # Wilson's interval of 120 successes of 120
+    half = type(found)(
+        found.pairs[::2],
+        found.values[::2],
+        *(getattr(found, name) for name in ("groups", "recall", "similarity", "threshold", "relative", "method")),
+    )
+    again = half.check(X, n_checked=120)
+    assert (again.n_found, again.n_true) == (2 * len(half.pairs), 240)
+    page = Page(write_duplicates(found, X, tmp_path / "d.html"))
+    assert "100.0 % of their near-duplicates" in page.sections["recall"]
+
+
+def test_nothing_found(tmp_path: Path) -> None:
+    found = near_duplicates(["abc", "xyz"], Levenshtein(), 1)
+    page = Page(write_duplicates(found, ["abc", "xyz"], tmp_path / "d.html"))
+    assert "No two objects have a distance of at most 1." in page.sections["values"]
+    assert "There are no pairs." in page.sections["pairs"]
+
+
+@pytest.mark.parametrize(
+    ("similarity", "objects", "threshold"),
+    [
+        (MinMax(WeisfeilerLehman(n_iter=1)), graphs()[0], 0.6),
+        (DTW(), series()[0], 1.0),
+        (ModifiedHausdorff(), sets()[0], 0.8),
+        (MinMax(), vectors()[0], 0.6),
+        (MinMax(Spectrum(2)), [HOSTILE, f"{HOSTILE} ", "<b>", "<b>!", "\x00\n", "\x00\n\t"], 0.5),
+        (Levenshtein(), [b"abc", b"abd\xff", b"abd"], 1),
+    ],
+    ids=["graphs", "series", "sets", "vectors", "hostile", "bytes"],
+)
+def test_other_objects(tmp_path: Path, similarity: Any, objects: Any, threshold: float) -> None:
+    found = near_duplicates(objects, similarity, threshold)
+    assert len(found.pairs)
+    names = [f"n{i}" for i in range(len(found.groups))]
+    page = Page(write_duplicates(found, objects, tmp_path / "d.html", names=names))
+    shown = {int(tag["data-i"]) for name, tag in page.tags if "data-i" in tag}
+    assert shown <= set(range(len(page.payload["objects"])))
+    assert "is kept" in page.sections["groups"]
+    assert "<script>alert" not in page.text
+
+
+@given(st.text("abc", max_size=80), st.text("abc", max_size=80), st.text("x", max_size=90))
+def test_alignments_spell_both_strings_and_mark_as_many_edits_as_there_are(a: str, b: str, between: str) -> None:
+    lines = _aligned(a + between + b, b + between + a)
+    for side, whole in ((0, a + between + b), (1, b + between + a)):
+        spelled = "".join(text for line in lines for text, _ in line[side]).replace("·", "")
+        if "…" not in spelled:
+            assert spelled == whole
+    marked = [(x, y) for line in lines for (x, different), (y, _) in zip(*line, strict=True) if different]
+    edits = sum(p != q for x, y in marked for p, q in zip(x, y, strict=True))
+    assert edits == RapidLevenshtein.distance(a + between + b, b + between + a)
+    assert all(x == y for line in lines for (x, different), (y, _) in zip(*line, strict=True) if not different)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"found": [(0, 1)]}, ValueError, "near_duplicates"),
+        ({"X": TEXTS[:3]}, ValueError, "has 3 objects"),
+        ({"names": ["a"]}, ValueError, "one name per object"),
+        ({"n_checked": 0}, ValueError, "n_checked"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_written(
+    tmp_path: Path, change: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    path = tmp_path / "d.html"
+    found = near_duplicates(TEXTS, Levenshtein(), 1)
+    with pytest.raises(error, match=words):
+        write_duplicates(**{"found": found, "X": TEXTS, "path": path} | change)
+    assert not path.exists()
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    data, output, page = (tmp_path / name for name in ("texts.csv", "pairs.csv", "page.html"))
+    data.write_text("id,text\n" + "".join(f"t{i},{text}\n" for i, text in enumerate(TEXTS)))
+    command = ["duplicates", str(data), "--id", "id", "--distance", "Levenshtein()", "--threshold", "1"]
+    done = CliRunner().invoke(app, [*command, "-o", str(output), "--report", str(page)])
+    assert done.exit_code == 0, done.output
+    assert len([*csv.DictReader(output.read_text().splitlines())]) == 5
+    assert "4 objects: t0 is kept" in Page(page).text
+    assert "Near-duplicates in texts.csv" in Page(page).text
+    other = ["-o", str(tmp_path / "other.csv"), "--report", str(tmp_path / "page.txt")]
+    done = CliRunner().invoke(app, [*command, *other])
+    assert "in .html" in str(done.exception)
+    assert not (tmp_path / "other.csv").exists()

@@ -1,0 +1,333 @@
+"""Near-duplicates of sources and Dask collections: as in memory, in bounded memory, and after any interruption."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
+
+import similia as sm
+from similia.distances import DTW, Levenshtein
+from similia.kernels import MinMax, Spectrum
+from similia.search import _duplicates_on_disk as disk
+from similia.search import near_duplicates
+from similia.search._duplicates import flatten, unite
+from similia.search._join import graph_of
+from similia.sources.files import open_objects
+from similia.sources.streams import open_stream
+from similia.storage.journal import Journal
+
+RNG = np.random.default_rng(0)
+SHINGLES = MinMax(Spectrum(4))
+CASES = [
+    (SHINGLES, {"threshold": 0.6}),
+    (Levenshtein(), {"threshold": 4}),
+    (Levenshtein(), {"threshold": 0.1, "relative": True}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def families(n: int, length: int = 50) -> list[str]:
+    """Return strings of which four each differ in a few letters, some short ones, and one that is no ASCII."""
+    ancestors = RNG.choice(list("acgt"), (n // 4, length))
+    rows = np.repeat(ancestors, 4, axis=0)
+    changed = RNG.random(rows.shape) < RNG.choice([0.0, 0.03, 0.08], (len(rows), 1))
+    rows[changed] = RNG.choice(list("acgt"), int(changed.sum()))
+    return [*("".join(row) for row in RNG.permutation(rows)), "a", "ac", "", "acg", "acgπ", "a"]
+
+
+TEXTS = families(2400)
+
+
+def same(found: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(found.pairs, expected.pairs)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.groups, expected.groups)
+    assert found.recall == expected.recall
+    assert (found.threshold, found.relative, found.method) == (expected.threshold, expected.relative, expected.method)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts") / "texts.csv"
+    path.write_text("text\n" + "".join(f'"{text}"\n' for text in TEXTS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize(("similarity", "options"), CASES, ids=["shingles", "edits", "relative"])
+def test_a_file_gives_what_a_list_gives_for_any_chunks_and_memory(
+    table: Path, similarity: Any, options: dict[str, Any]
+) -> None:
+    expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
+    assert len(expected.pairs) > 300
+    for chunk, memory in ((10_000, "1GB"), (113, "100KB")):
+        with sm.config(max_memory=memory):
+            source = open_stream(table, text="text", chunk=chunk)
+            same(near_duplicates(source, similarity, **options, random_state=0), expected)
+
+
+def test_other_objects_and_sources(tmp_path: Path) -> None:
+    flags = np.repeat((RNG.random((700, 60)) < 0.3).astype(float), 4, axis=0)
+    vectors = np.where(RNG.random(flags.shape) < 0.01, 1 - flags, flags)
+    np.save(tmp_path / "v.npy", vectors)
+    expected = near_duplicates(vectors, MinMax(), 0.8, random_state=1)
+    assert len(expected.pairs) > 1000
+    with sm.config(max_memory="200KB"):
+        same(near_duplicates(open_objects(tmp_path / "v.npy", chunk=100), MinMax(), 0.8, random_state=1), expected)
+    few = TEXTS[:50]
+    (tmp_path / "few.txt").write_text("".join(f"{text}\n" for text in few))
+    same(
+        near_duplicates(open_stream(tmp_path / "few.txt"), SHINGLES, 0.6),
+        near_duplicates(few, SHINGLES, 0.6),
+    )
+
+
+def test_strings_that_are_all_short(tmp_path: Path) -> None:
+    X = ["a", "b", "", "a", "c"] * 500
+    (tmp_path / "x.csv").write_text("text\n" + "".join(f'"{x}"\n' for x in X))
+    expected = near_duplicates(X, Levenshtein(), 0, method="hashes", random_state=0)
+    with sm.config(max_memory="300KB"):
+        same(near_duplicates(open_stream(tmp_path / "x.csv"), Levenshtein(), 0, random_state=0), expected)
+
+
+@pytest.mark.parametrize(("similarity", "options"), CASES[:2], ids=["shingles", "edits"])
+def test_dask_gives_the_same_for_any_partitions(similarity: Any, options: dict[str, Any]) -> None:
+    bag = pytest.importorskip("dask.bag")
+    expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
+    for n_parts in (1, 7):
+        X = bag.from_sequence(TEXTS, npartitions=n_parts)
+        same(near_duplicates(X, similarity, **options, random_state=0), expected)
+    checked = expected.check(X, n_checked=30, random_state=2)
+    assert checked == expected.check(TEXTS, n_checked=30, random_state=2)
+    assert checked.n_true > 10
+
+
+# ---- interruptions
+class Stopped(Exception):
+    """Raised in place of a power cut."""
+
+
+@pytest.mark.parametrize(("similarity", "options"), CASES[:2], ids=["shingles", "edits"])
+def test_a_run_that_stops_at_any_commit_goes_on(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, similarity: Any, options: dict[str, Any]
+) -> None:
+    expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
+    append, finish, count = Journal.append, Journal.finish, itertools.count()
+    signed: list[int] = []
+    real = disk._signed
+
+    def stops(function: Any) -> Any:
+        def stopping(*arguments: Any) -> None:
+            function(*arguments)
+            if next(count) % 3 == 2:
+                raise Stopped
+
+        return stopping
+
+    def signing(objects: Any, *rest: Any) -> Any:
+        signed.append(len(objects))
+        return real(objects, *rest)
+
+    monkeypatch.setattr(Journal, "append", stops(append))
+    monkeypatch.setattr(Journal, "finish", stops(finish))
+    monkeypatch.setattr(disk, "_signed", signing)
+    folder = tmp_path / "work"
+    with sm.config(max_memory="100KB"):
+        for tries in range(200):  # noqa: B007
+            try:
+                source = open_stream(table, text="text", chunk=500)
+                found = near_duplicates(source, similarity, **options, random_state=0, folder=folder)
+            except Stopped:
+                continue
+            break
+    assert tries > 5
+    assert sum(signed) < 2 * len(TEXTS)  # what was committed is not done again
+    same(found, expected)
+    before = len(signed)
+    same(near_duplicates(source, similarity, **options, random_state=0, folder=folder), expected)
+    assert len(signed) == before
+    disk.discard(folder)
+    assert not folder.exists()
+
+
+def test_a_folder_of_other_objects_or_parameters_starts_again(table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    source = open_stream(table, text="text")
+    near_duplicates(source, SHINGLES, 0.9, random_state=0, folder=folder)
+    for threshold, seed in ((0.6, 0), (0.6, 1)):
+        found = near_duplicates(source, SHINGLES, threshold, random_state=seed, folder=folder)
+        same(found, near_duplicates(TEXTS, SHINGLES, threshold, random_state=seed))
+    (folder / "run.json").write_text("{half a fi")
+    same(near_duplicates(source, SHINGLES, 0.6, random_state=1, folder=folder), found)
+
+
+def test_a_full_disk_keeps_what_is_done(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Journal.append
+
+    def full(self: Journal, data: Any, stop: int) -> None:
+        if self.done >= 1000:
+            raise OSError(28, "No space left on device")
+        append(self, data, stop)
+
+    source, folder = open_stream(table, text="text", chunk=500), tmp_path / "work"
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "append", full)
+        with pytest.raises(OSError, match="No space left"):
+            near_duplicates(source, SHINGLES, 0.6, random_state=0, folder=folder)
+    found = near_duplicates(source, SHINGLES, 0.6, random_state=0, folder=folder)
+    same(found, near_duplicates(TEXTS, SHINGLES, 0.6, random_state=0))
+
+
+# ---- memory
+PEAK = """
+import resource, sys
+import similia as sm
+from similia.kernels import MinMax, Spectrum
+from similia.search import near_duplicates
+from similia.sources.files import read_objects
+from similia.sources.streams import open_stream
+small, large, how = sys.argv[1:]
+def run(path):
+    if how == "memory":
+        return near_duplicates(read_objects(path).objects, MinMax(Spectrum(5)), 0.7, random_state=0, method="hashes")
+    with sm.config(max_memory="12MB"):
+        source = open_stream(path, chunk=1000, max_bytes=2**20)
+        return near_duplicates(source, MinMax(Spectrum(5)), 0.7, random_state=0, method="hashes")
+run(small)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = run(large)
+print(len(found.pairs), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss counts kilobytes on Linux")
+def test_the_peak_of_memory_is_bounded_for_a_file_of_several_times_that(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    n, length = 120_000, 600
+    letters = rng.choice(np.frombuffer(b"acgtu ", np.uint8), (n // 2, length))
+    with open(tmp_path / "large.txt", "wb") as file:
+        for row in letters:
+            file.write(row.tobytes().replace(b" u", b"uu") + b".\n" + row.tobytes().replace(b"  ", b" u") + b".\n")
+    with open(tmp_path / "large.txt", "rb") as file, open(tmp_path / "small.txt", "wb") as small:
+        small.writelines(itertools.islice(file, 6000))
+    size = (tmp_path / "large.txt").stat().st_size
+    peaks = {}
+    for how in ("disk", "memory"):
+        command = [sys.executable, "-c", PEAK, str(tmp_path / "small.txt"), str(tmp_path / "large.txt"), how]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stderr
+        peaks[how] = tuple(map(int, done.stdout.split()))
+    assert peaks["disk"][0] == peaks["memory"][0]
+    limit = 12_000_000
+    assert size > 5 * limit
+    assert peaks["disk"][1] < 2 * limit < peaks["memory"][1]
+
+
+# ---- parts
+@given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60), st.integers(0, 60))
+@settings(deadline=None)
+def test_components_are_those_of_scipy(n: int, pairs: list[tuple[int, int]], cut: int) -> None:
+    edges = np.array([(min(p), max(p)) for p in pairs if max(p) < n and p[0] != p[1]], np.int64).reshape(-1, 2)
+    root = np.arange(n)
+    for part in (edges[:cut], edges[cut:]):
+        unite(root, np.ascontiguousarray(part[:, 0]), np.ascontiguousarray(part[:, 1]))
+    flatten(root)
+    _, label = connected_components(graph_of(edges, n), directed=False)
+    smallest = [min(j for j in range(n) if label[j] == label[i]) for i in range(n)]
+    assert root.tolist() == smallest
+
+
+@given(st.sets(st.integers(0, 999), min_size=1), st.integers(1, 400), st.integers(1, 400))
+@settings(deadline=None)
+def test_records_are_read_by_position(tmp_path_factory: Any, wanted: set[int], run: int, gap: int) -> None:
+    row = np.dtype([("a", "<i8"), ("b", "u1", (3,))])
+    path = tmp_path_factory.getbasetemp() / "records"
+    if not path.exists():
+        records = np.zeros(1000, row)
+        records["a"], records["b"] = np.arange(1000) ** 2, np.arange(3000).reshape(1000, 3) % 256
+        path.write_bytes(records.tobytes())
+    positions = np.array(sorted(wanted))
+    with pytest.MonkeyPatch.context() as patched, open(path, "rb", buffering=0) as file:
+        patched.setattr(disk, "_RUN_OF", run * row.itemsize)
+        patched.setattr(disk, "_GAP", gap * row.itemsize)
+        found = disk._read(file, row, positions)
+    np.testing.assert_array_equal(found, np.fromfile(path, row)[positions])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"X": (text for text in TEXTS)}, "objects that can be read several times"),
+        ({"similarity": DTW(), "threshold": 1.0}, "read the objects into memory"),
+        ({"method": "exact"}, "'auto' or 'hashes'"),
+        ({"X": TEXTS, "folder": "work"}, "folder must be None for objects in memory"),
+    ],
+)
+def test_what_cannot_be_done_is_said(table: Path, change: dict[str, Any], words: str) -> None:
+    arguments: dict[str, Any] = {"X": open_stream(table, text="text"), "similarity": SHINGLES, "threshold": 0.6}
+    arguments |= change
+    if not isinstance(arguments["X"], list | sm.sources.streams.ObjectStream):
+        arguments["X"] = open_stream(arguments["X"])
+    with pytest.raises(ValueError, match=words):
+        near_duplicates(**arguments)
+
+
+# ---- the command
+def command(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "similia.cli", "duplicates", str(data), "--id", "id", *options]
+    return subprocess.run(line, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: Path, ending: str) -> None:
+    data = tmp_path / "texts.csv"
+    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(TEXTS)), encoding="utf-8")
+    for name, memory in (("large", "200KB"), ("small", "1GB")):
+        outputs = [tmp_path / f"{name}{what}" for what in (f".{ending}", f".groups.{ending}", ".html")]
+        options = [f"-o {outputs[0]}", f"--groups {outputs[1]}", f"--report {outputs[2]}", f"--max-memory {memory}"]
+        done = command(data, *" ".join(options).split())
+        assert done.returncode == 0, done.stderr
+        assert not (tmp_path / f"large.{ending}.partial").exists()
+    for what in (f".{ending}", f".groups.{ending}"):
+        if ending == "csv":
+            assert (tmp_path / f"large{what}").read_text() == (tmp_path / f"small{what}").read_text()
+        else:
+            parquet = pytest.importorskip("pyarrow.parquet")
+            assert parquet.read_table(tmp_path / f"large{what}").equals(parquet.read_table(tmp_path / f"small{what}"))
+    large, small = ((tmp_path / f"{name}.html").read_text() for name in ("large", "small"))
+    assert large == small
+
+
+def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
+    data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
+    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(TEXTS)), encoding="utf-8")
+    killer = (
+        "import os, signal, sys\nfrom similia.storage.journal import Journal\nfrom similia.cli.app import app\n"
+        "append, count = Journal.append, iter(range(9))\n"
+        "def dies(*arguments):\n    append(*arguments)\n    next(count, None) is None and os.kill(os.getpid(), 9)\n"
+        "Journal.append = dies\nsys.argv = ['similia', *sys.argv[1:]]\napp()"
+    )
+    options = ["--id", "id", "--max-memory", "200KB", "-o", str(output)]
+    line = [sys.executable, "-c", killer, "duplicates", str(data), *options]
+    assert subprocess.run(line, capture_output=True, timeout=300).returncode == -9
+    assert not output.exists()
+    assert (tmp_path / "pairs.csv.partial").exists()
+    done = command(data, "--max-memory", "200KB", "-o", str(output))
+    assert done.returncode == 0, done.stderr
+    expected = near_duplicates(TEXTS, MinMax(Spectrum(5)), 0.7, random_state=0)
+    assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
+    assert not (tmp_path / "pairs.csv.partial").exists()
