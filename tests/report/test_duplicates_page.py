@@ -92,7 +92,7 @@ def test_nothing_found(tmp_path: Path) -> None:
     ("similarity", "objects", "threshold"),
     [
         (MinMax(WeisfeilerLehman(n_iter=1)), graphs()[0], 0.6),
-        (DTW(), series()[0], 1.0),
+        (DTW(), series()[0], 3.0),
         (ModifiedHausdorff(), sets()[0], 0.8),
         (MinMax(), vectors()[0], 0.6),
         (MinMax(Spectrum(2)), [HOSTILE, f"{HOSTILE} ", "<b>", "<b>!", "\x00\n", "\x00\n\t"], 0.5),

@@ -130,6 +130,10 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
             from similia.learn.dtw_neighbors import nearest
 
             return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
+        from similia.learn import metric_neighbors
+
+        if metric_neighbors.prunes(self.distance_, self.n_samples_fit_):
+            return metric_neighbors.nearest(self.distance_, X, self.objects_, k, without_self=without_self)
         m = n_objects(X)
         found = []
         alone: list[int] = []

@@ -1,0 +1,108 @@
+"""Exact nearest neighbours under elastic metrics; the triangle inequality skips series by distances to pivots.
+
+`ERP`, `MSM` and `TWE` without a window are metrics: |d(x, p) - d(y, p)| <= d(x, y) for any pivot p. So the distances of
+all training series and of a query to the same few pivots give a lower bound on each distance, the largest difference
+(LAESA; Micó, Oncina & Vidal, "A new version of the nearest-neighbour approximating and eliminating search algorithm
+with linear preprocessing time and memory requirements", Pattern Recognition Letters 15, 1994). Series are compared in
+the order of their bounds, until the next bound exceeds the k-th smallest distance. Bounds are lowered by the possible
+rounding error, so distances and ties equal those of an exhaustive search, bit for bit.
+
+Cost for m queries and n series: (m + n) `N_PIVOTS` distances, m n `N_PIVOTS` differences, and the distances that are
+not skipped.
+
+Rejected: bounds by envelopes, or first and last points (Tan, Petitjean & Webb, "FastEE: fast ensembles of elastic
+distances for time series classification", DMKD 34, 2020) leave 58 to 100 % of the pairs of three UCR data sets with a
+window of 10 %, and 98 to 100 % without a window.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from similia.core.config import rows_per_block
+from similia.core.jit import njit
+from similia.core.progress import track
+from similia.core.threads import run_in_ranges
+from similia.distances.elastic import ERP, MSM, TWE
+from similia.objects import take
+
+N_PIVOTS = 64
+_FIRST, _MOST = 32, 1024  # series compared with a query at once, first and later
+_FEWEST = 8  # series for each pivot, so that pivots are few among all
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+
+def prunes(distance: Any, n: int) -> bool:
+    """Return whether `nearest` searches n series under this distance faster than a comparison with all does."""
+    return type(distance) in (ERP, MSM, TWE) and distance.window is None and n >= 2 * _FEWEST
+
+
+def nearest(distance: Any, X: Any, Y: Any, k: int, *, without_self: bool = False) -> tuple[Floats, Index]:
+    """Return the distances and positions of the `k` series of `Y` nearest to each series of `X`, both (len(X), k).
+
+    Each row is in ascending order of (distance, position). With `without_self`, `X` must be `Y`, and no series is
+    its own neighbour.
+    """
+    A, B = distance.as_objects(X), distance.as_objects(Y)
+    n = len(B)
+    pivots = np.unique(np.linspace(0, n - 1, max(1, min(N_PIVOTS, n // _FEWEST))).astype(np.int64))
+    known = np.asarray(distance(B, take(B, pivots)), np.float64)
+    own = known if without_self else np.asarray(distance(A, take(B, pivots)), np.float64)
+    longest = int(np.diff(A.offsets).max() + np.diff(B.offsets).max())
+    error = 8 * np.finfo(np.float64).eps * longest * (A.n_dims + 4)
+    values, indices = np.empty((len(A), k)), np.empty((len(A), k), np.int64)
+    step = rows_per_block(32 * n, at_most=256)
+    for start in track(range(0, len(A), step), "neighbours", -(-len(A) // step)):
+        rows = np.arange(start, min(len(A), start + step))
+        bounds = np.empty((len(rows), n))
+        run_in_ranges(lambda a, b, own=own[rows], out=bounds: _bound(own, known, error, out, a, b), len(rows), 1)
+        if without_self:
+            bounds[np.arange(len(rows)), rows] = np.inf
+        values[rows], indices[rows] = _refined(distance, A, B, rows, bounds, k, n - without_self)
+    return values, indices
+
+
+@njit()
+def _bound(own, known, error, bounds, first, last):  # type: ignore[no-untyped-def]
+    """Set ``bounds[i, j]`` to a lower bound on the distance of objects whose distances to pivots are given."""
+    for i in range(first, last):
+        for j in range(len(known)):
+            largest = 0.0
+            for p in range(known.shape[1]):
+                a, b = own[i, p], known[j, p]
+                largest = max(largest, abs(a - b) - error * (a + b))
+            bounds[i, j] = largest
+
+
+def _refined(
+    distance: Any, A: Any, B: Any, rows: Index, bounds: Floats, k: int, n: int
+) -> tuple[Floats, Index]:  # fmt: skip
+    """Compare each query of `rows` with series in the order of their bounds, as long as these can be among the nearest.
+
+    The last of all series is left out if `n` is one less than their number.
+    """
+    order = np.argsort(bounds, axis=1, kind="stable")
+    bounds = np.take_along_axis(bounds, order, axis=1)
+    best, which = np.full((len(rows), k), np.inf), np.full((len(rows), k), len(B), np.int64)
+    done, size = 0, max(_FIRST, k)
+    active = np.arange(len(rows))
+    while done < n and len(active):
+        stop = min(n, done + size)
+        near = bounds[active, done:stop] <= best[active, -1:]
+        active, near = active[near.any(axis=1)], near[near.any(axis=1)]
+        if not len(active):
+            break
+        at, place = np.nonzero(near)
+        columns = order[active[at], done + place]
+        found = np.full(near.shape, np.inf)
+        found[at, place] = distance.paired(A, B, rows[active[at]], columns)
+        both = np.concatenate([best[active], found], axis=1)
+        ids = np.concatenate([which[active], np.where(near, order[active, done:stop], len(B))], axis=1)
+        by = np.lexsort((ids, both), axis=1)[:, :k]
+        best[active], which[active] = np.take_along_axis(both, by, axis=1), np.take_along_axis(ids, by, axis=1)
+        done, size = stop, int(np.clip(stop // 4, _FIRST, _MOST))
+    return best, which
