@@ -3,9 +3,9 @@ r"""Exact k nearest neighbours of objects, with any kernel or distance.
 Distances to the n training objects are computed in blocks of rows that fit into ``similia.config(max_memory=...)``.
 Each block is one call d(X, training objects), so the distance can use its SIMD loops, threads and sparse products.
 `similia.distances.DTW` has its own search (`similia.learn.dtw_neighbors`), which skips most series by lower bounds and
-stops warping early.
+stops warping early. So have `ERP`, `MSM` and `TWE` without a window (`similia.learn.metric_neighbors`).
 
-Cost: m n distances for m objects; fewer for DTW. Memory: the training objects and a block of distances.
+Cost: m n distances for m objects; fewer for these. Memory: the training objects and a block of distances.
 
 A kernel k stands for the distance in its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 """
@@ -132,7 +132,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
             return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
         from similia.learn import metric_neighbors
 
-        if metric_neighbors.prunes(self.distance_, self.n_samples_fit_):
+        if metric_neighbors.prunes(self.distance_, n_objects(X), self.n_samples_fit_):
             return metric_neighbors.nearest(self.distance_, X, self.objects_, k, without_self=without_self)
         m = n_objects(X)
         found = []

@@ -196,7 +196,7 @@ def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integ
         return nearest(metric.function, X, X, k, without_self=True)
     from similia.learn import metric_neighbors
 
-    if metric_neighbors.prunes(metric.function, n_objects(X)):
+    if metric_neighbors.prunes(metric.function, n_objects(X), n_objects(X)):
         return metric_neighbors.nearest(metric.function, X, X, k, without_self=True)
     from similia.search import _neighbour_graph as loops
 
