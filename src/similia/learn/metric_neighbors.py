@@ -60,12 +60,18 @@ def nearest(distance: Any, X: Any, Y: Any, k: int, *, without_self: bool = False
     step = rows_per_block(32 * n, at_most=256)
     for start in track(range(0, len(A), step), "neighbours", -(-len(A) // step)):
         rows = np.arange(start, min(len(A), start + step))
-        bounds = np.empty((len(rows), n))
-        run_in_ranges(lambda a, b, own=own[rows], out=bounds: _bound(own, known, error, out, a, b), len(rows), 1)
+        bounds = _bounds(own[rows], known, error)
         if without_self:
             bounds[np.arange(len(rows)), rows] = np.inf
         values[rows], indices[rows] = _refined(distance, A, B, rows, bounds, k, n - without_self)
     return values, indices
+
+
+def _bounds(own: Floats, known: Floats, error: float) -> Floats:
+    """Return lower bounds on the distances of objects from their distances to pivots, (len(own), len(known))."""
+    bounds = np.empty((len(own), len(known)))
+    run_in_ranges(lambda first, last: _bound(own, known, error, bounds, first, last), len(own), 1)
+    return bounds
 
 
 @njit()

@@ -62,7 +62,7 @@ def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generato
             n_hashes, J = rows * bands, float(at.min())
             least_J = J - 4 * np.sqrt(J * (1 - J) / n_hashes)
             hashing = n_hashes * (_SIGN if signs else np.log(n_hashes + 1) * _HASH)
-            cost = n * (hashing + bands * _BAND)
+            cost = float(n * (hashing + bands * _BAND))
             if len(others):
                 per_pair = others**rows * (_CHECK + _COMPARE * (others >= least_J))
                 cost += n * n / 2 * bands * float(np.mean(per_pair))

@@ -9,8 +9,8 @@ A folder holds what each step found; a step appends to a `Journal`, so a run tha
 3. ``pairs``: candidates that pass the threshold. Connected components of candidates are put together into batches whose
    objects fit into memory; the source is read once for each batch.
 
-Memory beside ``max_memory``: 24 bytes for each object, 24 for each pair found, and the signatures of the objects that
-share one key. Time beside that in memory: a reading of the signatures for each pass, of the source for each batch.
+Memory beside ``max_memory``: up to 50 bytes for each object, 100 for each pair found, and the signatures of the objects
+that share one key. Time beside that in memory: a reading of the signatures for each pass, of the source for each batch.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def near_duplicates(
     ----------
     X : collection of n objects, or objects elsewhere
         A `similia.sources.Source`, such as `similia.sources.open_objects` returns, or a Dask collection, is read in
-        chunks: memory is bounded by ``config(max_memory=...)``, besides 24 bytes for each object and for each pair
+        chunks: memory is bounded by ``config(max_memory=...)``, besides 50 bytes for each object and 100 for each pair
         found, and the result is the one in memory. Only for ``MinMax(kernel)`` and `Levenshtein`.
     similarity : kernel or distance of similia
         ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and cosines of features
