@@ -256,8 +256,8 @@ def _elsewhere(
     disk.check_readable(source)
     if method not in ("auto", "hashes") or not can_be_read_in_chunks(metric.function):
         words = f"'auto' or 'hashes', of MinMax and Levenshtein, for a {source.source}"
-        found = f"{method!r} of {type(metric.function).__name__}"
-        raise BadParameter("method", words, found, "read the objects into memory for others")
+        given = f"{method!r} of {type(metric.function).__name__}"
+        raise BadParameter("method", words, given, "read the objects into memory for others")
     n = disk.counted(source)
     if n < 3 or (method == "auto" and n <= _EXACT):
         objects = disk.whole(source, n) if n else []
