@@ -312,6 +312,18 @@ def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: 
     assert large == small
 
 
+def test_the_command_lists_all_skipped_rows(tmp_path: Path) -> None:
+    data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
+    rows = [f't{i},"{text}"\n' for i, text in enumerate(TEXTS)]
+    data.write_text("id,text\n" + "".join([rows[0], "one cell\n", *rows[1:], "another\n"]), encoding="utf-8")
+    done = command(data, "--max-memory", "200KB", "-o", str(output), "--on-error", "skip")
+    assert done.returncode == 0, done.stderr
+    listed = (tmp_path / "pairs.csv.skipped.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in listed] == ["line", "3", str(len(TEXTS) + 3)]
+    expected = near_duplicates(TEXTS, MinMax(Spectrum(5)), 0.7, random_state=0)
+    assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
+
+
 def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(TEXTS)), encoding="utf-8")

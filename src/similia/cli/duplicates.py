@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,6 +100,8 @@ def duplicates(
             if report is not None:
                 title = f"Near-duplicates in {Path(data).name}"
                 write_duplicates(pairs, X, report, title=title, names=names, random_state=seed)
+            if isinstance(found, Source) and found.skips is not None:
+                deque(found.chunks(), maxlen=0)  # lists the skipped rows up to the end of the file
         if folder is not None:
             discard(folder)
     n, n_kept = len(pairs.groups), len(pairs.kept)
