@@ -281,7 +281,7 @@ FAULTS = {
     "self": "fit: it does not return the estimator itself",
     "parameter": "parameters: fit changes the parameter 'weight'",
     "grown": "parameters: fit changes the parameter 'seen'",
-    "mutation": "mutation: X or y is not what it was before fit",
+    "mutation": "mutation: fit or a method changes X or y",
     "global": "global random state: ",
     "global python": "global random state: ",
     "lists": r"array: transform\(X\) is list",
@@ -294,7 +294,7 @@ FAULTS = {
     "seed": "seed: ",
     "warm": "idempotence: .* after a second fit",
     "fit_transform": "fit_transform: ",
-    "empty": r"empty: transform of no objects returned, expected a ValueError",
+    "empty": r"empty: transform of no objects raised nothing, expected ValueError",
     "silent": "empty: transform of no objects says 'no'",
     "learnt": "persistence: TypeError was raised: ",
     "lost": "persistence: ",
@@ -326,7 +326,7 @@ def test_broken_ones_fail(fault):
 
 
 def test_broken_predictors_fail():
-    with pytest.raises(AssertionError, match="labels: fit with a label fewer than there are objects returned"):
+    with pytest.raises(AssertionError, match="labels: fit with fewer labels than objects raised nothing"):
         check_structured_estimator(Majority("labels"), list(STRINGS), Y)
 
 

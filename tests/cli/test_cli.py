@@ -106,8 +106,8 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fit", "absent.csv", "-o", "m"], "absent.csv is neither a file or folder nor a data set"),
-        (["fit", "promoters", "-o", "m", "--test", "2"], "--test must be a share"),
+        (["fit", "absent.csv", "-o", "m"], "absent.csv is neither a file, a folder nor a data set"),
+        (["fit", "promoters", "-o", "m", "--test", "2"], "--test must be at least 0"),
         (["fit", "pyproject.toml", "-o", "m"], "unknown ending"),
         (["fit", "promoters", "-o", "no/such/folder/m"], "does not exist"),
         (["fit", "promoters", "-o", "m", "--kernel", "Spectrum(q=3)"], "; Spectrum takes "),
@@ -116,11 +116,11 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
         (["fit", "promoters", "-o", "m", "--bits", "0"], "--bits must be a multiple of 8 and at least 8, got 0"),
         (
             ["fit", "promoters", "-o", "m", "--distance", "Levenshtein", "--bits", "1000"],
-            "--bits is for NysHD, and the distance Levenshtein makes D2KE; drop --bits, or give a --kernel",
+            "--bits is for models from a kernel, not from the distance Levenshtein; drop --bits, or give a --kernel",
         ),
         (
             ["fit", "promoters", "-o", "m", "--distance", "Levenshtein", "--landmarks", "9"],
-            "--landmarks is for NysHD, and the distance Levenshtein makes D2KE; drop --landmarks",
+            "--landmarks is for models from a kernel, not from the distance Levenshtein; drop --landmarks",
         ),
         (["predict", "absent.similia", "promoters"], "no model at"),
     ],

@@ -189,23 +189,23 @@ def test_build_prints_the_recall_of_its_own_objects(tmp_path):
     assert said == pytest.approx(np.mean(shares), abs=0.006)
     assert "warning" not in shown
     poor = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "poor", "--bits", 8, "--candidates", 12)
-    assert "warning: the recall is below 0.8; more --candidates (here 12) find more\n" in poor.stderr
+    assert "warning: the recall is below 0.8; more --candidates (here 12) find more neighbours\n" in poor.stderr
     more = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "more", "--bits", 8, "--candidates", 200).output
     assert "recall 1.00" in more  # of all candidates
     options = ("--rerank", "none", "--bits", 8)
     plain = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "bits", *options)
-    assert "nearest by the kernel or distance of the encoder" in plain.output
-    assert "--rerank kernel compares the --candidates again and finds more" in plain.stderr
+    assert "nearest (by the kernel or distance of the encoder)" in plain.output
+    assert "--rerank kernel finds more neighbours" in plain.stderr
     options = ("--rerank", "kernel", "--bits", 8)
     better = invoke("index", "build", tmp_path / "near.fasta", tmp_path / "sorted", *options)
     shares = [float(re.search(r"recall (\d\.\d\d)", done.stdout)[1]) for done in (plain, better)]
     assert shares[0] < shares[1]
     np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((80, 20)))
     shown = invoke("index", "build", tmp_path / "v.npy", tmp_path / "v").output
-    assert "recall 1.00: with all 80 objects as queries, the share of their 10 nearest by the cosine of" in shown
-    assert "nearest by" not in invoke("index", "build", tmp_path / "v.npy", tmp_path / "w", "--rerank", "none").output
+    assert "recall 1.00: with all 80 objects as queries, the share of their 10 nearest (by the cosine of" in shown
+    assert "nearest (by" not in invoke("index", "build", tmp_path / "v.npy", tmp_path / "w", "--rerank", "none").output
     (tmp_path / "one.fasta").write_text(">a\nACGTACGT\n")
-    assert "nearest by" not in invoke("index", "build", tmp_path / "one.fasta", tmp_path / "one").output
+    assert "nearest (by" not in invoke("index", "build", tmp_path / "one.fasta", tmp_path / "one").output
 
 
 @pytest.mark.parametrize("command", ["index", "encode"])
@@ -220,7 +220,7 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         done = invoke(*paths, "--bits", bits)
         if command == "index":
             shutil.rmtree(tmp_path / f"{bits}")
-        return done.stdout, [line for line in done.stderr.splitlines() if line.startswith("note: the data have")]
+        return done.stdout, [line for line in done.stderr.splitlines() if line.startswith("note: the data vary in")]
 
     out = tmp_path / "codes.npy"
     for data, usual, other in [
@@ -232,7 +232,7 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         assert notes == []
         shown, [line] = said(data, 256)
         assert f"256 bits by {other}" in shown
-        assert f"too few directions for 256 bits by {usual}, so bits are made by {other}," in line
+        assert f"too few directions for 256 bits by {usual}. The bits are made by {other}," in line
         assert line.endswith(f"use fewer --bits for {usual}")
     assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits
 
@@ -244,7 +244,7 @@ def test_a_kernel_that_grows_with_the_size_of_objects_is_told_where_little_is_fo
     for number, (kernel, told) in enumerate([("Spectrum(k=2)", True), ("Normalized(Spectrum(k=2))", False)]):
         built = invoke("index", "build", data, tmp_path / str(number), "--kernel", kernel, "--rerank", "kernel", *few)
         assert "warning: the recall is below 0.8" in built.stderr
-        assert ("--kernel 'Normalized(Spectrum(k=2))' compares regardless of size" in built.stderr) == told
+        assert ("--kernel 'Normalized(Spectrum(k=2))' ignores size" in built.stderr) == told
     good = invoke("index", "build", data, tmp_path / "good", "--kernel", "Spectrum(k=2)", "--rerank", "kernel",
                   "--candidates", 150)  # fmt: skip
     assert "warning" not in good.stderr

@@ -44,7 +44,7 @@ def test_the_only_column_of_text_is_taken_and_named(tmp_path):
 
 def test_predict_reads_the_column_that_the_model_was_fitted_to(table, model, tmp_path):
     done = run("predict", model, table)
-    assert "the objects are in column 'sequence', as the model was fitted" in done.stderr
+    assert "the objects are read from column 'sequence', as in the model's training data" in done.stderr
     assert done.stdout == run("predict", model, table, "--text", "sequence").stdout
     other = tmp_path / "other.csv"
     other.write_text("\n".join(["reads", *STRINGS]))
@@ -58,7 +58,7 @@ def test_an_option_names_another_column(table, model):
 
 def test_report_and_explain_read_the_same_column(table, model, tmp_path):
     done = run("report", model, table, "-o", tmp_path / "page.html", "--folds", "2")
-    assert "shows a cross-validation" in done.stderr  # so that the labels were found, too
+    assert "by cross-validation" in done.stderr  # so that the labels were found, too
     shown = json.loads(run("explain", model, table, "--object", "3", "--json").stdout)
     assert shown["title"] == sm.explain(sm.load(model), STRINGS[3]).title
 
@@ -67,7 +67,7 @@ def test_report_of_objects_without_labels_says_that_no_accuracy_is_shown(model, 
     bare = tmp_path / "bare.csv"
     bare.write_text("\n".join(["reads", *STRINGS]))
     done = run("report", model, bare, "-o", tmp_path / "page.html")
-    assert "without labels" in done.stderr
+    assert "no labels" in done.stderr
     assert "shows no accuracy" in done.stderr
 
 
@@ -87,7 +87,7 @@ def test_encode_reads_the_column_that_its_model_was_fitted_to(table, model, tmp_
     done = run("encode", table, "-o", codes[0], "--text", "sequence", "--kernel", "Spectrum(k=3)", "--bits", "64")
     assert done.exit_code == 0
     done = run("encode", table, "-o", codes[1], "--model", tmp_path / "own.encoder.similia")
-    assert "the objects are in column 'sequence', as the model was fitted" in done.stderr
+    assert "the objects are read from column 'sequence', as in the model's training data" in done.stderr
     run("encode", table, "-o", codes[2], "--model", model, "--text", "sequence")
     run("encode", table, "-o", codes[3], "--model", model)
     own, remembered, named, by_model = map(np.load, codes)
@@ -108,7 +108,7 @@ def test_an_index_reads_the_column_that_it_was_built_from(table, tmp_path):
 def test_a_table_without_the_column_of_the_model_says_so(table, model, tmp_path):
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(table.read_text().replace("sequence", "read", 1))
-    with pytest.raises(ValueError, match=r"has no column .sequence., to which the model was fitted; it .*read") as e:
+    with pytest.raises(ValueError, match=r"has no column .sequence., on which the model was trained; it .*read") as e:
         run("predict", model, renamed)
     assert str(e.value).endswith("--text names another")
     assert run("predict", model, renamed, "--text", "read").exit_code == 0
@@ -118,5 +118,5 @@ def test_building_over_an_index_says_how_to_build_another(table, tmp_path):
     folder = tmp_path / "index"
     line = ("index", "build", table, folder, "--text", "sequence", "--bits", "64")
     assert run(*line).exit_code == 0
-    with pytest.raises(ValueError, match=r"is an index already; add to it with.* name a new folder or delete this one"):
+    with pytest.raises(ValueError, match=r"is an index already; to add to it: .* name a new folder or delete this one"):
         run(*line[:-1], "128")

@@ -61,7 +61,7 @@ def test_float32_is_written_as_by_python(folder):
         assert (folder / "f" / path.name).read_text() == path.read_text()
     assert "in float32, C99" in (folder / "f" / "words.h").read_text()
     given = ("export", folder / "m", folder / "w.csv", "--float", "-o", folder / "new")
-    assert "--float is for C, and Verilog has whole numbers only" in refused(*given, "--to", "verilog")
+    assert "--float is only for C" in refused(*given, "--to", "verilog")
     assert "--float and --max-bytes exclude each other" in refused(*given, "--max-bytes", 4000)
     assert not (folder / "new").exists()
 
@@ -134,7 +134,7 @@ def test_labels_that_are_numbers_are_those_of_the_model(folder, unit):
         (["--max-loss", 1.5], "--max-loss must be a number from 0 to below 1, such as 0.01, got 1.5"),
         (["--max-bytes", 0], "--max-bytes must be an integer >= 1, got 0"),
         (["--max-bytes", 99], "--max-bytes must be at least [0-9]+, the bytes of the smallest size, got 99; allow"),
-        (["--save", "s"], "--save is for the smaller model that --max-bytes or --max-loss takes; add one, or drop"),
+        (["--save", "s"], "--save is for the smaller model of --max-bytes or --max-loss; add one of them, or drop"),
         (["--max-length", 0], "--max-length must be an integer >= 1, got 0"),
         (
             ["--max-length", 11],
@@ -152,13 +152,13 @@ def test_options_are_called_as_they_are_written(folder, options, message):
 def test_smaller_models_need_the_labels_of_training(folder):
     model = folder / "m"
     said = refused("export", model, "-o", folder / "c", "--max-loss", 0.1)
-    assert said == "--max-loss compares models on labelled objects; give the training data after the model"
+    assert said == "--max-loss needs labelled objects; give the training data after the model"
     (folder / "plain.csv").write_text("word\nACGT\nACGA\n")
     said = refused("export", model, folder / "plain.csv", "-o", folder / "c", "--max-loss", 0.1)
     assert "has no labels; --label names the column" in said
     (folder / "other.csv").write_text("word,label\nACGT,a\nACGA,b\n")
     said = refused("export", model, folder / "other.csv", "-o", folder / "c", "--max-loss", 0.1)
-    assert said.endswith("has the label 'a', and the model knows 'even', 'odd'; give the training data")
+    assert said.endswith("has the label 'a', but the model knows 'even', 'odd'; give its training data")
     said = refused("export", model, "-o", folder / "c", "--max-length", 3)
     assert re.fullmatch(
         r"landmarks\[\d+\] has 12 letters, expected at most 3; quantise with a larger --max-length", said
@@ -198,10 +198,13 @@ def test_hadamard_directions_by_name(folder):
     ("options", "message"),
     [
         (["--directions", "random"], "--directions must be gaussian or hadamard, got 'random'"),
-        (["--directions", "hadamard", "--budget", "9s"], "--budget is for choosing a pipeline; drop it, or --kernel"),
+        (
+            ["--directions", "hadamard", "--budget", "9s"],
+            "--budget is for the choice among pipelines; drop it, or drop --kernel",
+        ),
         (
             ["--directions", "hadamard", "--distance", "DTW"],
-            "--directions is for NysHD, and the distance DTW makes D2KE",
+            "--directions is for models from a kernel, not from the distance DTW",
         ),
     ],
 )
@@ -210,7 +213,7 @@ def test_directions_are_for_nyshd(folder, options, message):
     rows = "".join(f"{word},{i / 7}\n" for i, word in enumerate(WORDS))
     (folder / "numbers.csv").write_text("word,label\n" + rows)
     said = refused("fit", folder / "numbers.csv", "-o", folder / "x", "--directions", "hadamard")
-    assert said == "--directions is for classes (NysHD), and the labels are numbers to predict; drop --directions"
+    assert said == "--directions is for classes, and the labels are numbers to predict; drop --directions"
 
 
 def test_vectors_by_a_kernel(folder):

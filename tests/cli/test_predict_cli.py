@@ -132,16 +132,16 @@ def test_names_that_cannot_be_are_refused(tmp_path):
         said = refused("predict", model, path, "--id", "reed")
         assert "has no column 'reed' (did you mean read?); it has" in said
         assert said.endswith("'text'") or said.endswith("'read'")
-    assert "a.fasta names its records itself; drop names (--id)" in refused(
+    assert "a.fasta holds the names of its records; drop names (--id)" in refused(
         "predict", model, tmp_path / "a.fasta", "--id", "read"
     )
     for other in (tmp_path / "v.npy", "splice"):
-        assert "has no columns, so names (--id) means nothing; drop it" in refused(
+        assert "has no columns, so names (--id) does not apply; drop it" in refused(
             "predict", model, other, "--id", "read"
         )
-    assert "neither a file or folder" in refused("predict", model, tmp_path / "absent.csv", "--id", "read")
+    assert "neither a file, a folder" in refused("predict", model, tmp_path / "absent.csv", "--id", "read")
     for source in (WORDS, tmp_path / "a.fasta", tmp_path / "v.npy"):
-        with pytest.raises(ValueError, match=r"has no columns, |names its records"):
+        with pytest.raises(ValueError, match=r"has no columns, |names of its records"):
             open_stream(source, names="read")
 
 
@@ -176,7 +176,7 @@ def test_a_column_called_like_one_of_the_predictions(name, options, clashes, tmp
     data.write_text(f"text,{name}\n{WORDS[0]},r0\n")
     if clashes:
         said = refused("predict", model, data, "--id", name, *options)
-        assert said.startswith(f"the column '{name}' of the data would stand beside one that is called so")
+        assert said.startswith(f"the predictions have a column '{name}', too")
         assert "rename it in the data" in said
         return
     shown = invoke("predict", model, data, "--id", name, *options).stdout.splitlines()
@@ -246,7 +246,7 @@ def test_models_without_scores_are_refused_before_anything_is_made(tmp_path):
         WORDS, ["label" if y == "low" else y for y in Y]
     )
     said = refused("predict", saved(RIDGE, tmp_path), words, "--scores", "-o", tmp_path / "p.csv")
-    assert said == "the model (Ridge) predicts numbers, not one of some classes with scores; leave scores out"
+    assert said == "the model (Ridge) predicts numbers, so there are no scores of classes; drop scores"
 
     class Plain(SGDClassifier):
         decision_function = property()
@@ -288,12 +288,12 @@ def test_other_endings_say_what_to_write(tmp_path):
     model, data = saved(LOGISTIC, tmp_path), tables(tmp_path)[0]
     for options in ((), ("--json",)):
         said = refused("predict", model, data, "-o", tmp_path / "x.json", *options)
-        assert said.endswith(f"name {tmp_path / 'x.json'} .jsonl")
+        assert said.endswith(f"end {tmp_path / 'x.json'} in .jsonl")
         for name in ("x.parquet", "x.csv.gz"):
             assert "are written as .csv, .tsv or .jsonl" in refused(
                 "predict", model, data, "-o", tmp_path / name, *options
             )
-    with pytest.raises(ValueError, match=r"x\.json \.jsonl"):
+    with pytest.raises(ValueError, match=r"x\.json in \.jsonl"):
         predict_stream(LOGISTIC, WORDS, tmp_path / "x.json")
     assert not list(tmp_path.glob("x.*"))
 
@@ -416,7 +416,7 @@ def test_no_sets(tmp_path):
     assert "(LogisticRegression) is not calibrated" in refused("predict", plain, table, "--coverage", 0.9)
     mixed = sm.ConformalClassifier(FrozenEstimator(LOGISTIC)).fit(WORDS, ["a | b", *Y[1:]])
     path, of_lines = sm.save(mixed, tmp_path / "mixed.similia"), ("-o", tmp_path / "sets.jsonl")
-    assert "the class 'a | b' holds ' | '" in refused("predict", path, table, "--coverage", 0.9)
+    assert "the class 'a | b' contains ' | '" in refused("predict", path, table, "--coverage", 0.9)
     assert "exclude each other" in refused("predict", path, table, "--coverage", 0.9, "--scores")
     assert "needs 99 calibration objects, found 60" in refused("predict", path, table, *of_lines, "--coverage", 0.99)
     assert "above 0 and below 1, got 90" in refused("predict", path, table, *of_lines, "--coverage", 90)

@@ -103,7 +103,7 @@ def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
     monkeypatch.setattr(folders.time, "perf_counter", lambda: next(clock))
     said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
     assert asked == [1, 30]
-    assert re.search(r"1\.67 ms for each of 30 queries among 60, start-up not counted", said)  # 50 ms for 30
+    assert re.search(r"1\.67 ms per query, for 30 queries among 60 objects, without start-up", said)  # 50 ms for 30
 
 
 def test_recall_is_measured_or_it_is_said_how_to_measure_it(tmp_path):
@@ -136,7 +136,7 @@ def test_a_file_is_added_once_unless_asked(files):
     invoke("index", "add", second, folder, "--again")
     assert len(SearchFolder.open(folder)) == 120
     assert "2 times" in invoke("index", "info", folder).output
-    with pytest.raises(ValueError, match="is an index already; add to it with"):
+    with pytest.raises(ValueError, match="is an index already; to add to it"):
         commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
 
 
@@ -186,11 +186,11 @@ def test_more_neighbours_than_candidates_or_objects(files, tmp_path):
     invoke("index", "build", first, folder, "--landmarks", 16, "--candidates", 5)
     done = invoke("index", "search", folder, second, "-k", 20, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 20
-    assert "note: -k 20 is more than the 5 candidates; 20 candidates are compared" in done.stderr
+    assert "note: 20 candidates are compared instead of 5, because -k is 20" in done.stderr
     done = invoke("index", "search", folder, second, "-k", 200, "--candidates", 300, "-o", tmp_path / "found.csv")
     assert len(table(tmp_path / "found.csv")) == 1 + 30 * 60
     assert done.stderr.count("note:") == 1
-    assert "note: -k 200 is more than the 60 objects of the index; all are listed" in done.stderr
+    assert "note: the index holds only 60 objects, fewer than -k 200; all are listed" in done.stderr
     assert "note:" not in invoke("index", "search", folder, second, "-k", 5).output
 
 
@@ -496,9 +496,9 @@ def test_clear_sentences(files, tmp_path):
     assert not folder.exists()
     np.save(tmp_path / "v.npy", np.zeros((3, 2)))
     commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
-    with pytest.raises(ValueError, match=r"holds vectors, and .* is an index of strings"):
+    with pytest.raises(ValueError, match=r"holds vectors, but .* is an index of strings"):
         commands.add(str(tmp_path / "v.npy"), {}, folder)
-    with pytest.raises(ValueError, match=r"must be a \.npy file, got"):
+    with pytest.raises(ValueError, match=r"codes are written as \.npy; end"):
         encode(first, TABLE, tmp_path / "codes.csv", **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):
@@ -507,5 +507,5 @@ def test_clear_sentences(files, tmp_path):
     with pytest.raises(ValueError, match=r"is not an array that numpy\.save wrote"):
         read_objects(str(tmp_path / "no.npy"))
     fit = ["fit", str(tmp_path / "v.npy"), "-o", str(tmp_path / "m.similia")]
-    with pytest.raises(ValueError, match=r"holds vectors without labels; numpy\.savez"):
+    with pytest.raises(ValueError, match=r"holds vectors without labels; write both with numpy\.savez"):
         runner.invoke(app, fit, catch_exceptions=False)

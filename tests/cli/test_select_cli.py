@@ -124,14 +124,14 @@ def test_more_folds_than_a_class_has_objects_are_made_fewer(table, tmp_path, cap
     ("scoring", "y", "sentence"),
     [
         ("balanced_acuracy", ["a", "b"] * 10, r"no scorer of .* \(did you mean balanced_accuracy\?\); some are"),
-        ("r2", ["a", "b"] * 10, "--scoring r2 is for numbers, and the label 'a' of .* is none"),
+        ("r2", ["a", "b"] * 10, "--scoring r2 needs numbers, and the label 'a' of .* is not a number"),
         ("f1", ["a", "b"] * 10, "f1 does not suit classification .*pos_label=1 is not a valid label"),
         ("f1", ["a", "b", "c"] * 10, "f1 does not suit classification .*multiclass"),
         ("neg_log_loss", ["a", "b"] * 10, "it needs probabilities, which most candidates do not give"),
         (
             "accuracy",
             [i / 7 for i in range(40)],
-            "accuracy is for classes, and the labels of .* are numbers; r2 or neg_mean_absolute_error",
+            "accuracy is for classes, and the labels of .* are numbers; for numbers, use r2 or neg_mean_absolute_error",
         ),
         ("rand_score", [i / 7 for i in range(40)], "rand_score is for classes"),
     ],
@@ -152,7 +152,7 @@ def test_scores_that_suit_two_classes_of_numbers(scoring):
 def test_what_is_for_choosing_is_refused_beside_a_kernel(table, tmp_path, option):
     line = ["fit", table(["a", "b"] * 10), "-o", str(tmp_path / "m"), "--kernel", "Spectrum(k=2)", *option]
     error = CliRunner().invoke(app, line).exception
-    assert str(error).startswith(f"{option[0]} is for choosing a pipeline; drop it")
+    assert str(error).startswith(f"{option[0]} is for the choice among pipelines; drop it")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_is_no_duration(text):
 
 
 def test_refusals(table, tmp_path):
-    with pytest.raises(ValueError, match="--test must be a share from 0 to below 1, got 1"):
+    with pytest.raises(ValueError, match="--test must be at least 0 and below 1, got 1"):
         run(table(["a", "b"] * 10), tmp_path / "m.similia", test=1.0)
     with pytest.raises(ValueError, match="y has the one class 'a'"):
         run(table(["a"] * 20), tmp_path / "m.similia")
@@ -184,12 +184,12 @@ def test_refusals(table, tmp_path):
 @pytest.mark.parametrize(
     ("y", "how", "sentence"),
     [
-        ([f"read{i}" for i in range(20)], {}, "20 classes of 20 objects: is 'label' the column of labels"),
-        ([f"read{i}" for i in range(20)], {"test": 0.0}, "20 classes of 20 objects: is 'label' the column"),
+        ([f"read{i}" for i in range(20)], {}, "20 classes for 20 objects: is 'label' the column of labels"),
+        ([f"read{i}" for i in range(20)], {"test": 0.0}, "20 classes for 20 objects: is 'label' the column"),
         (
             [*range(15), 1, 1, 2, 2, 2],
             {"task": "classification"},
-            "15 classes of 20 objects.*--task regression predicts",
+            "15 classes for 20 objects.*--task regression predicts",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_codes_and_neighbours(folder: Path, tmp_path: Path) -> None:
     run("index", "search", named, table, *how, "-k", "1", "-o", tmp_path / "near.csv")
     with (tmp_path / "near.csv").open() as file:
         assert [(row["query"], row["name"]) for row in csv.DictReader(file)] == [(kind, kind) for kind in KINDS]
-    with pytest.raises(ValueError, match=r"holds strings, and .* is an index of graphs"):
+    with pytest.raises(ValueError, match=r"holds strings, but .* is an index of graphs"):
         run("index", "add", table, index, "--text", "smiles")
 
 
@@ -159,7 +159,7 @@ def test_wrong_options_are_told_at_once(folder: Path, monkeypatch: pytest.Monkey
     for data in ("MUTAG", folder / "reads.fasta", folder):
         with pytest.raises(
             ValueError,
-            match=r"smiles \(--smiles\) names a column of such a table|neither a file",
+            match=r"of which smiles \(--smiles\) names a column|neither a file",
         ):
             run("predict", model, data, "--smiles", "smiles")
     monkeypatch.setitem(sys.modules, "rdkit", None)

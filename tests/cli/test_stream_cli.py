@@ -106,7 +106,8 @@ def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
     options = {"kernel": "Spectrum()", "distance": "DTW()", "bits": 256, "landmarks": 9, "seed": 0}
     for option, value in options.items():
         said = refused("encode", data, "-o", output, "--model", model, f"--{option}", value)
-        assert said.endswith(f"encoder.similia decides how bits are made; drop --{option} or --model")
+        assert said.startswith(f"--{option} is for fitting an encoder")
+        assert said.endswith(f"drop --{option} or --model")
     assert not output.exists()
 
 
@@ -147,7 +148,7 @@ def test_damage_is_a_warning(tmp_path, monkeypatch):
     file.write_bytes(file.read_bytes()[:-1])
     done = invoke("encode", data, "-o", output, *OPTIONS)
     assert "warning:" in done.stderr
-    assert "was damaged after object 20; the 10 objects after it are done again" in " ".join(done.stderr.split())
+    assert "is damaged after object 20; the 10 objects after it are done again" in " ".join(done.stderr.split())
     assert "resuming after 20 of 90" in done.output
     np.testing.assert_array_equal(np.load(output), sm.load(tmp_path / "codes.encoder.similia").transform(WORDS))
 

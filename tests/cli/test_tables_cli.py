@@ -97,7 +97,7 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     table.write_text("text,n\nAC,1\nGT\nGG,3\n")
     shown = invoke("predict", model, table, "--on-error", "skip", "--skipped", tmp_path / "left.csv")
     assert [line.split(",")[0] for line in shown.stdout.split()] == ["item", "0", "2"]
-    assert "--skipped lists what --on-error skip leaves out" in refused(
+    assert "--skipped lists the rows that --on-error skip leaves out" in refused(
         "predict", model, table, "--skipped", tmp_path / "x.csv"
     )
 
@@ -234,8 +234,8 @@ def test_numbers_are_predicted_on_every_path(numbers: Path, tmp_path: Path, opti
         assert "Scoring stopped" not in page.read_text()
         assert "mean absolute error" in page.read_text().lower()
     assert refused("report", model, numbers, "--text", "text", "--label", "word", "-o", page) == (
-        "the model predicts numbers, and the target 'read0' is no number; give targets like those that "
-        "the model was fitted to"
+        "the model predicts numbers, but the target 'read0' is not a number; give targets like those to "
+        "which the model was fitted"
     )
 
 
@@ -250,9 +250,9 @@ def test_the_task_is_that_of_the_option_of_the_score_or_of_the_labels(tmp_path: 
     assert "classes" in invoke(*fit, "--task", "classification").output
     assert sm.load(model).classes_.dtype.kind == "U"
     assert "--task must be one of auto, classification, regression" in refused(*fit, "--task", "guess")
-    assert "--bits is for classes (NysHD), and the labels are numbers" in refused(*fit, "--bits", 64)
+    assert "--bits is for classes, and the labels are numbers" in refused(*fit, "--bits", 64)
     table.write_text("text,label\n" + "".join(f"{w},x{i % 2}\n" for i, w in enumerate(WORDS)))
-    said = f"is for numbers, and the label 'x0' of {table} is none"
+    said = f"needs numbers, and the label 'x0' of {table} is not a number"
     assert refused(*fit, "--task", "regression") == f"--task regression {said}"
     assert refused(*fit, "--scoring", "r2") == f"--scoring r2 {said}"
 
@@ -300,7 +300,7 @@ def test_an_encoder_without_bits_is_told(tmp_path: Path) -> None:
     ):
         path = sm.save(model.fit(WORDS, KINDS), tmp_path / "m.similia")
         said = refused("encode", data, "-o", tmp_path / "c.npy", "--model", path)
-        assert said.startswith(f"{path} makes {made}, and similia encode writes packed bits; leave --model out")
+        assert said.startswith(f"{path} makes {made}, but similia encode writes packed bits; drop --model")
     assert not (tmp_path / "c.npy").exists()
 
 
@@ -324,7 +324,7 @@ def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: P
     for data in (tmp_path / "s.npz", tmp_path / "s.csv"):
         fitted = invoke("fit", data, *fit)
         assert "20 series in 2 classes" in fitted.output
-        assert f"{data} is read as series, which DTW(window=0.1) compares" in " ".join(fitted.stderr.split())
+        assert f"{data} are read as series, because DTW(window=0.1) compares series" in " ".join(fitted.stderr.split())
         expected = ["item,label", *(f"{i},{label}" for i, label in enumerate(y))]
         assert invoke("predict", model, data).stdout.split() == expected
         assert invoke("predict", model, data, "--series").stdout.split() == expected

@@ -447,7 +447,7 @@ def test_a_truncated_archive(gunpoint):
 
 def test_an_archive_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"put sets/style_sift\.npz into a folder and name it in SIMILIA_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"put sets/style_sift\.npz into a folder that SIMILIA_DATA names"):
         fetch("style_sift")
 
 
@@ -500,7 +500,7 @@ def test_the_first_folder_that_has_a_file_is_taken(two_folders):
     two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\n8\tO\n9\tCCC\n")
     assert fetch("MOLS").target.tolist() == [7, 8, 9]
     two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\nsoluble\tO\n9\tCCC\n")
-    with pytest.raises(ValueError, match=r"one.*MOLS.tsv.gz holds a target that is no number: .*'soluble'"):
+    with pytest.raises(ValueError, match=r"one.*MOLS.tsv.gz holds a target that is not a number: .*'soluble'"):
         fetch("MOLS")
     two_folders("one/molecules/MOLS.tsv.gz", "7\tCC\n8\tO\n9\tCCCC\n")
     with pytest.raises(ValueError, match="holds 3 objects of 3 classes and 7 values, expected 3, 3 and 6"):
@@ -508,7 +508,9 @@ def test_the_first_folder_that_has_a_file_is_taken(two_folders):
 
 
 def test_folds_are_read_with_the_validation_part_in_training(two_folders):
-    with pytest.raises(FileNotFoundError, match=r"put splits/TINY.json into a folder and name it in SIMILIA_DATA"):
+    with pytest.raises(
+        FileNotFoundError, match=r"splits/TINY.json is missing; put it into a folder that SIMILIA_DATA names"
+    ):
         datasets.splits("TINY")
     two_folders("two/splits/TINY.json", json.dumps({"variants": {"usual": {"folds": FOLDS}}}))
     found = [[part.tolist() for part in pair] for pair in datasets.splits("TINY")]

@@ -280,7 +280,7 @@ def test_objects_are_named_or_numbered_on_the_command_line(tmp_path, shown):
     assert shown(path, str(fasta), "read1", "7") == pair
     for data, which, names, said in (
         (fasta, "red7", None, r"has no object 'red7': it holds 30 strings, named 'read0', .* \(did you mean read7\?\)"),
-        (table, "r7", None, "has no object 'r7': it holds 30 strings, which have no names here; .* --id"),
+        (table, "r7", None, "has no object 'r7': it holds 30 strings without names; .* --id"),
         (fasta, "-1", None, "numbered from 0 to 29; there is no number -1"),
         (fasta, "30", None, "numbered from 0 to 29; there is no number 30"),
     ):

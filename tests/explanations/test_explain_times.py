@@ -307,6 +307,6 @@ def test_the_command_and_the_report_show_times(series, tmp_path, capsys):
     )
     assert shown == explain(model, X[1], top=3).to_text() + "\n"
     page = sm.report.write_report(model, X, y, tmp_path / "r.html", unseen=True).read_text()
-    assert page.count("Why it is predicted so") == 6
+    assert page.count("Why this is predicted") == 6
     assert page.count("aria-label='series'") == 6
     assert "Why the first is" not in page

@@ -163,7 +163,7 @@ def test_a_report_scores_the_vote(tmp_path):
     right = sm.KNeighborsClassifier(sm.distances.Levenshtein(), 1)
     page = write_report(sm.VoteClassifier([right, *wrong]), X, y, tmp_path / "r.html", cv=3).read_text()
     assert "accuracy, cross-validated" in page
-    assert "3 models vote: these are predictions of the vote" in page
+    assert "3 models vote. The predictions are those of the vote" in page
     table = page[page.index("Predictions of unseen objects") :]
     assert "50.0 %" in table[: table.index("balanced accuracy")]
     model = sm.VoteClassifier([right, *wrong]).fit(X, y)

@@ -316,7 +316,7 @@ def test_command_prints_json(quick, tmp_path):
         ([], "give one of --kernel and --distance"),
         (["--kernel", "Spectrum()", "--distance", "DTW()"], "give one of --kernel and --distance"),
         (["--kernel", "Spectrum()", "--objects", "5"], "give the number of objects and their length"),
-        (["--kernel", "Spectrum()", "--data", "x.fasta", "--length", "5"], "--data shows how long the objects are"),
+        (["--kernel", "Spectrum()", "--data", "x.fasta", "--length", "5"], "similia measures the objects of --data"),
         (["--kernel", "Trees()", "--objects", "5", "--length", "5"], "no kernel is called 'Trees'"),
     ],
 )

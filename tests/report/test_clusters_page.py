@@ -43,7 +43,7 @@ def test_the_page_says_what_was_found(fitted: Any, written: Path) -> None:
     assert "Two alphabets" in page.text
     assert adjusted_rand_score(KINDS, fitted.labels_) == 1.0
     assert "1.00" in page.text
-    assert "as asked" in page.text
+    assert "as requested" in page.text
     assert "How many clusters" not in page.text
 
 
@@ -85,7 +85,7 @@ def test_other_objects(tmp_path: Path, similarity: Any, objects: Any, k: int) ->
     model = sm.KernelKMeans(similarity, n_clusters=k, random_state=0).fit(objects)
     page = Page(write_clusters(model, objects, path=tmp_path / "c.html"))
     assert f"{model.n_clusters_} cluster" in page.text or "clusters" in page.text
-    assert ("nothing tells its members" in page.text) == (k == 1)
+    assert ("nothing distinguishes its members" in page.text) == (k == 1)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_command_chooses_the_number(table: Path, tmp_path: Path) -> None:
     ("options", "words"),
     [
         (("-o", "out.txt"), "end out.txt in .csv or .parquet"),
-        (("-o", "out.csv", "--clusters", "many"), "expected a number of at least 1, or stability"),
+        (("-o", "out.csv", "--clusters", "many"), "must be a number of at least 1, or stability"),
         (("-o", "out.csv", "--clusters", "50"), "at least n_clusters=50"),
         (("-o", "out.csv", "--report", "out.txt"), "end out.txt in .html"),
         (("-o", "out.csv", "--kernel", "Spectrum()", "--distance", "Levenshtein()"), "exclude each other"),

@@ -290,7 +290,7 @@ def test_command(tmp_path: Path) -> None:
     assert invoke(*options, "--color", "gc", "--distance", "Levenshtein()").exit_code == 0
     assert Page(output).payload["range"] == ["0", "0.4"]
     for more, said in (
-        (("--color", "kind", "--label", "kind"), "name the same column"),
+        (("--color", "kind", "--label", "kind"), "mean the same"),
         (("--kernel", "Spectrum(k=2)", "--distance", "DTW()"), "exclude each other"),
         (("--method", "umap"), "method must be 'landmarks' or 'neighbours'"),
         (("--kernel", "WeisfeilerLehman()"), "does not compare"),

@@ -132,8 +132,8 @@ def test_columns_that_cannot_name_are_refused(tmp_path):
     np.save(tmp_path / "v.npy", np.ones((2, 3)))
     for command in (("build", "DATA", tmp_path / "new"), ("add", "DATA", folder), ("search", folder, "DATA")):
         for given, name, sentence in [
-            (first, "acc", "first.fasta names its records itself; drop names (--id)"),
-            (tmp_path / "v.npy", "acc", "has no columns, so names (--id) means nothing; drop it"),
+            (first, "acc", "first.fasta holds the names of its records; drop names (--id)"),
+            (tmp_path / "v.npy", "acc", "has no columns, so names (--id) does not apply; drop it"),
             (data, "ac", "has no column 'ac' (did you mean acc?); it has 'acc', 'text'"),
         ]:
             arguments = [str(given if a == "DATA" else a) for a in command]

@@ -291,7 +291,7 @@ def test_sharded_index(at, k, radius, shuffled):
 
 def test_sharded_index_refuses():
     index = sm.scale.ShardedIndex(16)
-    with pytest.raises(TypeError, match="HammingIndex takes arrays"):
+    with pytest.raises(TypeError, match="for arrays in memory, use HammingIndex"):
         index.fit(CODES)
     with pytest.raises(ValueError, match="expected 24"):
         sm.scale.ShardedIndex(24).fit(array(CODES, []))

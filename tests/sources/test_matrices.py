@@ -78,6 +78,6 @@ def test_what_is_read_once_says_so(X):
     assert (source.n, source.again) == (None, False)
     with pytest.raises(ValueError, match="has no fingerprint"):
         source.fingerprint()
-    with pytest.raises(ValueError, match="read once, in order"):
+    with pytest.raises(ValueError, match="read only once, in order"):
         source.take([0])
     assert open_matrix(source) is source

@@ -194,7 +194,7 @@ def test_parquet(tmp_path):
     footer[-40:-8] = b"\xff" * 32
     for broken in (whole[: len(whole) // 2], b"PAR1", b"text,label\n1,2\n", bytes(footer)):
         path.write_bytes(broken)
-        with pytest.raises(ValueError, match="not a whole Parquet file"):
+        with pytest.raises(ValueError, match="not an intact Parquet file"):
             read_columns(path, "text")
 
 
@@ -215,7 +215,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     [
         ("a.csv", "a,b\n1,2\n", ["c"], "no column 'c'; it has 'a', 'b'"),
         ("a.csv", "a,b\n1,2\n3\n", ["a"], "a.csv, line 3: found 1 cell, expected 2 as in the header; .*truncated"),
-        ("a.csv", 'a,b\n"1,5",2\n\n3,4,5\n', ["a"], "line 4: found 3 cells, expected 2 .*holds ',' must be quoted"),
+        ("a.csv", 'a,b\n"1,5",2\n\n3,4,5\n', ["a"], "line 4: found 3 cells, expected 2 .*contains ',' must be quoted"),
         ("a.tsv", "a\tb\n1\t2\n3\t4\t5\n", ["a"], "line 3: found 3 cells, expected 2 .*a tab within a cell"),
         ("a.csv", "a,b\n1,2\n", [2], "2 columns, none at position 2"),
         ("a.csv", 'a,b\n1,"2\n', ["a"], "line 2: the row that begins here cannot be read"),

@@ -274,7 +274,7 @@ def test_iterables_of_strings(words, chunk, max_bytes):
     generator = open_stream((word for word in words), chunk=chunk, max_bytes=max_bytes)
     assert generator.n is None
     assert strings_of(generator.chunks(1)) == words[1:]
-    with pytest.raises(ValueError, match="read before"):
+    with pytest.raises(ValueError, match="already read"):
         list(generator.chunks())
     batches = open_stream((StringBatch.from_list(words[i : i + 5]) for i in range(0, len(words), 5)), chunk=chunk)
     assert strings_of(batches.chunks()) == words

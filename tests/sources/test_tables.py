@@ -62,7 +62,9 @@ def test_any_separator_whatever_the_ending(tmp_path, name, sep, cell):
 
 @pytest.mark.parametrize("sep", ["", ";;", "\n", '"', 3])
 def test_what_separates_no_cells(tmp_path, sep):
-    assert "sep must be one character or one of tab" in refused(write(tmp_path / "a.csv", "text\nA\n"), sep=sep)
+    assert "sep must be one character (no quotation mark or line break) or one of tab" in refused(
+        write(tmp_path / "a.csv", "text\nA\n"), sep=sep
+    )
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-32"])
@@ -104,10 +106,10 @@ def test_a_table_without_a_header(tmp_path):
     path = write(tmp_path / "a.csv", "x,AC,1\ny,GT,2\n")
     found = read_objects(path, header=False, text="1", label=0)
     assert (found.objects.tolist(), found.labels.tolist()) == (["AC", "GT"], ["x", "y"])
-    assert "so 'text' means none; give positions" in refused(path, header=False, text="text")
+    assert "so there is no 'text'; give positions" in refused(path, header=False, text="text")
     assert "has 3 columns, none at position 7" in refused(path, header=False, text="7")
     numbers = write(tmp_path / "b.csv", "1.5,2.5\n3,4\n")
-    assert "b.csv, line 1: found numbers ('1.5, 2.5'), expected names of columns" in refused(numbers)
+    assert "b.csv, line 1: found numbers ('1.5, 2.5'), expected the names of columns" in refused(numbers)
     assert read_objects(numbers, header=False).objects.tolist() == [[1.5, 2.5], [3, 4]]
     assert "d.csv, line 1: found numbers" in refused(write(tmp_path / "d.csv", "1,1e999\n2,3\n"))
     assert "e.csv has no columns" in refused(write(tmp_path / "e.csv", "\n\n"), header=False, values="0")
@@ -173,13 +175,13 @@ def test_a_bad_cell_does_not_make_a_column_of_numbers_one_of_text(tmp_path):
     found = read_objects(path, on_error="skip")
     assert found.objects.tolist() == [[i, i / 2] for i in range(9)]
     comma = write(tmp_path / "b.csv", 'x\ty\n1\t"2,5"\n'.replace('"', ""), "utf-8").rename(tmp_path / "b.tsv")
-    assert "if that is a decimal comma: decimal=',' or --decimal ,)" in refused(comma, values="x,y")
+    assert "if the comma is a decimal mark: decimal=',' or --decimal ,)" in refused(comma, values="x,y")
     assert read_objects(comma, values="x,y", decimal=",").objects.tolist() == [[1, 2.5]]
 
 
 def test_cells_that_are_missing_at_the_end_of_a_row_may_be_those_of_a_shorter_series(tmp_path):
     path = write(tmp_path / "a.csv", "a,b,c\n1,2,3\n7,8,\n")
-    hint = "or read each row as a series, without the empty cells at its end (series=True or --series)"
+    hint = "or read each row as a series and ignore the empty cells at its end (series=True or --series)"
     assert refused(path).endswith(hint)
     assert [len(x) for x in read_objects(path, series=True).objects] == [3, 2]
     for row in ("7,,9", "7,8,inf"):
@@ -227,12 +229,12 @@ def test_a_series_in_each_row(tmp_path):
 def test_a_long_table(tmp_path):
     path = write(tmp_path / "a.csv", "who,t,x,y,label\na,10,1.5,1,u\nb,1,3,1,v\na,9,2.5,2,\n" + "a,x,1,1,u\nb,2,,1,v\n")
     how = {"time": "t", "names": "who"}
-    assert "a.csv, line 5: the time 'x' is no number or date" in refused(path, **how)
+    assert "a.csv, line 5: the time 'x' is not a number or date" in refused(path, **how)
     found = read_objects(path, **how, on_error="skip", skipped=tmp_path / "left.csv")
     assert series_of(found) == [[[2.5, 2], [1.5, 1]], [[3, 1]]]  # 9 before 10, as numbers are
     assert (found.names, found.labels.tolist()) == (["a", "b"], ["u", "v"])
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "5", "6"]
-    assert "name the column of the series, too (names= or --id)" in refused(path, time="t")
+    assert "add the column that names the series (names= or --id)" in refused(path, time="t")
     twice = write(tmp_path / "t.csv", "who,t,x\na,1,1\nb,1,2\na,1.0,3\n")
     assert "t.csv, line 4: series 'a' has another row at time '1.0' (line 2)" in refused(twice, **how)
     days = write(tmp_path / "b.csv", "who,t,x\na,2024-01-02,1.5\nb,2024-01-01,3\na,2024-01-01T12:00,2.5\n")
@@ -259,7 +261,7 @@ def test_a_folder_of_series(tmp_path):
     left = read_objects(tmp_path / "all", on_error="skip")
     assert (len(left.objects), left.skips.n) == (4, 1)
     (tmp_path / "none").mkdir()
-    assert "is a folder without graphs (NAME_A.txt" in refused(tmp_path / "none")
+    assert "is a folder that holds neither graphs (NAME_A.txt" in refused(tmp_path / "none")
     flat = tmp_path / "all" / "up"
     assert read_objects(flat, values="x", on_error="skip").labels is None
 
@@ -272,7 +274,7 @@ def test_a_line_an_object(tmp_path, end):
     path = write(tmp_path / "a.txt", end.join(["ACGT", "", "GG T", "ü, x", "", ""]))
     assert read_objects(path).objects.tolist() == ["ACGT", "GG T", "ü, x"]
     assert read_objects(path).lines.tolist() == [1, 3, 4]
-    assert "a.txt has no columns, so label (--label) means nothing" in refused(path, label="x")
+    assert "a.txt has no columns, so label (--label) does not apply" in refused(path, label="x")
     assert "a.txt holds no lines" in refused(write(path, "\n\n"))
 
 
@@ -350,12 +352,10 @@ def test_archives_of_arrays(tmp_path):
     assert read_objects(path, label="b").labels.tolist() == ["u", "v"]
     assert read_objects(path, values="b").objects.tolist() == ["u", "v"]
     np.savez(path, X=np.arange(12.0).reshape(2, 2, 3))
-    assert "say which axis is time with axes=" in refused(path)
+    assert "add axes=" in refused(path)
     assert series_of(read_objects(path, axes="channel, time"))[0] == [[0, 3], [1, 4], [2, 5]]
     np.save(tmp_path / "cube.npy", np.ones((2, 2, 3)))
-    assert "cube.npy holds an array of shape (2, 2, 3): say which axis is time" in refused(
-        tmp_path / "cube.npy", series=True
-    )
+    assert "cube.npy holds an array of shape (2, 2, 3); add axes=" in refused(tmp_path / "cube.npy", series=True)
     np.savez(path, X=np.array([[1], [2, 3]], dtype=object))
     assert "is not an archive of plain arrays" in refused(path)
     np.savez(path, X=np.ones((2, 3)), y=[1, 2, 3])
@@ -405,7 +405,7 @@ def test_rows_of_parquet_are_left_out_by_number(tmp_path):
 
 def test_another_file_is_not_overwritten_by_the_list(tmp_path):
     other = write(tmp_path / "mine.csv", "a,b\n1,2\n")
-    assert "mine.csv is another file and would be overwritten" in refused(
+    assert "mine.csv is not a list of skipped rows" in refused(
         write(tmp_path / "a.csv", BAD), on_error="skip", skipped=other
     )
     assert other.read_text() == "a,b\n1,2\n"
@@ -415,7 +415,7 @@ def test_nothing_good_is_an_error(tmp_path):
     path = write(tmp_path / "a.csv", "x,y\na,\nb,NA\n")
     said = refused(path, values="y", on_error="skip")
     assert said.startswith(
-        "a.csv holds no good row; the first bad one is in line 2: the number in column 'y' is missing"
+        "a.csv holds no valid row; the first bad one is in line 2: the number in column 'y' is missing"
     )
 
 
@@ -434,7 +434,7 @@ def test_among_numbers_na_is_a_missing_label_and_among_words_a_word(tmp_path):
     [
         ({"text": "a", "smiles": "b"}, "text and smiles exclude each other"),
         ({"text": "a", "values": "b"}, "text and values exclude each other"),
-        ({"text": "a", "series": True}, "series is for columns of numbers, and text names another"),
+        ({"text": "a", "series": True}, "series is for numbers, and text names a column of text"),
         ({"decimal": ";"}, "decimal must be '.' or ','"),
         ({"on_error": "ignore"}, "on_error must be 'stop' or 'skip'"),
         ({"values": "text,z"}, "has no column 'z'"),
@@ -456,8 +456,8 @@ def test_columns_of_what_has_none(tmp_path, name, option):
     if (name, option) != ("a.smi", "names"):
         assert (
             "no columns" in refused(path, **{option: "x"})
-            or "is no CSV" in refused(path, **{option: "x"})
-            or ("names its records" in refused(path, **{option: "x"}))
+            or "is not a CSV" in refused(path, **{option: "x"})
+            or ("holds the names of its records" in refused(path, **{option: "x"}))
         )
 
 

@@ -188,6 +188,6 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_a_number_of_many_digits_does_not_make_a_long_sentence(tmp_path):
     path = tmp_path / "x.ts"
     path.write_text(f"@problemName x\n@equalLength true\n@seriesLength 1{'0' * 400}\n@classLabel false\n@data\n1,2,3\n")
-    with pytest.raises(ValueError, match=r"line 6: length 3, expected 1000") as caught:
+    with pytest.raises(ValueError, match=r"line 6: found length 3, expected 1000") as caught:
         read_ts(path)
     assert len(str(caught.value)) < 500

@@ -88,8 +88,8 @@ def test_a_file_names_classes_as_users_do(fitted, tmp_path):
 
 
 @pytest.mark.parametrize(("version", "words"), [
-    (None, "has format 1, and this similia reads format 2; fit the model again"),
-    (3, "has format 3, and this similia reads format 2; upgrade similia"),
+    (None, "has format 1, but this similia reads format 2; fit the model again"),
+    (3, "has format 3, but this similia reads format 2; upgrade similia"),
     ("x" * 999, "has format 'xxx"),
 ])  # fmt: skip
 def test_files_of_other_formats_are_refused(fitted, tmp_path, version, words):
@@ -160,7 +160,10 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
 
     near, search = KNeighborsClassifier(1, algorithm="kd_tree"), GridSearchCV(model(), {"learner__C": [1]}, cv=2)
     for case, words in [
-        (model(estimator=near), r"holds .*sklearn\.neighbors\._kd_tree\.KDTree, which .*; end it with .* joblib\.dump"),
+        (
+            model(estimator=near),
+            r"holds .*sklearn\.neighbors\._kd_tree\.KDTree, which .*; use another learner, .* joblib\.dump",
+        ),
         (model(sm.pairwise(unlike)), r"holds [\w.]+unlike, which .*; use the kernels and .* or job"),
         (model(sm.distances.FromFunction(unlike)), r"holds [\w.]+unlike, which .* joblib\.load, for files from"),
         (search, r"; save search\.best_estimator_ instead of the search$"),
@@ -239,7 +242,7 @@ def test_files_that_are_open(fitted, tmp_path):
     with pytest.raises(ValueError, match="the file is not a model"):
         sm.load(io.BytesIO(b"text"))
     for function in (lambda path: sm.save(model, path), sm.load):
-        with pytest.raises(TypeError, match="open it for bytes"):
+        with pytest.raises(TypeError, match="open it with mode"):
             function(io.StringIO())
         with pytest.raises(TypeError, match="path must be a str, a path or a binary file, got int"):
             function(3)
@@ -352,6 +355,6 @@ def test_a_crafted_file_cannot_name_a_function(tmp_path):
 
 
 def test_a_model_is_not_saved_over_a_folder(tmp_path):
-    with pytest.raises(ValueError, match=r"is a folder, and save writes one file; .* use search\.save\(folder\)"):
+    with pytest.raises(ValueError, match=r"is a folder, but save writes one file; .* with search\.save\(folder\)"):
         sm.save(sm.kernels.Spectrum(k=2), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -308,7 +308,7 @@ def flipped_bit(folder):
         (lambda f: (f / "index.json").write_text("{"), "was not written by similia"),
         (lambda f: (f / "index.json").write_text("[1]"), "was not written by similia"),
         (lambda f: (f / "index.json").write_text('{"format": "other", "version": 1}'), "was not written by similia"),
-        (lambda f: spoil(f, version=2), "has format 2, this similia reads up to 1; upgrade it"),
+        (lambda f: spoil(f, version=2), "has format 2, but this similia reads formats up to 1; upgrade similia"),
         (lambda f: spoil(f, segments=[{"rows": 1}]), "index.json is damaged"),
         (lambda f: spoil(f, dead=[{"file": "../x.npy", "rows": 1, "bytes": 1, "crc32": 1}]), "index.json is damaged"),
         (lambda f: spoil(f, n_bits=65), "index.json is damaged"),
@@ -318,7 +318,7 @@ def flipped_bit(folder):
         (lambda f: first(f, "codes").unlink(), r"codes-\d+.npy is missing, expected \d+ bytes"),
         (lambda f: os.truncate(first(f, "codes"), 150), r"codes-\d+.npy has 150 bytes, expected \d+ bytes"),
         (other_array, r"ids-\d+.npy is not the array that index.json names"),
-        (flipped_bit, r"codes-\d+.npy has another checksum than index.json says"),
+        (flipped_bit, r"codes-\d+.npy has a checksum other than index.json states"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(tmp_path, damage, sentence):

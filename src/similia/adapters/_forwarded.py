@@ -1,4 +1,4 @@
-"""Functions shared by all adapters: import a library on demand, and make its options parameters for grid search."""
+"""Shared by all adapters: import a library on demand, and turn its options into parameters for grid search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Forwarded(BaseEstimator):
     params: dict[str, Any] | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters and, if `deep`, also each option in `params` by its name."""
+        """Return the parameters and, if `deep`, each option in `params` as well."""
         own = super().get_params(deep=False)
         return {**(self.params or {}), **own} if deep else own
 
@@ -29,14 +29,14 @@ class Forwarded(BaseEstimator):
         super().set_params(**{name: value for name, value in params.items() if name in own})
         for name in options:
             if "__" in name:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; options are set by their names")
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; set an option by its own name")
         if options:
             self.params = {**(self.params or {}), **options}
         return self
 
 
 def library(name: str, module: str, what: str) -> Any:
-    """Import a module of the library `name`; if missing, the error says that `what` needs it and how to install it."""
+    """Import a module of the library `name`; if it is missing, raise an error that says how `what` gets it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -48,7 +48,7 @@ def library(name: str, module: str, what: str) -> Any:
 
 
 def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
-    """Return `function` or, if it is from `package`, its name (which can be saved), without an ending in `suffixes`."""
+    """Return `function` or, if `package` defines it, its name (which can be saved), without an ending in `suffixes`."""
     if not callable(function) or not getattr(function, "__module__", "").startswith(f"{package}."):
         return function
     name = function.__name__
@@ -57,7 +57,7 @@ def name_in(function: Any, package: str, suffixes: tuple[str, ...] = ()) -> Any:
 
 
 def called(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function of another library; turn any error into a ValueError of one sentence that begins with `name`."""
+    """Call a function of another library; turn any error into a ValueError of one sentence about `name`."""
     try:
         return function(*args, **options)
     except Exception as error:

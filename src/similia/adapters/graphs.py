@@ -1,8 +1,9 @@
 """Use the kernels of GraKeL.
 
-A graph is passed to GraKeL as a dict of the neighbours of each node, isolated nodes included, with labels of nodes and
+A graph is passed to GraKeL as a dict of the neighbours of each node, also of isolated nodes, with labels of nodes and
 edges. K(X) is computed by ``fit_transform``, K(X, Y) by ``fit`` on Y and ``transform`` of X. Each call uses a new clone
-of the kernel, so no state is kept. Cost and memory are GraKeL's, in one process unless the kernel has ``n_jobs``.
+of the kernel, so no state is kept. Cost and memory are those of GraKeL, in one process unless the kernel has
+``n_jobs``.
 
 Library: Siglidis, Nikolentzos, Limnios, Giatsidis, Skianis & Vazirgiannis, "GraKeL: a graph kernel library in Python",
 JMLR 21, 2020.
@@ -36,8 +37,8 @@ class GraKeLKernel(Kernel):
     use : {"labels", "attributes"}, default="labels"
         What to pass to GraKeL as node labels: the labels, or the attribute vectors.
     normalize : bool, optional
-        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)), as the kernels of similia do. A graph with k(x, x) = 0 then
-        has similarity 0 to all others and 1 to itself (GraKeL itself returns NaN). By default, as set in `kernel`.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). A graph with k(x, x) = 0 then has similarity 0 to all others
+        and 1 to itself, as in the kernels of similia (GraKeL returns NaN). By default, as set in `kernel`.
 
     See Also
     --------
@@ -45,8 +46,8 @@ class GraKeLKernel(Kernel):
 
     Notes
     -----
-    Missing labels of nodes or edges are replaced by 0. A graph without nodes is not passed to GraKeL; its kernel with
-    all graphs, before normalisation, is 0. If the GraKeL kernel draws at random, give it a ``random_state``.
+    Missing labels of nodes or edges become 0. A graph without nodes is not passed to GraKeL; before normalisation, its
+    kernel with all graphs is 0. If the kernel of GraKeL is random, give it a ``random_state``.
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
@@ -89,7 +90,7 @@ class GraKeLKernel(Kernel):
         return diagonal
 
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return (K, d, d): K(X), not yet normalised, and its diagonal d, for the rows and again for the columns."""
+        """Return (K, d, d): K(X) before normalisation, and its diagonal d, for the rows and for the columns."""
         graphs, full = self._as_lists(X)
         K = np.zeros((len(X), len(X)))
         if graphs:
@@ -99,7 +100,7 @@ class GraKeLKernel(Kernel):
         return K, diagonal, diagonal
 
     def _between(self, X: GraphBatch, Y: GraphBatch) -> tuple[Floats, Floats, Floats]:
-        """Return (K, kxx, kyy): K(X, Y), not yet normalised, and the diagonals of X and Y, 0 if not needed."""
+        """Return (K, kxx, kyy): K(X, Y) before normalisation, and k(x, x) and k(y, y) (0 unless they are needed)."""
         (rows, left), (columns, right) = self._as_lists(X), self._as_lists(Y)
         K, kxx, kyy = np.zeros((len(X), len(Y))), np.zeros(len(X)), np.zeros(len(Y))
         if rows and columns:
@@ -126,7 +127,7 @@ class GraKeLKernel(Kernel):
         return f"GraKeL's {type(self.kernel).__name__}"
 
     def _diagonals(self, kernel: Any) -> tuple[Floats, ...]:
-        """Return k(x, x) of the graphs that `kernel` was fitted to and, if it has transformed graphs, also of these."""
+        """Return k(x, x) of the graphs to which `kernel` was fitted, and of those it has transformed, if any."""
         found = called(self._name(), kernel.diagonal)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(np.asarray(part, dtype=np.float64).ravel() for part in found)
@@ -146,19 +147,20 @@ class GraKeLKernel(Kernel):
         if self.use not in ("labels", "attributes"):
             raise ValueError(f"use must be 'labels' or 'attributes', got {self.use!r}")
         if self.use == "attributes" and X.node_attributes is None:
-            raise ValueError("the graphs have no node attributes, which use='attributes' asks for")
+            raise ValueError("the graphs have no node attributes; add some, or use use='labels'")
         full = np.flatnonzero(np.diff(X.node_offsets))
         return [_as_grakel(X, int(g), self.use) for g in full], full
 
 
 def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = None) -> GraKeLKernel:
-    """Turn a kernel of GraKeL into a kernel of this library; `GraKeLKernel` explains the parameters.
+    """Turn a kernel of GraKeL into a kernel of similia.
 
     Parameters
     ----------
     kernel : grakel.Kernel
     use : {"labels", "attributes"}, default="labels"
     normalize : bool, optional
+        As in `GraKeLKernel`.
 
     Returns
     -------

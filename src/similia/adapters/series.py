@@ -1,11 +1,11 @@
 """Use the time series distances and kernels of aeon and tslearn.
 
-Series are passed in each library's format: for aeon, a list of (n_channels, length) arrays; for tslearn, a list of
-(length, n_channels) arrays, which tslearn pads with NaN and strips again. Matrices are computed in blocks of rows that
-fit into ``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
+Series are passed in the format of each library: a list of (n_channels, length) arrays for aeon; a list of
+(length, n_channels) arrays for tslearn, which pads them with NaN. Matrices are computed in blocks of rows that fit into
+``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
 
-`similia.distances.DTW` and the other elastic distances of similia are faster. Use these adapters for distances that
-similia lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...) and for comparisons.
+`similia.distances.DTW` and the other elastic distances of similia are faster. Use the adapters for distances that
+similia lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...), and for comparisons.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AeonDistance(_SeriesDistance):
 
         def function(X: Any, Y: Any = None) -> Any:
             sides = [_transposed(side) for side in (X, Y) if side is not None]
-            # If all series of Y have equal lengths, aeon 1.6 assumes the same of X and reads past the ends of its
-            # series. One extra series of another length in Y avoids this.
+            # If all series of Y have equal lengths, aeon 1.6 assumes the same of X, and reads past the ends of the
+            # series of X. An extra series of another length in Y avoids this.
             misread = Y is not None and np.ptp(X.lengths) > 0 and np.ptp(Y.lengths) == 0
             if misread:
                 other = X[int(np.argmax(X.lengths != Y.lengths[0]))]
@@ -165,7 +165,7 @@ class TslearnKernel(_OfSeries, Kernel):
 
 
 def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
-    """Turn a distance of aeon into a distance of this library.
+    """Turn a distance of aeon into a distance of similia.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
         A name such as "dtw", "shape_dtw" or "msm"; aeon's function itself (``aeon.distances.msm_distance`` or
         ``msm_pairwise_distance``); or your own function of two (n_channels, length) arrays.
     **params
-        Options of that distance, such as ``window=0.1``.
+        Options of the distance, such as ``window=0.1``.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
 
 
 def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | TslearnKernel:
-    """Turn a distance or kernel of tslearn into one of this library.
+    """Turn a distance or kernel of tslearn into one of similia.
 
     Parameters
     ----------
@@ -238,13 +238,13 @@ def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any)
 
 
 def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False) -> Callable[..., Any]:
-    """Return f(X, Y=None) on batches, from a function of two series or the name of a distance (kernel if `kernels`)."""
+    """Return f(X, Y=None) on batches, for a function of two series or the name of a distance (kernel if `kernels`)."""
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
     metrics = library("tslearn", "tslearn.metrics", "from_tslearn")
     if name in _SIMILARITIES:
-        raise ValueError(f"tslearn's {name} is large for like series, expected a distance; take similia.distances.LCSS")
+        raise ValueError(f"tslearn's {name} is a similarity, expected a distance; use similia.distances.LCSS")
     public = isinstance(name, str) and not name.startswith("_") and "path" not in name
     if not public or (name in _KERNELS) != kernels:
         raise ValueError(f"from_tslearn has no {'kernel' if kernels else 'distance'} {name!r}; see tslearn.metrics")
@@ -253,7 +253,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
         if single is None:
             raise ValueError(f"tslearn.metrics has neither cdist_{name} nor {name}")
         if not callable(single) or [*inspect.signature(single).parameters][:2] != ["s1", "s2"]:
-            raise ValueError(f"tslearn.metrics.{name} is no function of two series")
+            raise ValueError(f"tslearn.metrics.{name} is not a function of two series")
         return Pairwise(partial(single, **options))
     options.setdefault("n_jobs", settings().n_jobs)
 
@@ -274,9 +274,9 @@ def _transposed(X: SeriesBatch) -> list[npt.NDArray[np.float64]] | npt.NDArray[n
 def _in_blocks(
     function: Callable[[Any, Any], Floats], A: SeriesBatch, B: SeriesBatch | None, symmetric: bool
 ) -> Floats:
-    """Return ``function(A, B)``, computed in blocks of rows of `A`.
+    """Return ``function(A, B)``, computed in blocks of rows of `A`; without `B`, of `A` and `A`.
 
-    Without `B`, return ``function(A, None)``, in a single call, if `symmetric`, and ``function(A, A)`` otherwise.
+    If `symmetric`, the latter is a single call ``function(A, None)``.
     """
     if B is None and symmetric:
         return function(A, None)

@@ -3,9 +3,9 @@ r"""Use the optimal transport of POT as distances of point sets, histograms and 
 .. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
 
 For two sets, M holds the distances between their points, and all points of a set have the same weight. For histograms,
-M is a fixed cost of moving mass between bins. The function of POT is called once for each pair of objects: n m times
-for two collections, n (n + 1) / 2 times for one if the distance is symmetric. Calls run in
-``similia.config(n_jobs=...)`` processes. A call costs O(s^3 log s) for emd2 of sets of s points.
+M is a given cost of moving mass between bins. The function of POT is called once for each pair of objects: n m times
+for two collections, n (n + 1) / 2 times for one collection and a symmetric distance. Calls run in
+``similia.config(n_jobs=...)`` processes. A call of emd2 for sets of s points costs O(s^3 log s).
 
 Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is a
 faster sliced distance of sets.
@@ -28,7 +28,7 @@ from similia.core.validation import check_vectors
 from similia.objects import as_sets
 from similia.similarity import Distance, Facts, Pairwise, distances_between
 
-# What a function compares (see `_value`), by the names of its first parameters.
+# kinds of functions (see `_value`), by the names of their first parameters
 _KINDS = {
     ("a", "b", "M"): "plan",
     ("X_s", "X_t"): "points",
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 class POTDistance(Forwarded, Distance):
-    """An optimal-transport distance of POT; create one with `from_pot`, which explains the parameters.
+    """An optimal-transport distance of POT; create one with `from_pot`, which describes the parameters.
 
     Parameters
     ----------
@@ -94,17 +94,19 @@ class POTDistance(Forwarded, Distance):
             ot = library("POT", "ot", "from_pot")
             function = None if function.startswith("_") else getattr(ot, function, None)
         if not callable(function):
-            raise ValueError(f"POT has no function {self.function!r}; take 'emd2', 'sinkhorn2', 'gromov_wasserstein2'")
+            raise ValueError(
+                f"POT has no function {self.function!r}; use e.g. 'emd2', 'sinkhorn2' or 'gromov_wasserstein2'"
+            )
         names = tuple(inspect.signature(function).parameters)
         kind = next((kind for first, kind in _KINDS.items() if names[: len(first)] == first), None)
         if kind is None:
             raise ValueError(
-                f"{function.__name__}({', '.join(names[:3])}, ...) is no function of two sets or histograms; "
-                "take 'emd2', 'sinkhorn2', 'sliced_wasserstein_distance' or 'gromov_wasserstein2', or "
+                f"{function.__name__}({', '.join(names[:3])}, ...) is not a function of two sets or histograms; use "
+                "'emd2', 'sinkhorn2', 'sliced_wasserstein_distance' or 'gromov_wasserstein2', or "
                 "similia.distances.FromFunction for a function of two objects"
             )
         if self.cost is not None and kind != "plan":
-            raise ValueError(f"cost is for histograms, which {function.__name__} does not compare; leave it out")
+            raise ValueError(f"cost is for histograms, which {function.__name__} does not compare; drop cost")
         for seed in ("seed", "random_state"):
             if seed in names and options.get(seed) is None:
                 options[seed] = 0  # the same directions for all pairs and calls
@@ -129,11 +131,11 @@ class POTDistance(Forwarded, Distance):
             return arrays
         rows = np.asarray(objects, dtype=np.float64)
         if rows.shape[1] != len(self.cost):
-            found = f"has {rows.shape[1]} bins and cost {len(self.cost)}"
+            found = f"has {rows.shape[1]} bins, and cost has {len(self.cost)}"
             raise BadValue(None, found, "the same number", collection=name)
         bad = (rows < 0).any(axis=1) | (rows.sum(axis=1) <= 0)
         if bad.any():
-            found = "is no histogram: expected entries >= 0, not all of them 0"
+            found = "is not a histogram: expected entries >= 0, not all of them 0"
             raise BadValue(int(bad.argmax()), found, remedy="drop that row", collection=name)
         return list(rows / rows.sum(axis=1, keepdims=True))
 
@@ -141,7 +143,7 @@ class POTDistance(Forwarded, Distance):
 def _value(
     function: Callable[..., Any], kind: str, metric: str, cost: Any, options: dict[str, Any], x: Any, y: Any
 ) -> float:
-    """Call a function of POT on two objects, turned into the arguments that its `kind` takes (see `_KINDS`)."""
+    """Call a function of POT on two objects, converted to the arguments that its `kind` takes (see `_KINDS`)."""
     if kind == "plan" and cost is not None:
         arguments: tuple[Any, ...] = (x, y, cost)
     elif kind == "plan":
@@ -158,7 +160,7 @@ def _value(
     if number.size != 1:
         raise ValueError(f"{name} returned shape {number.shape}, expected a number; emd2 returns the cost")
     value = float(number.reshape(()))
-    return 0.0 if -1e-12 < value < 0 else value  # the computed cost of transport to itself may be -1e-17
+    return 0.0 if -1e-12 < value < 0 else value  # rounding: the cost of transport to itself may be -1e-17
 
 
 def from_pot(
@@ -170,25 +172,25 @@ def from_pot(
     symmetric: bool = True,
     **params: Any,
 ) -> POTDistance:
-    """Turn an optimal-transport distance of POT into a distance of this library.
+    """Turn an optimal-transport distance of POT into a distance of similia.
 
     Parameters
     ----------
     function : str or callable, default="emd2"
-        A function of ``ot``, or its name. Functions of (a, b, M), such as "emd2" and "sinkhorn2", compare sets by the
-        distances between their points, or histograms by `cost`. Functions of (X_s, X_t), such as
-        "sliced_wasserstein_distance", are passed the points of both sets. Functions of (C1, C2), such as
-        "gromov_wasserstein2", are passed the distances within each set. Functions of two arrays of numbers, such as
-        "wasserstein_1d", are passed sets of one-dimensional points.
+        A function of ``ot``, or its name; its first parameters decide what it gets. Functions of (a, b, M), such as
+        "emd2" and "sinkhorn2", get weights of the points and the distances between the points of two sets, or two
+        histograms and `cost`. Functions of (X_s, X_t), such as "sliced_wasserstein_distance", get the points of both
+        sets. Functions of (C1, C2), such as "gromov_wasserstein2", get the distances within each set. Functions of two
+        arrays of numbers, such as "wasserstein_1d", get two sets of one-dimensional points.
     metric : str, default="euclidean"
         Distance between points, by its name in ``scipy.spatial.distance.cdist``; functions of (X_s, X_t) ignore it.
     cost : ndarray of shape (n_bins, n_bins), optional
         Cost of moving mass between bins. If given, the objects are histograms (the rows of a matrix) instead of sets.
     root : bool, default=False
-        Whether to take the square root of the values, for example of "emd2" with the metric "sqeuclidean", which is the
-        square of the 2-Wasserstein distance.
+        Whether to take the square root of the values. "emd2" with the metric "sqeuclidean", for example, is the square
+        of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If so, distances within one collection need half the calls.
+        Whether d(x, y) = d(y, x). If so, the distances within one collection take half the calls.
     **params
         Options of the function, such as ``reg=0.1`` for "sinkhorn2". ``seed`` is 0 if not given.
 
@@ -217,5 +219,7 @@ def from_pot(
 
 def _column(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     if x.shape[1] != 1:
-        raise ValueError(f"points of dimension {x.shape[1]}, expected numbers: this function takes sets (s, 1)")
+        raise ValueError(
+            f"found points of dimension {x.shape[1]}, but this function takes sets of numbers, shape (s, 1)"
+        )
     return x[:, 0]

@@ -2,7 +2,7 @@
 
 Each check returns None if every law holds on the given objects. Otherwise it raises `AssertionError` with one
 sentence: the law that fails, the place, and the two values that disagree. It raises `ValueError` for fewer than two
-objects. Since only these objects are tried, pass short and long ones, repeats, and an empty one if such can occur.
+objects. Only the given objects are tried, so pass short and long ones, repeats, and an empty one if it can occur.
 
 Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
 """
@@ -21,8 +21,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Check that `kernel` is a positive semi-definite kernel on `X`; raise AssertionError if a law fails.
 
     Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call returns the same matrix; the
-    matrix is symmetric; no eigenvalue is negative; ``diag``, if the kernel has it, returns the diagonal; and for
-    disjoint parts A and B of `X`, in any order, ``kernel(A, B)`` equals the corresponding block of ``kernel(X)``.
+    matrix is symmetric; no eigenvalue is negative; the method ``diag``, if the kernel has it, returns the diagonal; and
+    for disjoint parts A and B of `X`, ``kernel(A, B)`` equals the corresponding block of ``kernel(X)``.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Check that `distance` is a distance on `X`; raise AssertionError if a law fails.
 
     Laws: those of `check_kernel` about shape, repeated calls, symmetry and blocks; no value is negative; the distance
-    of each object to itself is 0. The triangle inequality is not checked, because dynamic time warping violates it.
+    of each object to itself is 0. The triangle inequality is not checked: useful distances, such as dynamic time
+    warping, violate it.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
 
     Laws: ``fit`` returns the estimator and does not change its parameters; ``transform(X)`` is a matrix of n rows of
     finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector
-    whether `transform` is given all of `X`, a part of it, the objects in another order, or this object alone; a second
-    fit with the same ``random_state`` gives the same vectors.
+    whether `transform` gets all of `X`, a part of it, the objects in another order, or only this object; a second fit
+    with the same ``random_state`` gives the same vectors.
 
     Parameters
     ----------
@@ -189,7 +190,6 @@ def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def _require(holds: Any, sentence: str) -> None:
-    """Raise `AssertionError` with the message `sentence` if `holds` is false."""
     if not holds:
         raise AssertionError(sentence)
 
@@ -197,14 +197,14 @@ def _require(holds: Any, sentence: str) -> None:
 def _n_at_least_two(X: Any) -> int:
     n = n_objects(X)
     if n < 2:
-        raise ValueError(f"a check compares objects with each other: X has {n}, expected at least two")
+        raise ValueError(f"a check compares objects with each other, so X must hold at least two, got {n}")
     return n
 
 
 def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Return two pairs of disjoint arrays of positions below `n`; one array of the second pair is descending.
 
-    The arrays of a pair are disjoint because the similarity of an object to itself may be set by definition, as for an
+    They are disjoint because ``kernel(X)`` alone may set the similarity of an object to itself by convention, as for an
     empty string under a normalised kernel.
     """
     return [(np.arange(0, n, 2), np.arange(1, n, 2)), (np.arange(1, n)[::-1], np.arange(1))]

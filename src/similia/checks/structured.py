@@ -1,13 +1,13 @@
 """The laws of `similia.checks.check_structured_estimator`, one function each.
 
 Every law is a function of a `Case`: an estimator, objects and targets. If the law fails, the function raises
-`AssertionError` with one sentence that begins with the name of the law. Other errors inside a law become such
-sentences, too.
+`AssertionError` with one sentence that begins with the name of the law. Any other error inside a law also becomes such
+an `AssertionError`.
 
-Cost: about twenty calls of ``fit`` and one call of each method for each object.
+Cost: about twenty calls of ``fit``, and a call of each method for each object.
 """
 
-# ruff: noqa: NPY002, the global random state is what a law is about
+# ruff: noqa: NPY002, a law is about the global random state
 
 from __future__ import annotations
 
@@ -52,36 +52,37 @@ def check_structured_estimator(
 ) -> None:
     """Check that `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` does this for vectors. This function does it for strings, graphs, series,
-    sets, or whatever objects `X` holds. A failure raises AssertionError, and its message begins with the name of the
-    law:
+    scikit-learn's own ``check_estimator`` does this for vectors; this function does it for strings, graphs, series,
+    sets or any other objects in `X`. It raises AssertionError if one of these laws fails, and the message begins with
+    the name of the law:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
-    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`, and for an empty collection a
+    - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
       ``ValueError`` that says so; `fit` raises ``ValueError`` if there are fewer targets than objects;
-    - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends on that object alone;
-    - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
-    - *persistence*: saving with `similia.save` and loading with `similia.load` does not change the results
-      (``pickle`` takes their place for classes that are not similia's);
+    - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends only on this object;
+    - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
+      so does `fit_transform`;
+    - *persistence*: an estimator that was saved with `similia.save` and loaded with `similia.load` gives the same
+      results (estimators that are not similia's are saved with ``pickle``);
     - *containers*: the same objects in other collections give the same results;
-    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the parameters
-      of the estimator's most nested part, such as a kernel;
-    - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; output can be a pandas or polars
-      frame, unless it is sparse; the estimator can transform one column of a data frame in a `ColumnTransformer`.
+    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the most nested
+      parameters, such as those of a kernel;
+    - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
+      polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
-        Clones of it are fitted; random states that are None become 0 in the clones.
+        Only clones of it are fitted, in which each ``random_state`` that is None becomes 0.
     X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
-        At least six, but few, because about twenty fits are made. If `X` is a table instead, the laws *containers* and
-        *ColumnTransformer* are skipped.
+        At least six objects, but not many, because about twenty fits are made. If `X` is a table, the laws *containers*
+        and *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional
-        Methods that return an array with one row for each object, or a tuple of such arrays. By default, ``transform``,
-        ``predict``, ``predict_proba`` and ``decision_function``, if the estimator has them.
+        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``, as far as the estimator has them.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
         ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D float
@@ -101,8 +102,6 @@ def check_structured_estimator(
 
 
 # ---- the estimator itself
-
-
 def check_clone(case: Case) -> None:
     """Require that parameters are stored as given and can be set, and that clones have the same parameters."""
     with within("clone"):
@@ -145,7 +144,7 @@ def check_fit(case: Case) -> None:
             same, f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_"
         )
     unchanged = joblib.hash(case.X) == objects and joblib.hash(case.y) == targets
-    _require(unchanged, "mutation: X or y is not what it was before fit")
+    _require(unchanged, "mutation: fit or a method changes X or y")
     drawn = _random_states() != states
     _require(not drawn, "global random state: fit or a method draws from numpy.random or random, not from random_state")
 
@@ -170,13 +169,13 @@ def check_empty(case: Case) -> None:
         with _refused("empty", method, "of no objects", ValueError, said):
             found = getattr(case.fitted, method)(none)
             if case.objects is None and n_objects(found[0] if isinstance(found, tuple) else found) == 0:
-                raise ValueError("empty")  # an empty result of an empty table is as good as the error
+                raise ValueError("empty")  # for a table, an empty result is as good as the error
 
 
 def check_labels(case: Case) -> None:
     """Require that `fit` of a predictor raises ValueError for one target fewer than there are objects."""
     if case.supervised:
-        with _refused("labels", "fit", "with a label fewer than there are objects", ValueError):
+        with _refused("labels", "fit", "with fewer labels than objects", ValueError):
             case.fresh().fit(case.X, case.y[:-1])
 
 
@@ -191,12 +190,10 @@ def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequen
     except Exception as error:
         raise AssertionError(f"{law}: {what} raised {type(error).__name__} {when}, expected {kind.__name__}") from error
     else:
-        raise AssertionError(f"{law}: {what} {when} returned, expected a {kind.__name__}")
+        raise AssertionError(f"{law}: {what} {when} raised nothing, expected {kind.__name__}")
 
 
 # ---- what it computes
-
-
 def check_rows(case: Case) -> None:
     """Require one row for each object, the same in a second call, in another order, in a part and alone."""
     with within("rows"):
@@ -256,8 +253,6 @@ def check_containers(case: Case) -> None:
 
 
 # ---- inside scikit-learn
-
-
 def check_searches(case: Case) -> None:
     """Require that Pipeline, cross_val_score and GridSearchCV (over the most nested parameters) work."""
     if not case.supervised and not case.makes_columns:
@@ -279,8 +274,8 @@ def check_searches(case: Case) -> None:
         best = GridSearchCV(clone(model), grid, cv=N_FOLDS, error_score="raise").fit(case.X, case.targets).best_score_
         _require(
             np.isclose(best, scores.mean()),
-            f"GridSearchCV: the score is {best:.6g} and that of cross_val_score {scores.mean():.6g}, "
-            "expected the same for the same parameters",
+            f"GridSearchCV: the score is {best:.6g}, but that of cross_val_score with the same parameters is "
+            f"{scores.mean():.6g}",
         )
 
 
@@ -482,7 +477,7 @@ def _case_of(
         raise ValueError(f"{type(estimator).__name__} learns from targets; give y")
     n = n_objects(X)
     if n < 2 * N_FOLDS:
-        raise ValueError(f"a check makes {N_FOLDS} folds: X has {n} objects, expected at least {2 * N_FOLDS}")
+        raise ValueError(f"a check makes {N_FOLDS} folds, so X must hold at least {2 * N_FOLDS} objects, got {n}")
     return Case(estimator, X, None if y is None else np.asarray(y), tuple(methods), kinds, tolerance)
 
 
@@ -495,7 +490,7 @@ def containers(objects: Sequence[Any], kinds: Sequence[str]) -> Iterator[tuple[s
     if "array" in kinds:
         yield "an object array", array
     texts = all(isinstance(x, str) for x in objects)
-    if "pandas" in kinds and (pandas := installed("pandas")):  # where strings have a dtype of their own
+    if "pandas" in kinds and (pandas := installed("pandas")):  # a list of strings gets the dtype str of pandas
         yield "a pandas Series", pandas.Series([*objects] if texts else array, index=np.arange(len(array))[::-1] + 7)
     if not texts and not all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f" for x in objects):
         return

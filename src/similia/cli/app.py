@@ -24,9 +24,9 @@ from similia.cli.service import info, warmup
 from similia.cli.voice import command
 
 _EPILOG = (
-    "Exit codes: 0 success; 1 a pipe was closed, or similia itself failed (please report it); 2 unusable input or "
-    "options, explained in one sentence; 130 stopped with Ctrl-C (fit writes the best pipeline found until then: 0). "
-    "Completion of commands, options and names: similia --install-completion."
+    "Exit codes: 0 success; 1 a pipe was closed, or similia itself failed (please report it); 2 invalid input or "
+    "options, explained in one sentence; 130 stopped with Ctrl-C (but 0 if fit then wrote the best pipeline so far). "
+    "Shell completion: similia --install-completion."
 )
 
 app = typer.Typer(
@@ -54,7 +54,7 @@ def _root(
     pass
 
 
-for function, pipe in (  # in the order of the help; `pipe` is the ending of what -o - writes
+for function, pipe in (  # in the order of the help; `pipe` is the ending of the file that -o - writes
     (demo, None),
     (fit, ".similia"),
     (predict, None),

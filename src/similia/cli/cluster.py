@@ -13,22 +13,29 @@ from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table
 def cluster(
     data: Data,
     table: Table,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Cluster of each object to write: .csv or .parquet.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Table to write, with the cluster of each object: .csv or .parquet.")
+    ],
     kernel: Kernel = None,
     distance: Distance = None,
     clusters: Annotated[
-        str, typer.Option(help="Number of clusters, or stability: the largest of 2 to 10 on which subsamples agree.")
+        str,
+        typer.Option(
+            help="Number of clusters; or stability: the largest number from 2 to 10 on which subsamples agree."
+        ),
     ] = "stability",
     report: Annotated[
-        Path | None, typer.Option(help="Also write an HTML page: medoids, what members share, a map.")
+        Path | None,
+        typer.Option(help="Also write an HTML page: examples of the clusters, what their members share, a map."),
     ] = None,
     landmarks: Landmarks = 300,
     save: Annotated[
-        Path | None, typer.Option(help="Also write the fitted clusters, to assign new objects with similia.load.")
+        Path | None,
+        typer.Option(help="Also write the fitted model; in Python, similia.load(FILE).predict assigns new objects."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Group a collection by similarity: kernel k-means, with the object nearest to each centre as its example.
+    """Group a collection by similarity (kernel k-means). The object nearest to a centre is the cluster's example.
 
     [bold]similia cluster reads.csv --text sequence -o clusters.csv --report clusters.html[/bold]
 
@@ -46,7 +53,7 @@ def cluster(
     number: Any = clusters
     if clusters != "stability":
         if not clusters.isdecimal() or int(clusters) < 1:
-            raise ValueError(f"--clusters is {clusters}, expected a number of at least 1, or stability")
+            raise ValueError(f"--clusters must be a number of at least 1, or stability, got {clusters}")
         number = int(clusters)
     check_table(output, data)
     if report is not None:

@@ -11,10 +11,10 @@ _FLIPPED = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 
 def demo(seed: Seed = 0) -> None:
-    """Classify real DNA with hypervectors made from a kernel.
+    """Classify real DNA with packed bits made from a kernel.
 
-    Trains on the two bundled sets (promoters, splice junctions) and shows accuracy, size and what
-    happens when bits of the codes flip.
+    Trains on the two bundled data sets (promoters, splice junctions), and shows the accuracy, also when bits of the
+    codes flip at random.
     """
     import numpy as np
     from rich.table import Table
@@ -60,12 +60,12 @@ def demo(seed: Seed = 0) -> None:
         table.add_row(of, str(len(train)), str(len(test)), *percents[:3])
         robust.add_row(of, *percents[2:])
     say.print(table)
-    say.print("Each sequence is a code of 1250 bytes. Splice sites are a matter of place, which WeightedDegree sees")
-    say.print("and GappyKmers, which counts k-mers wherever they are, does not.\n")
+    say.print("Each sequence is a code of 1250 bytes. Splice sites depend on the positions of letters: WeightedDegree")
+    say.print("compares positions, and GappyKmers counts k-mers wherever they are.\n")
     say.print(robust)
     _show_predictions(say, model, X_test[:3], y[test][:3])
     result(results)
-    say.print(f"done in {time.perf_counter() - start:.1f} s; the same as a program is in the README")
+    say.print(f"done in {time.perf_counter() - start:.1f} s; the README shows the same as a program")
 
 
 def _show_predictions(say: Any, model: Any, X: Any, y: Any) -> None:

@@ -16,27 +16,28 @@ def encode(
     data: Data,
     table: Table,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The .npy file to write: a row of packed bits for each object.")
+        Path, typer.Option("--output", "-o", help="The .npy file to write, with one row of packed bits per object.")
     ],
     model: Annotated[
-        Path | None, typer.Option(help="An encoder, a model of 'similia fit' or an index; if not given, one is fitted.")
+        Path | None,
+        typer.Option(help="An encoder, a model of 'similia fit', or an index. Default: fit an encoder to the data."),
     ] = None,
     kernel: Kernel = None,
     distance: Distance = None,
     bits: Annotated[
-        int | None, typer.Option(help="Without a model: bits of a code, a multiple of 8; 256 if not given.")
+        int | None, typer.Option(help="Without --model: number of bits of a code; a multiple of 8. Default: 256.")
     ] = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(min=1, help="Without a model: number of landmarks of the kernel or distance; 256 if not given."),
+        typer.Option(
+            min=1, help="Without --model: number of landmarks, the objects with which each is compared. Default: 256."
+        ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Without a model: seed of all that is random; 0 if not given.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Without --model: seed of the random numbers. Default: 0.")] = None,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
-    """Make packed bits of objects. Interrupted runs resume when the command is repeated.
+    """Encode objects as packed bits. Interrupted runs resume when the command is repeated.
 
     [bold]similia encode reads.fasta -o reads.npy[/bold]
 
@@ -60,7 +61,7 @@ def encode(
         encoder, table = encoders.encoder_of(fitted), with_columns_of(fitted, data, table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     if model is not None:
-        encoders.check_bits(encoder, model, stream)
+        encoders.check_encoder(encoder, model, stream)
     n = stream.n
     with Journal(partial_of(output)) as journal:
         if model is None:
@@ -83,10 +84,10 @@ def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | 
     from similia.cli.voice import voice
 
     if output.suffix != ".npy":
-        raise ValueError(f"the output must be a .npy file, got {output}")
+        raise ValueError(f"codes are written as .npy; end {output} in .npy")
     if model is None and voice().piped:
         raise ValueError(
-            "standard output (-o -) has no folder for the encoder; give an encoder with --model, or name a file"
+            "with -o - there is no folder to write the fitted encoder to; give an encoder with --model, or name a file"
         )
     for path in [output] if model is not None else [output, encoder_path]:
         check_output(path, data, model)
@@ -95,4 +96,4 @@ def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | 
         check_options(options["kernel"], options["distance"], options["bits"])
     for name, value in options.items():
         if model is not None and value is not None:
-            raise ValueError(f"{model} decides how bits are made; drop --{name} or --model")
+            raise ValueError(f"--{name} is for fitting an encoder, and {model} is fitted; drop --{name} or --model")

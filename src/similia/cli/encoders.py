@@ -1,7 +1,7 @@
 """Load the encoder of a command, or choose one by the kind and properties of the objects, and fit it.
 
-In measurements, these encoders found most of the true neighbours (``benchmarks/similarity_search.py --encoders``, the
-experiment hashing-objects); for strings, most of the neighbours at a small distance.
+Of the encoders that were measured (``benchmarks/similarity_search.py --encoders``, the experiment hashing-objects), the
+chosen ones found the most true neighbours; for strings, the most neighbours at a small distance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import similia as sm
 from similia.cli.inputs import Objects
 from similia.cli.model_data import DEFAULT_KERNEL, remember_columns
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import parse_distance, parse_kernel
+from similia.cli.specs import check_bits, parse_distance, parse_kernel, parse_one
 from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
 from similia.pipelines import Pipeline
@@ -37,11 +37,13 @@ def default_encoder(
 ) -> tuple[str, Any]:
     """Return a description of the encoder that suits `data`, and the encoder, unfitted.
 
+    "Signs" below are the signs of random projections.
+
     - strings, without a kernel or with an edit distance: counts of k-mers, PCA, ITQ; if the strings are too few or too
-      simple for so many bits, `Nystroem` and the signs of random projections, below called signs;
+      simple for so many bits, `Nystroem` and signs;
     - vectors: `recipes.pca_itq`; if there are too few rows or features, centring and signs;
     - graphs, and objects with a given kernel: `Nystroem` and signs;
-    - series and point sets, and objects with another given distance: `D2KE` (with distances to objects of the data),
+    - series and sets of points, and objects with another given distance: `D2KE` (distances to objects of the data),
       centring and signs.
     """
     check_options(kernel, distance, bits)
@@ -68,14 +70,8 @@ def default_rerank(data: Objects | Source, kernel: str | None, distance: str | N
 
 def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
     """Raise if options contradict each other, before anything is read."""
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: each describes how bits are made")
-    if bits < 8 or bits % 8:
-        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
-    if kernel:
-        parse_kernel(kernel)
-    if distance:
-        parse_distance(distance)
+    parse_one(kernel, distance)
+    check_bits(bits)
 
 
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
@@ -99,10 +95,10 @@ def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[st
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits, since `instead_of` makes at most `most`; print nothing if `most` <= 8."""
+    """Print that `made_by` makes the bits because `instead_of` makes at most `most`; print nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
-            f"note: the data have too few directions for {bits} bits by {instead_of}, so bits are made by "
+            f"note: the data vary in too few directions for {bits} bits by {instead_of}. The bits are made by "
             f"{made_by}, which often finds fewer neighbours; use fewer --bits for {instead_of}"
         )
 
@@ -141,17 +137,17 @@ def _has_directions(pca: Any, X: Any) -> bool:
 
 # ---- encoders in files
 def load_model(path: Path) -> Any:
-    """Return the model saved in a file; if `path` is the folder of an index, return the encoder of the index."""
+    """Return the model in a file, or the encoder of an index if `path` is the folder of an index."""
     return SearchFolder.open(path).search.encoder_ if path.is_dir() else sm.load(path)
 
 
 def encoder_of(model: Any) -> Any:
-    """Return a pipeline without its last step if this is a learner; return any other model unchanged."""
+    """Return a pipeline without its last step if that step is a classifier or regressor, else the model itself."""
     return model[:-1] if hasattr(model, "steps") and not hasattr(model[-1], "transform") else model
 
 
-def check_bits(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise if `encoder` fails on the first object of `stream`, or does not make packed bits of it."""
+def check_encoder(encoder: Any, path: Path, stream: Source) -> None:
+    """Raise if `encoder` cannot encode the first object of `stream`, or does not return packed bits."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
@@ -159,20 +155,20 @@ def check_bits(encoder: Any, path: Path, stream: Source) -> None:
             rows = encoder.transform(stream.take([0]))
         except (TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:150]
-            raise BadFile(stream.source, f"holds {stream.called}, which {path} does not encode ({why})") from error
+            raise BadFile(stream.source, f"holds {stream.called}, which {path} cannot encode ({why})") from error
         if getattr(rows, "dtype", None) == np.uint8:
             return
         made = f"vectors of {rows.shape[1]} numbers" if np.ndim(rows) == 2 or hasattr(rows, "toarray") else "no bits"
     raise ValueError(
-        f"{path} makes {made}, and similia encode writes packed bits; leave --model out to fit an encoder, or give a "
-        "model that 'similia fit --kernel' or 'similia encode' wrote"
+        f"{path} makes {made}, but similia encode writes packed bits; drop --model to fit an encoder, or give a model "
+        "that 'similia fit --kernel' or 'similia encode' wrote"
     )
 
 
 def of_interrupted_run(
     journal: Journal, stream: Source, path: Path, options: dict[str, Any]
 ) -> tuple[int | None, Any] | None:
-    """Return number of objects and encoder of the run in `journal`, or None if it had other data or options."""
+    """Return the number of objects and the encoder of the run in `journal`, or None if it had other data or options."""
     header = journal.header or {}
     if header.get("options") != options or not path.is_file() or header["belongs"]["data"] != identity(stream):
         return None

@@ -19,24 +19,26 @@ def explain(
         typer.Option(
             "--pair",
             metavar="WHICH WHICH",
-            help="Explain why these two objects are similar: their names, or numbers from 0.",
+            help="Explain why two objects are similar; each is given by its name, or by its number from 0.",
         ),
     ] = None,
     one: Annotated[
         str | None,
         typer.Option(
-            "--object", metavar="WHICH", help="Explain the prediction for this object: its name, or number from 0."
+            "--object",
+            metavar="WHICH",
+            help="Explain the prediction for an object, given by its name, or by its number from 0.",
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of parts to list.")] = 10,
     labels: Annotated[
-        str | None, typer.Option(help="Names of the labels of nodes, e.g. 0=C,1=N,2=O for atoms.")
+        str | None, typer.Option(help="For graphs: names of the node labels, e.g. 0=C,1=N,2=O for atoms.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HTML page to write; the terminal if not given.")
+        Path | None, typer.Option("--output", "-o", help="HTML page to write. Default: print to the terminal.")
     ] = None,
 ) -> None:
-    """Show why two objects are similar, or why a model decides as it does: k-mers, patterns of graphs, alignments.
+    """Show why two objects are similar, or why a model predicts a label: by k-mers, patterns of graphs or alignments.
 
     [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
 
@@ -55,7 +57,7 @@ def explain(
 
     if (pair is None) == (one is None):
         raise ValueError(
-            "give either --pair A B (why are two objects similar?) or --object A (why is this its predicted label?)"
+            "give either --pair A B, to explain why two objects are similar, or --object A, to explain a prediction"
         )
     if output is not None:
         check_output(output, data, model)
@@ -76,7 +78,6 @@ def explain(
 
 
 def as_dict(explanation: Any) -> dict[str, Any]:
-    """Return an explanation as a dict for JSON."""
     amounts = ["value", "residual", "omitted", "n_omitted", "unexplained", "absolute_sum", "listed_share"]
     names = ["title", "kind", *amounts, "note"]
     facts = {name: getattr(explanation, name) for name in names}
@@ -88,7 +89,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the position of the object that `which` states by name or by number from 0; raise if there is none."""
+    """Return the position of the object whose name or number (from 0) is `which`; raise if there is none."""
     from similia.core.text import did_you_mean
     from similia.objects import n_objects
 
@@ -100,7 +101,7 @@ def _number(which: str, read: Any) -> int:
     try:
         number = int(which)
     except ValueError:
-        here = f", named {known[0]!r}, ...{did_you_mean(which, known)}" if known else ", which have no names here"
+        here = f", named {known[0]!r}, ...{did_you_mean(which, known)}" if known else " without names"
         hint = "" if known else "; give a number from 0, or name the column of names with --id"
         raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.called}{here}{hint}") from None
     if not 0 <= number < n:

@@ -17,41 +17,51 @@ def export(
     model: Model,
     table: Table,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")],
-    to: Annotated[str, typer.Option("--to", help="c or verilog.")] = "c",
+    to: Annotated[str, typer.Option("--to", help="Language: c or verilog.")] = "c",
     data: Annotated[
         str | None,
-        typer.Argument(help=f"Objects such as those of training: units, letters, sizes, tests. {DATA_HELP}"),
+        typer.Argument(
+            help="Sample of the objects, such as the training data: it sets units, letters and sizes, and gives tests. "
+            + DATA_HELP
+        ),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Beginning of the files and of all names in them.")] = "model",
+    name: Annotated[
+        str, typer.Option("--name", help="Prefix of the file names and of all names in the code.")
+    ] = "model",
     max_length: Annotated[
-        int | None, typer.Option("--max-length", help="Most letters, points or nodes of an object.")
+        int | None, typer.Option("--max-length", help="Maximum number of letters, points or nodes of an object.")
     ] = None,
-    letters: Annotated[str, typer.Option("--letters", help="Further letters that strings may hold.")] = "",
+    letters: Annotated[
+        str, typer.Option("--letters", help="Letters that strings may contain besides those of DATA.")
+    ] = "",
     floats: Annotated[
         bool,
-        typer.Option("--float", help="Write C in float32, for a processor with a floating-point unit."),
+        typer.Option("--float", help="Write C that computes in float32, for a processor with a floating-point unit."),
     ] = False,
     max_bytes: Annotated[
         int | None,
         typer.Option(
             "--max-bytes",
-            help="Try smaller models first, in cross-validation on DATA, the labelled training data; write the most "
-            "accurate one whose tables take at most so many bytes, fitted to DATA.",
+            help="Write a smaller model: compare sizes by cross-validation on DATA, the labelled training data, and "
+            "fit the most accurate one whose tables take at most this many bytes.",
         ),
     ] = None,
     max_loss: Annotated[
         float | None,
         typer.Option(
-            "--max-loss", help="Likewise, but take the smallest that loses at most so much accuracy, such as 0.01."
+            "--max-loss",
+            help="Like --max-bytes, but take the smallest model that loses at most this much accuracy, such as 0.01.",
         ),
     ] = None,
     seed: Seed = 0,
     save: Annotated[
-        Path | None, typer.Option("--save", help="File for the smaller model as similia reads it, to predict with.")
+        Path | None, typer.Option("--save", help="Also save the smaller model as a file for similia.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Write a model in whole numbers or float32 as C99, or its core as Verilog; labels and codes equal those of Python.
+    """Write a model as C99 (in whole numbers or float32), or its core as Verilog.
+
+    The code computes the same labels and codes as its twin in Python, similia.quantise, bit for bit.
 
     [bold]similia fit splice --kernel 'GappyKmers(k=4)' --landmarks 100 --bits 2000 -o splice.similia[/bold]
 
@@ -70,11 +80,11 @@ def export(
         raise ValueError(f"--to must be c or verilog, got {to!r}")
     smaller = _checked(data, max_bytes, max_loss, save)
     if floats and to != "c":
-        raise ValueError("--float is for C, and Verilog has whole numbers only; drop --float or --to verilog")
+        raise ValueError("--float is only for C; drop --float or --to verilog")
     if floats and smaller:
         raise ValueError(
-            f"--float and --{next(iter(smaller)).replace('_', '-')} exclude each other: sizes are compared in whole "
-            "numbers; export the model of --save with --float"
+            f"--float and --{next(iter(smaller)).replace('_', '-')} exclude each other: smaller models are compared in "
+            "whole numbers; write one with --save, then export it with --float"
         )
     check_name(name)
     check_new([f"{name}.{'c' if to == 'c' else 'v'}"], output, overwrite)
@@ -108,22 +118,22 @@ def export(
 
 
 def _checked(data: str | None, max_bytes: int | None, max_loss: float | None, save: Path | None) -> dict[str, Any]:
-    """Return the bound that `similia.devices.compress` is given, or {}; raise if options contradict each other."""
+    """Return the bound of size or loss as {name: bound}, or {} without one; raise if options contradict each other."""
     bounds = {name: bound for name, bound in (("max_bytes", max_bytes), ("max_loss", max_loss)) if bound is not None}
     if len(bounds) == 2:
         raise ValueError("--max-bytes and --max-loss exclude each other: each says which of the smaller models to take")
     if bounds and data is None:
         option = "--" + next(iter(bounds)).replace("_", "-")
-        raise ValueError(f"{option} compares models on labelled objects; give the training data after the model")
+        raise ValueError(f"{option} needs labelled objects; give the training data after the model")
     if save is not None and not bounds:
         raise ValueError(
-            "--save is for the smaller model that --max-bytes or --max-loss takes; add one, or drop --save"
+            "--save is for the smaller model of --max-bytes or --max-loss; add one of them, or drop --save"
         )
     return bounds
 
 
 def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) -> tuple[Any, dict[str, Any]]:
-    """Print the sizes that `similia.devices.compress` tries; return the model that it chooses, and facts for JSON."""
+    """Print the sizes that `similia.devices.compress` tries; return the chosen model, and facts for JSON."""
     import numpy as np
 
     import similia as sm
@@ -135,7 +145,7 @@ def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) ->
     other = np.setdiff1d(y, getattr(model, "classes_", y))
     if len(other):
         known = ", ".join(short(label) for label in model.classes_.tolist()[:5])
-        unknown = f"has the label {short(other[0].item())}, and the model knows {known}; give the training data"
+        unknown = f"has the label {short(other[0].item())}, but the model knows {known}; give its training data"
         raise BadFile(read.source, unknown)
     say = console(highlight=False)
     say.print(f"trying smaller models on {len(y)} {read.called}, in cross-validation ...", markup=False)
@@ -148,14 +158,14 @@ def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) ->
 
 
 def _labels_like(model: Any, y: Any) -> Any:
-    """Return labels as `fit` gave them to the model, which takes fractions that are classes as text."""
+    """Return labels in the form in which `similia fit` gave them to the model: fractions that are classes are text."""
     classes = getattr(model, "classes_", None)
     return y if y is None or classes is None or classes.dtype.kind != "U" else y.astype(str)
 
 
 @contextmanager
 def _model_named(path: Path) -> Iterator[None]:
-    """Return a context in which errors about the model name its file, and the command that makes another."""
+    """Return a context that adds, to errors about the model, its file and the command that makes another one."""
     from similia.core.errors import BadItem
 
     try:

@@ -1,4 +1,4 @@
-"""``similia fit`` scores and writes the best of many pipelines, NysHD for a kernel, or D2KE for a distance."""
+"""``similia fit`` trains, scores and writes a model: the best of many pipelines, or one for a kernel or distance."""
 
 from __future__ import annotations
 
@@ -17,65 +17,76 @@ def fit(
     kernel: Kernel = None,
     distance: Distance = None,
     bits: Annotated[
-        int | None, typer.Option(help="With a kernel: bits of a code, a multiple of 8; 10000 if not given.")
+        int | None, typer.Option(help="With a kernel: number of bits of a code; a multiple of 8. Default: 10000.")
     ] = None,
     landmarks: Annotated[
-        int | None, typer.Option(help="With a kernel: number of landmarks; by the paper's rule if not given.")
+        int | None,
+        typer.Option(
+            help="With a kernel: number of landmarks, the objects with which each object is compared. Default: 2 % of "
+            "the objects, at least 300."
+        ),
     ] = None,
     directions: Annotated[
         str | None,
         typer.Option(
-            help="With a kernel: how bits are made. gaussian (if not given): by a random matrix; hadamard: without a "
-            "matrix, for small devices (similia export)."
+            help="With a kernel: how random directions make the bits. gaussian (the default) stores a random matrix; "
+            "hadamard stores none, for small devices (similia export)."
         ),
     ] = None,
     task: Annotated[
         str,
         typer.Option(
-            help="auto, classification or regression: are labels classes, or numbers to predict? auto decides by "
-            "--scoring, else by the labels."
+            help="classification: labels are classes; regression: labels are numbers to predict; auto: decide by "
+            "--scoring, or else by the labels."
         ),
     ] = "auto",
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Without a kernel or distance: time to choose a pipeline and, in the last fifth, to fit it to all "
-            "objects, such as 90s or 1h; 10m if not given."
+            help="Without a kernel or distance: time to choose a pipeline, such as 90s or 1h; its last fifth is for "
+            "the fit to all objects. Default: 10m."
         ),
     ] = None,
     scoring: Annotated[
         str | None,
         typer.Option(
-            help="A scorer of scikit-learn such as balanced_accuracy that compares pipelines and measures the result; "
-            "accuracy, or r2 for numbers, if not given.",
+            help="A scikit-learn scorer, such as balanced_accuracy, to compare pipelines and to score the result. "
+            "Default: accuracy for classes, r2 for numbers.",
             autocompletion=scorers,
         ),
     ] = None,
-    cv: Annotated[int | None, typer.Option(min=3, help="Without a kernel or distance: folds; 5 if not given.")] = None,
+    cv: Annotated[
+        int | None, typer.Option(min=3, help="Without a kernel or distance: number of folds. Default: 5.")
+    ] = None,
     voters: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Without a kernel or distance: maximum number of pipelines that vote together; 5 if not given."
+            min=1, help="Without a kernel or distance: maximum number of pipelines that vote together. Default: 5."
         ),
     ] = None,
     test: Annotated[
-        float, typer.Option(help="Share held out to measure accuracy before the final fit; 0 for none.")
+        float, typer.Option(help="Share of objects held out to score the model before the final fit; 0 holds out none.")
     ] = 0.2,
     conformal: Annotated[
         bool,
         typer.Option(
             "--conformal",
-            help="Calibrate the model with the held-out objects instead of fitting it to them too, so that 'similia "
-            "predict --coverage 0.9' writes sets of labels or intervals that hold the truth with this probability.",
+            help="Calibrate the model with the held-out objects, and do not fit it to them. 'similia predict "
+            "--coverage 0.9' then writes sets of labels, or intervals, that contain the truth with probability "
+            "0.9.",
         ),
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Train a model on labelled data: the best of many pipelines, or NysHD with a kernel, or D2KE with a distance.
+    """Train a model on labelled data: the best of many pipelines, or the one for a given kernel or distance.
+
+    For classes, --kernel trains NysHD: it compares objects with landmarks, makes packed bits, and learns a prototype
+    for each class. For numbers, it trains ridge regression. --distance trains D2KE, a linear model of distances to
+    random objects.
 
     [bold]similia fit reads.csv --text sequence --label species -o model.similia --budget 5m[/bold]
 
-    Ctrl-C ends the trials; the best pipeline so far is fitted and written.
+    Ctrl-C ends the trials; the best pipeline so far is then fitted and written.
 
     [bold]similia fit molecules.csv --smiles smiles --label active -o active.similia[/bold]
 
@@ -88,19 +99,18 @@ def fit(
     import similia as sm
     from similia.cli import training
     from similia.cli.inputs import read_labelled
-    from similia.cli.model_data import remember_columns
+    from similia.cli.model_data import as_series, remember_columns
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, written
 
     chooses = kernel is distance is bits is landmarks is directions is None
-    training.check_options(
-        {"--budget": budget, "--cv": cv, "--voters": voters}, chooses, kernel, distance, test, scoring
-    )
+    choosing = {"--budget": budget, "--cv": cv, "--voters": voters}
+    compared = training.check_options(choosing, chooses, kernel, distance, test, scoring)
     if conformal and not test:
-        raise ValueError("--conformal calibrates with the held-out objects, and --test 0 holds out none; drop one")
+        raise ValueError("--conformal needs held-out objects, and --test 0 holds out none; drop one of them")
     check_output(output, data)
     seconds = training.parse_duration(budget or "10m")
-    table = training.as_compared(data, kernel, distance, table)
+    table = as_series(data, compared, table)
     read = read_labelled(data, **table)
     y, decided = training.targets_of(read, task, scoring, table.get("label"))
     training.check_suits(scoring, decided, y)
@@ -108,7 +118,8 @@ def fit(
     if chooses:
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
-        model, facts = training.made(part, kernel, distance, bits, landmarks, directions)
+        recipe = training.recipe_of(part, kernel, distance, bits, landmarks, directions)
+        model, facts = training.made(part, recipe)
     remember_columns(model, data, table)
     sm.save(model, output)
     size = output.stat().st_size

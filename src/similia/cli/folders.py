@@ -34,9 +34,9 @@ _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "seri
 def create(
     folder: Path, stream: Source, data: str, table: dict[str, Any], asked: dict[str, Any], made_by: dict[str, Any]
 ) -> int:
-    """Fit an encoder to a sample and create the folder of an index; return the number of objects in the stream.
+    """Fit an encoder to a sample of a stream, create the folder of an index, and return the stream's number of objects.
 
-    `asked` holds all options of the index and is stored in the folder; `made_by` holds only the encoder's options.
+    `asked` holds all options of the index and is stored in the folder; `made_by` holds only the options of the encoder.
     """
     sort, seed = asked["rerank"], asked["seed"]
     how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
@@ -103,17 +103,17 @@ def curves(search: SimilaritySearch) -> list[str]:
 
 
 def not_the_same(opened: SearchFolder, data: str) -> ValueError:
-    """Return the error to raise if a folder already holds an index of other data or options."""
+    """Return an error: the folder already holds an index of other data or with other options."""
     meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
     if meta and (holds or not len(opened)):
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
         return ValueError(
             f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
-            f"{meta.get('encoder')} and{how}: run that again to resume, or delete the folder to start again"
+            f"{meta.get('encoder')} and{how}: repeat that command to resume, or delete the folder to start again"
         )
     return BadFile(
         opened.folder,
-        f"is an index already; add to it with: similia index add {data} {opened.folder}; to build another one, name a "
+        f"is an index already; to add to it: similia index add {data} {opened.folder}; to build another one, name a "
         "new folder or delete this one",
     )
 
@@ -126,9 +126,7 @@ def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
 
 def note_unfinished(opened: SearchFolder, but: str = "") -> None:
     for state in _unfinished(opened, but):
-        note(
-            f"note: {opened.folder} is not finished: it holds {state}; run the command that added them again to resume"
-        )
+        note(f"note: {opened.folder} is not finished: it holds {state}; repeat the command that added them to resume")
 
 
 def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
@@ -140,38 +138,40 @@ def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, fo
     compares = function_of(search.encoder_)[0] is not None
     if sort == "none" and not compares:
         how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
-        line = f"recall not measured: only the bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"
+        line = (
+            f"recall not measured, because only bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"
+        )
         console().print(line, markup=False)
         return
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:_QUERIES])
     queries = sm.objects.take(sample, rows)
     by = "projected" if sort == "projected" else "kernel"
     with_itself = search.recall(queries, k + 1, metric=by, objects=sample).recall
-    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # ignore that an object finds itself
+    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # each query finds itself
     own = "the kernel or distance of the encoder"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
     asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
     console().print(
-        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest by {by} found"
+        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest (by {by}) that was found"
     )
     if share < _LITTLE and sort == "none":
-        note(f"warning: the recall is below {_LITTLE}; --rerank kernel compares the --candidates again and finds more")
+        note(f"warning: the recall is below {_LITTLE}; --rerank kernel finds more neighbours")
     elif share < _LITTLE:
-        note(f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more")
+        note(
+            f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more "
+            "neighbours"
+        )
     if share < _LITTLE and sort in ("kernel", "none"):
         _note_growth(*function_of(search.encoder), queries)
 
 
 def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
     """Warn if kernel values grow with the size of objects, so that size would decide which objects are near."""
-    if not is_kernel:
-        return
-    own = diagonal(function, objects)
-    if own.max() > _GROWS * own.min():
+    if is_kernel and (own := diagonal(function, objects)).max() > _GROWS * own.min():
         spec = " ".join(repr(function).split())
         note(
-            f"warning: values of {spec} grow with the size of objects, so that size decides which objects are near; "
-            f"--kernel 'Normalized({spec})' compares regardless of size"
+            f"warning: values of {spec} grow with the size of objects, so size decides which objects are near; "
+            f"--kernel 'Normalized({spec})' ignores size"
         )
 
 
@@ -196,7 +196,7 @@ def add(
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:
-    """Return distances and ids of the k neighbours of each object in `read`, and the seconds, without compilation."""
+    """Return distances and ids of the k neighbours of each object in `read`, and the seconds without compilation."""
     with places_named(Held(read)):
         search.kneighbors(sm.objects.take(read.objects, [0]), k)  # compile first
         start = time.perf_counter()
@@ -205,7 +205,7 @@ def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[A
 
 
 def settings_of(opened: SearchFolder) -> dict[str, Any]:
-    """Return the options that an index was built with; if it was saved from Python, the parameters of its search."""
+    """Return the options with which an index was built, or the parameters of its search if it was saved from Python."""
     search = opened.search
     steps = search.encoder.steps if isinstance(search.encoder, Pipeline) else [("", search.encoder)]
     saved = {
@@ -223,4 +223,4 @@ def check_kind(found: Objects | Source, opened: SearchFolder) -> None:
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
         hint = "; --text instead of --smiles reads them as strings" if molecules else ""
-        raise BadFile(found.source, f"holds {found.called}, and {opened.folder} is an index of {kind}{hint}")
+        raise BadFile(found.source, f"holds {found.called}, but {opened.folder} is an index of {kind}{hint}")

@@ -1,7 +1,7 @@
 """``similia index`` builds and searches an index on disk; interrupted runs resume.
 
-Objects are added in chunks. Each chunk is committed in one step with the position in the file, so the next run repeats
-only what a killed run had not committed.
+Objects are added in chunks. Each chunk and the position after it in the file are committed together, so a run after a
+crash repeats only the chunks that were not committed.
 """
 
 from __future__ import annotations
@@ -27,30 +27,33 @@ def build(
     rerank: Annotated[
         str | None,
         typer.Option(
-            help="What sorts the candidates: 'kernel' (the kernel or distance that makes the bits), another kernel or "
-            "distance such as 'Levenshtein()', 'projected' (the cosine of the vectors that the bits are made of) or "
-            "'none' (the Hamming distance of the bits). Default: the --kernel or --distance that you name; if you name "
-            "none, 'Levenshtein()' for strings, 'projected' for vectors, 'kernel' for all else."
+            help="How to sort the candidates of --by: by 'kernel' (the kernel or distance that makes the bits), "
+            "another kernel or distance such as 'Levenshtein()', 'projected' (the cosine of the vectors from which the "
+            "bits are made) or 'none' (the number of different bits). Default: the given --kernel or --distance; "
+            "without one, 'Levenshtein()' for strings, 'projected' for vectors, else 'kernel'."
         ),
     ] = None,
     by: Annotated[
         str,
         typer.Option(
-            help="What finds the candidates: 'bits'; 'features', an inverted index of the features of --kernel, or of "
-            "k-mers for strings; or 'auto', the better of both on a sample of the objects."
+            help="How to find the candidates: by 'bits'; by 'features', with an inverted index of the features of "
+            "--kernel (of k-mers, for strings without one); or 'auto': the better of both on a sample of the objects."
         ),
     ] = "bits",
-    kind: Annotated[str, typer.Option(help="exact, ivf or multihash: how bits are searched.")] = "exact",
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="How bits are searched: exact compares all; ivf and multihash compare some, and may miss neighbours."
+        ),
+    ] = "exact",
     bits: Bits = 256,
     landmarks: Landmarks = 256,
-    candidates: Annotated[
-        int, typer.Option(min=1, help="Number of nearest codes that are compared again by --rerank.")
-    ] = 100,
+    candidates: Annotated[int, typer.Option(min=1, help="Number of candidates that --rerank sorts.")] = 100,
     seed: Seed = 0,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
-    """Make an index of objects. Interrupted runs resume when the command is repeated.
+    """Build an index of objects. Interrupted runs resume when the command is repeated.
 
     [bold]similia index build proteins.fasta proteins.index[/bold]
 
@@ -91,16 +94,18 @@ def add(
     data: Data,
     table: Table,
     folder: Folder,
-    again: Annotated[bool, typer.Option("--again", help="Add a file again that was added before.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Add the objects of a file again that was added before.")
+    ] = False,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
-    similia recognises a file by its content, not by its name, and adds it only once. If you change a file,
-    even by one object, it counts as a new file, and all of its objects are added. A table also counts as a new file if
-    you read its objects from another column (such as --text), but not if you take other names (--id). A table is read
-    like the one that the index was built from, unless options name other columns.
+    A file is recognised by its content, not by its name, and is added only once. A file that was changed, even by one
+    object, counts as a new file: all of its objects are added. So does a table if its objects are read from another
+    column (--text); another column of names (--id) makes no difference. Unless options name other columns, the objects
+    of a table are read from the same column as those of the table from which the index was built.
     """
     from similia.cli import folders
     from similia.cli.inputs import has_columns, open_objects
@@ -124,8 +129,10 @@ def add(
 @command(index, "remove")
 def remove(
     folder: Folder,
-    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names if they have names.")],
-    by: Annotated[str | None, typer.Option(help="id or name: how to read a number that could be either.")] = None,
+    ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names.")],
+    by: Annotated[
+        str | None, typer.Option(help="id or name: what a number means that is both an id and a name.")
+    ] = None,
 ) -> None:
     """Remove objects from an index by their ids or names.
 
@@ -166,9 +173,10 @@ def search(
     folder: Folder,
     queries: Data,
     table: Table,
-    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each query.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours of each query.")] = 10,
     candidates: Annotated[
-        int | None, typer.Option(min=1, help="Number of nearest codes that are compared again; as built if not given.")
+        int | None,
+        typer.Option(min=1, help="Number of candidates that are sorted. Default: as the index was built."),
     ] = None,
     output: CsvOut = None,
 ) -> None:
@@ -195,11 +203,11 @@ def search(
     consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
     loaded, called = opened.load_named(mmap=True)
     if k > len(loaded):
-        note(f"note: -k {k} is more than the {len(loaded)} objects of the index; all are listed")
+        note(f"note: the index holds only {len(loaded)} objects, fewer than -k {k}; all are listed")
         k = len(loaded)
     candidates = candidates or loaded.n_candidates
     if k > candidates and loaded.rerank is not None:
-        note(f"note: -k {k} is more than the {candidates} candidates; {k} candidates are compared")
+        note(f"note: {k} candidates are compared instead of {candidates}, because -k is {k}")
     loaded.set_params(n_candidates=max(k, candidates))
     distances, ids, seconds = folders.timed_neighbours(loaded, read, k)
     rows = [
@@ -212,12 +220,12 @@ def search(
         write_csv([list(rows[0]), *map(list, lines)], output)
     each = 1000 * seconds / len(ids)
     result({"query_milliseconds": each, "objects": len(loaded), "neighbours": rows})
-    note(f"{each:.2f} ms for each of {len(ids)} queries among {len(loaded)}, start-up not counted")
+    note(f"{each:.2f} ms per query, for {len(ids)} queries among {len(loaded)} objects, without start-up")
 
 
 @command(index, "info")
 def info(folder: Folder) -> None:
-    """Show what an index holds and what was added to it."""
+    """Show the settings of an index, and the files that were added to it."""
     from rich.table import Table as Grid
 
     from similia.cli import folders

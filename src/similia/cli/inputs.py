@@ -15,13 +15,13 @@ from similia.core.text import did_you_mean
 from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.reading import Reading, ending_of
+from similia.sources.reading import Reading, ending_of, place_of
 from similia.sources.source import Held, Source
 from similia.sources.streams import ObjectStream, is_table, meaningless
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
-    """Read a file or a named data set; print which columns were chosen and how many rows were skipped.
+    """Read a file or a named data set; print which columns similia chose and how many rows it skipped.
 
     `table` has the options of `similia.sources.read_objects`. If `labelled`, a missing label is an error.
     """
@@ -35,7 +35,7 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
     if found.kind == "strings" and is_table(path, reading):
         empty = np.flatnonzero(np.diff(found.objects.offsets) == 0)
         i = int(empty[0]) if len(empty) else 0
-        _note_empty(data, len(empty), f"row {i} (from 0)" if found.lines is None else f"line {found.lines[i]}")
+        _note_empty(data, len(empty), place_of(i, found.lines))
     note_skipped(data, found.skips)
     return found
 
@@ -48,18 +48,18 @@ def read_labelled(data: str, **table: Any) -> Objects:
         if len(set(names)) < len(names):
             raise BadFile(
                 data,
-                f"repeats names in {table['names']!r}; add --time COLUMN if each row is a time point of the series "
-                "that it names, else drop --id",
+                f"repeats names in {table['names']!r}; add --time COLUMN if each row is one time point of the series "
+                "with this name, else drop --id",
             )
     if found.labels is None:
         if found.kind == "vectors" and ending_of(Path(data)) == ".npy":
-            raise BadFile(data, "holds vectors without labels; numpy.savez('both.npz', X=X, y=y) writes both")
-        raise BadFile(data, "has no labels; --label names the column (or the field of FASTA headers) with them")
+            raise BadFile(data, "holds vectors without labels; write both with numpy.savez('both.npz', X=X, y=y)")
+        raise BadFile(data, "has no labels; --label names their column (or their field of FASTA headers)")
     return found
 
 
 def _note_empty(source: str, count: int, first: str) -> None:
-    """If there are empty strings, print their number and where the `first` one is, since they may be blank cells."""
+    """If there are empty strings, which may be blank cells, print their number and the place of the `first`."""
     if count:
         rows = "1 row" if count == 1 else f"{count} rows"
         have = "has an empty sequence" if count == 1 else "have empty sequences"
@@ -67,7 +67,6 @@ def _note_empty(source: str, count: int, first: str) -> None:
 
 
 def note_skipped(source: str, skips: Any) -> None:
-    """Print the number of skipped rows, and the file that lists them."""
     if skips is not None and skips.first is not None:
         line, why = skips.first
         rows = "1 row was" if skips.n == 1 else f"{skips.n} rows were"
@@ -81,7 +80,7 @@ def has_columns(data: str, **table: Any) -> bool:
 
 
 def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) -> Source:
-    """Open objects as a source whose chunks fit into memory; read the first object at once, to raise errors early."""
+    """Open objects as a source of chunks that fit into memory; read the first object at once, to raise errors early."""
     reading, path = Reading(**table), Path(data)
     if not path.exists():
         return Held(_named(data, reading), chunk)
@@ -98,21 +97,20 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
 
 
 def _print_counts(source: Any) -> None:
-    """Print the numbers of empty and skipped objects; a source calls this once, at its end."""
+    """Print the numbers of empty and skipped objects. A source calls this once, after its last object."""
     source.at_end = None
     _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)
 
 
 def _named(name: str, reading: Reading) -> Objects:
-    """Return the data set called `name`, or raise."""
     if name not in sm.datasets.available():
         known = sm.datasets.available()
         beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []
         meant = did_you_mean(name, [*known, *beside])
         raise ValueError(
-            f"{name} is neither a file or folder nor a data set{meant}; sets are promoters, splice, MUTAG and "
-            f"{len(known) - 3} others, which similia.datasets.available() lists"
+            f"{name} is neither a file, a folder nor a data set{meant}; data sets are promoters, splice, MUTAG and "
+            f"{len(known) - 3} others, listed by similia.datasets.available()"
         )
     for option in reading.is_set("text", "smiles", "values", "names", "series", "time", "axes", "sep"):
         raise meaningless(name, option, "")

@@ -17,17 +17,19 @@ def map(
     kernel: Kernel = None,
     distance: Distance = None,
     color: Annotated[
-        str | None, typer.Option(help="Column with the labels or numbers that colours show; as --label.")
+        str | None, typer.Option(help="Column with the labels or numbers that the colours show; the same as --label.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="landmarks, or neighbours: UMAP, which keeps neighbourhoods (needs similia\\[maps]).")
+        str,
+        typer.Option(help="landmarks: principal axes of the similarities; neighbours: UMAP (needs similia\\[maps])."),
     ] = "landmarks",
     landmarks: Landmarks = 300,
     objects: Annotated[
-        int, typer.Option(min=10, help="Maximum number of objects; a random sample is taken of more.")
+        int, typer.Option(min=10, help="Maximum number of objects on the page; of more, a random sample is shown.")
     ] = 100_000,
     save: Annotated[
-        Path | None, typer.Option(help="Also write the fitted map, to place new objects with similia.load.")
+        Path | None,
+        typer.Option(help="Also write the fitted map; in Python, similia.load(FILE).transform places new objects."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Seed = 0,
@@ -41,17 +43,15 @@ def map(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
-    from similia.cli.outputs import bars, check_output
+    from similia.cli.outputs import bars, check_output, check_page
     from similia.cli.voice import console, result, written
     from similia.report import write_map
 
     if color is not None and table.get("label") is not None:
-        raise ValueError("--color and --label name the same column; drop one of them")
-    for target in (output, save):
-        if target is not None:
-            check_output(target, data)
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"a map is an HTML page; end {output} in .html")
+        raise ValueError("--color and --label mean the same; drop one of them")
+    check_page(output, data)
+    if save is not None:
+        check_output(save, data)
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
     compared = named_comparison(found, kernel, distance)

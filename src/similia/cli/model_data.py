@@ -9,13 +9,13 @@ from typing import Any
 
 import similia as sm
 from similia.cli.inputs import Objects, has_columns
-from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
+from similia.cli.specs import parse_comparison, parse_one
 from similia.cli.voice import called, note
 from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import short
 from similia.pipelines import parts_of
 from similia.planning.costs import kind_of
-from similia.sources.reading import Reading, ending_of
+from similia.sources.reading import Reading, ending_of, place_of
 from similia.sources.rows import parquet_file
 from similia.sources.source import Source
 from similia.sources.streams import ObjectStream, is_table, table_of
@@ -36,7 +36,7 @@ _OTHER = {
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name a table's columns; {} if `data` is no table or has no header, or --time is given."""
+    """Return the options that name the columns of a table with a header; {} for other data, or if --time is given."""
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
         return {}
@@ -73,7 +73,7 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
         _check_other_columns(data, table, names, added)
         added = {}
     if added and isinstance(column, str) and column != "text":
-        note(f"note: {called(data)}: the objects are in column {column!r}, as the model was fitted")
+        note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
     if labelled and table.get("label") is None and known["label"] in names:
         added = added | {"label": known["label"]}
     return table | added
@@ -87,26 +87,22 @@ def _check_other_columns(data: str, table: dict[str, Any], names: set[str], know
     except BadFile as error:
         wanted = column if isinstance(column, str) else next(name for name in column if name not in names)
         has = ", ".join(map(short, sorted(names)))
-        found = f"has no column {short(wanted)}, to which the model was fitted; it has {has}; --{option} names another"
+        found = f"has no column {short(wanted)}, on which the model was trained; it has {has}; --{option} names another"
         raise BadFile(data, found) from error
 
 
 # ---- the similarity by which a model compares objects
 def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
-    """Return the kernel or distance that --kernel or --distance names, or else the default for the objects."""
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
-    if kernel:
-        return parse_kernel(kernel)
-    if distance:
-        return parse_distance(distance)
+    """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
+    if (named := parse_one(kernel, distance)) is not None:
+        return named
     usual = DEFAULT_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
-    note(f"note: {read.called} are compared by {usual}; --kernel or --distance names another")
+    note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
     return parse_comparison(usual)
 
 
 def comparison_in(model: Any) -> Any:
-    """Return the kernel or distance of a model, or None; for an ensemble, that of its first model."""
+    """Return the kernel or distance of a model (for an ensemble, of its first model), or None if it has none."""
     found = parts_of(model).comparison(fitted=False)
     return found.function if found is not None and hasattr(found.function, "as_objects") else None
 
@@ -121,7 +117,7 @@ def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]
         numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
     if not numbers:
         return table
-    note(f"note: {called(data)} is read as series, which {compared} compares")
+    note(f"note: the rows of {called(data)} are read as series, because {compared} compares series")
     return {**table, "series": True}
 
 
@@ -167,7 +163,7 @@ def placed_in(read: Objects | None) -> Iterator[None]:
 
 
 def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
-    """Return two parts of an error message: which columns were read, and how to name columns that suit `compared`."""
+    """Return two parts of an error message: the columns that were read, and how to name others that suit `compared`."""
     wanted = kind_of(compared)
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""
@@ -178,12 +174,10 @@ def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
 def _place(i: int, read: Objects | Source) -> str:
     """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
-    place = f"object {i} (from 0)" if lines is None else f"line {lines[i]}"
-    return place + ("" if names is None else f", {short(names[i])}")
+    return place_of(i, lines, "object") + ("" if names is None else f", {short(names[i])}")
 
 
 def _takes_strings(compared: Any) -> bool:
-    """Return whether a kernel or distance compares strings."""
     try:
         compared.as_objects(sm.objects.as_strings(["C"]))
     except (TypeError, ValueError):

@@ -41,9 +41,9 @@ def scorers(incomplete: str) -> list[str]:
 
 
 DATA_HELP = (
-    "A table (CSV, TSV, Parquet); FASTA or FASTQ; lines of text (.txt); molecules (.smi, .sdf); series (.ts, a folder "
-    "with a file for each); arrays (.npy, .npz); graphs (a TUDataset folder or zip); a name such as 'splice' or "
-    "'NCI1'; or - for standard input."
+    "A table (CSV, TSV, Parquet); FASTA or FASTQ; lines of text (.txt); molecules (.smi, .sdf); series (.ts, or a "
+    "folder with one file per series); arrays (.npy, .npz); graphs (a TUDataset folder or zip); the name of a data set "
+    "such as 'splice' or 'NCI1'; or - for standard input."
 )
 Data = Annotated[str, typer.Argument(help=DATA_HELP, autocompletion=_data)]
 Model = Annotated[Path, typer.Argument(help="A model that 'similia fit' wrote.")]
@@ -58,13 +58,15 @@ Kernel = Annotated[
 Distance = Annotated[
     str | None,
     typer.Option(
-        help="A distance of similia.distances instead of a kernel, e.g. 'DTW(window=0.1)'.",
+        help="Instead of --kernel: a distance of similia.distances, e.g. 'DTW(window=0.1)'.",
         autocompletion=_classes_of("distances"),
     ),
 ]
-Bits = Annotated[int, typer.Option(help="Bits of a code, a multiple of 8.")]
-Landmarks = Annotated[int, typer.Option(min=1, help="Number of landmarks of the kernel or distance.")]
-Table = dict[str, Any]  # how data are read: each command that reads any has all options of `READING`
+Bits = Annotated[int, typer.Option(help="Number of bits of a code; a multiple of 8.")]
+Landmarks = Annotated[
+    int, typer.Option(min=1, help="Number of landmarks: the objects with which each object is compared.")
+]
+Table = dict[str, Any]  # a command with a parameter of this type gets all options of `READING`
 
 
 def _option(
@@ -75,47 +77,63 @@ def _option(
 
 
 READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources.read_objects`
-    "text": _option(str | None, None, "Column with the strings; 'text', or the only one of text, if not given."),
+    "text": _option(str | None, None, "Column with the strings. Default: 'text', or else the only column of text."),
     "smiles": _option(
-        str | None, None, "Instead: column with SMILES, for molecules (needs similia\\[molecules]).", "--smiles"
+        str | None, None, "Instead of --text: column with SMILES of molecules (needs similia\\[molecules]).", "--smiles"
     ),
-    "values": _option(str | None, None, "Instead: columns of numbers, e.g. x,y,z; each row is a vector."),
-    "series": _option(bool, False, "Each row of numbers is a time series.", "--series"),
+    "values": _option(str | None, None, "Instead of --text: columns of numbers, e.g. x,y,z; each row is a vector."),
+    "series": _option(bool, False, "Each row of numbers is a time series, not a vector.", "--series"),
     "label": _option(
         str | None,
         None,
-        "Column with the labels (field of SDF, array of .npz, label=... of FASTA headers); 'label' by default.",
+        "Column with the labels; for SDF a field, for .npz an array, for FASTA the part label=... of headers. Default: "
+        "'label'.",
     ),
     "names": _option(
-        str | None, None, "Column with the names of the objects; FASTA has its own.", "--id", metavar="COLUMN"
+        str | None,
+        None,
+        "Column with the names of the objects. FASTA files have names in their headers.",
+        "--id",
+        metavar="COLUMN",
     ),
     "time": _option(
-        str | None, None, "The table is long: a row is one time point, at this time, of the series that --id names."
+        str | None,
+        None,
+        "Column with times, if each row of the table is one time point of a series; --id then names the column that "
+        "says of which series.",
     ),
-    "axes": _option(str | None, None, "Of a 3-D array of series: 'time, channel' or 'channel, time'."),
+    "axes": _option(
+        str | None, None, "Order of the axes within each series of a 3-D array: 'time, channel' or 'channel, time'."
+    ),
     "sep": _option(
-        str | None, None, "What separates cells: a character, tab or space; by the ending of the file if not given."
+        str | None, None, "Separator of cells: a character, tab or space. Default: by the ending of the file."
     ),
-    "encoding": _option(str, "utf-8", "Of text files, e.g. latin-1 or utf-16."),
-    "no_header": _option(bool, False, "The table has no line of names; columns are numbers from 0.", "--no-header"),
-    "decimal": _option(str, ".", "What stands before decimals: . or ,"),
+    "encoding": _option(str, "utf-8", "Encoding of text files, e.g. latin-1 or utf-16."),
+    "no_header": _option(
+        bool, False, "The table has no header line; options name columns by their numbers from 0.", "--no-header"
+    ),
+    "decimal": _option(str, ".", "Decimal mark of numbers: . or ,"),
     "on_error": _option(
-        str, "stop", "stop or skip: bad rows, bad SMILES and missing labels are left out, counted and listed."
+        str,
+        "stop",
+        "stop at a bad row, bad SMILES or missing label; or skip: leave such rows out, count and list them.",
     ),
     "skipped": _option(
         Path | None,
         None,
-        "CSV file for the list of skipped rows; by default OUTPUT.skipped.csv, for an index FOLDER.DATA.skipped.csv.",
+        "CSV file for the list of skipped rows. Default: OUTPUT.skipped.csv, or FOLDER.DATA.skipped.csv for an index.",
     ),
 }
 
 
 def reading(arguments: dict[str, Any]) -> Table:
-    """Remove the options of `READING` from a command's arguments; return them as parameters of `Reading`."""
+    """Remove the options `READING` from the arguments of a command; return them as parameters of `Reading`."""
     how = {name: arguments.pop(name) for name in READING}
     how["header"] = not how.pop("no_header")
     if how["on_error"] == "stop" and how["skipped"] is not None:
-        raise ValueError("--skipped lists what --on-error skip leaves out; add --on-error skip, or drop --skipped")
+        raise ValueError(
+            "--skipped lists the rows that --on-error skip leaves out; add --on-error skip, or drop --skipped"
+        )
     if how["on_error"] == "skip" and how["skipped"] is None:
         how["skipped"] = _list_beside(arguments)
     return how
@@ -133,16 +151,26 @@ def _list_beside(arguments: dict[str, Any]) -> Path | None:
     return path.with_name(path.name + ending)
 
 
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-CsvOut = Annotated[Path | None, typer.Option("--output", "-o", help="CSV to write; the terminal if not given.")]
-Chunk = Annotated[
-    int, typer.Option(min=1, help="Maximum number of objects per chunk; each chunk is saved when it is done.")
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+CsvOut = Annotated[
+    Path | None, typer.Option("--output", "-o", help="CSV file to write. Default: print to the terminal.")
 ]
-Workers = Any  # who works: each command with a parameter of this name has all options of `WORKING`
+Chunk = Annotated[
+    int, typer.Option(min=1, help="Maximum number of objects per chunk. Results are saved after each chunk.")
+]
+Workers = Any  # a command with a parameter `workers` gets all options of `WORKING`
 WORKING: dict[str, tuple[Any, Any]] = {
-    "max_memory": _option(str | None, None, "Working memory, e.g. 512MiB; smaller chunks, same results.", panel=None),
+    "max_memory": _option(
+        str | None,
+        None,
+        "Limit of working memory, e.g. 512MiB. It makes chunks smaller, and never changes results.",
+        panel=None,
+    ),
     "cluster": _option(
-        str | None, None, "local or local:N: work in N processes of this machine (needs similia\\[dask]).", panel=None
+        str | None,
+        None,
+        "local:N works in N processes of this machine, local in one per thread (needs similia\\[dask]).",
+        panel=None,
     ),
     "scheduler": _option(
         str | None, None, "Address of a Dask scheduler whose workers do the work, e.g. tcp://10.0.0.1:8786.", panel=None
@@ -152,7 +180,7 @@ WORKING: dict[str, tuple[Any, Any]] = {
 
 @contextmanager
 def working(arguments: dict[str, Any]) -> Iterator[Any]:
-    """Remove the options of `WORKING` from `arguments`; return a context that limits memory and yields the workers."""
+    """Remove the options `WORKING` from `arguments`; return a context that limits memory and yields the workers."""
     from similia.core.config import config
 
     max_memory, cluster, scheduler = (arguments.pop(name) for name in WORKING)
@@ -166,12 +194,14 @@ def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
     from similia.scale.workers import import_dask
 
     if cluster is not None and scheduler is not None:
-        raise ValueError("--cluster and --scheduler exclude each other: the first starts workers, the second uses some")
+        raise ValueError("--cluster starts workers and --scheduler uses running ones; drop one of them")
     if cluster is not None or scheduler is not None:
         import_dask()
     if cluster is None:
         return scheduler
     found = re.fullmatch(r"local(?::([1-9][0-9]*))?", cluster)
     if found is None:
-        raise ValueError(f"--cluster must be local or local:N, such as local:4, got {cluster}; others by --scheduler")
+        raise ValueError(
+            f"--cluster must be local or local:N, such as local:4, got {cluster}; --scheduler names workers elsewhere"
+        )
     return int(found[1]) if found[1] else n_threads()

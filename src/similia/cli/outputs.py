@@ -17,7 +17,7 @@ from similia.storage.disk import replacing, write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
-    """Raise before any work if the folder of `output` does not exist or `output` is one of the inputs."""
+    """Raise early if the folder of `output` does not exist or `output` is one of the inputs."""
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
     for given in inputs:
@@ -26,17 +26,17 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
 
 
 def check_table(output: Path, *inputs: str | Path | None) -> None:
-    """Raise before any work as `check_output` does, and if `output` ends neither in .csv nor in .parquet."""
+    """Raise as `check_output` does, or if `output` ends neither in .csv nor in .parquet."""
     check_output(output, *inputs)
     if output.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"tables are written as CSV or Parquet; end {output} in .csv or .parquet")
 
 
 def check_page(output: Path, *inputs: str | Path | None) -> None:
-    """Raise before any work as `check_output` does, and if `output` does not end in .html."""
+    """Raise as `check_output` does, or if `output` ends neither in .html nor in .htm."""
     check_output(output, *inputs)
     if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"a report is an HTML page; end {output} in .html")
+        raise ValueError(f"the output is an HTML page; end {output} in .html")
 
 
 @contextmanager
@@ -60,8 +60,6 @@ def resumable() -> Iterator[None]:
 
 
 class Spoken(Progress):
-    """Prints the messages about the progress of a run."""
-
     def resumed(self, text: str) -> None:
         console().print(text)
 
@@ -73,13 +71,13 @@ class Spoken(Progress):
 
 
 def bars() -> Any:
-    """Return a context in which progress bars are shown, on a terminal or with --verbose, but not with --quiet."""
+    """Return a context that shows progress bars on a terminal or with --verbose, but not with --quiet."""
     how = voice()
     return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
-    """Return a context in which the progress of a stream is shown, on a terminal or in a log, but not with --quiet."""
+    """Return a context that shows the progress of a stream, on a terminal or in a log, but not with --quiet."""
     return config(progress=not voice().quiet)
 
 
@@ -94,12 +92,12 @@ def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
 
 
 def write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns of equal length as CSV or, by the ending, Parquet; completely or not at all."""
+    """Write columns of equal length as CSV or Parquet, as the ending of `path` says; completely or not at all."""
     write_blocks([columns], path)
 
 
 def write_blocks(blocks: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write a table of which each block holds some rows, as `write_table` does; there must be one block at least."""
+    """Write a table like `write_table`; each of the `blocks`, at least one, holds some of its rows."""
     with replacing(path) as file:
         if path.suffix.lower() == ".csv":
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)

@@ -20,7 +20,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 def from_stdin() -> Iterator[str]:
     """Yield the path of a temporary copy of standard input, with the file ending that matches its first bytes."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise ValueError("there is no data on standard input (-); write e.g. cat reads.fasta | similia ... -")
+        raise ValueError("- reads standard input, which is a terminal; write e.g. cat reads.fasta | similia ... -")
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
         spooled = Path(folder, "stdin")
         with spooled.open("wb") as file:
@@ -32,7 +32,7 @@ def from_stdin() -> Iterator[str]:
 
 @contextmanager
 def to_stdout(ending: str) -> Iterator[Path]:
-    """Yield the path of a temporary file to write to; after the block, copy the file to standard output."""
+    """Yield the path of a temporary file; after the block, copy the file to standard output."""
     with tempfile.TemporaryDirectory(prefix="similia-") as folder:
         path = Path(folder, "stdout" + ending)
         yield path

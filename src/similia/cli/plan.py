@@ -18,33 +18,46 @@ def plan(
     objects: Annotated[float | None, typer.Option(help="Number of objects, e.g. 1e9.")] = None,
     length: Annotated[
         float | None,
-        typer.Option(help="Their mean length: letters, nodes of a graph, points of a series or set, or numbers."),
+        typer.Option(
+            help="Mean number of letters of a string, nodes of a graph, points of a series or set, or numbers of a "
+            "vector."
+        ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="Instead of --objects and --length: data to take a sample of. " + DATA_HELP)
+        str | None, typer.Option(help="Instead of --objects and --length: data to measure. " + DATA_HELP)
     ] = None,
     kernel: Kernel = None,
     distance: Distance = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(min=1, help="Landmarks of a kernel or distance; 300, or all objects if fewer, if not given."),
+        typer.Option(
+            min=1, help="Number of landmarks, the objects with which each is compared. Default: 300, or all if fewer."
+        ),
     ] = None,
     random: Annotated[
-        int | None, typer.Option(min=1, help="With a distance: random objects, instead of landmarks.")
+        int | None, typer.Option(min=1, help="With a distance, instead of --landmarks: number of random objects.")
     ] = None,
     bits: Bits = 1024,
-    cores: Annotated[int | None, typer.Option(min=1, help="All of this machine if not given.")] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Number of processor cores. Default: all of this machine.")
+    ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(help="strings, graphs, series, sets or vectors, where the kernel or distance leaves it open."),
+        typer.Option(
+            help="strings, graphs, series, sets or vectors; needed if the kernel or distance compares several kinds."
+        ),
     ] = None,
-    edges: Annotated[float | None, typer.Option(help="Mean edges of a graph; as many as nodes if not given.")] = None,
-    letters: Annotated[int, typer.Option(min=1, help="Different letters of strings, or labels of nodes.")] = 4,
+    edges: Annotated[
+        float | None, typer.Option(help="Mean number of edges of a graph. Default: as many as nodes.")
+    ] = None,
+    letters: Annotated[
+        int, typer.Option(min=1, help="Number of different letters of strings, or labels of nodes.")
+    ] = 4,
     channels: Annotated[
-        int | None, typer.Option(min=1, help="Numbers of a point of a series (1 if not given) or set (2).")
+        int | None, typer.Option(min=1, help="Numbers per point. Default: 1 for series, 2 for sets.")
     ] = None,
 ) -> None:
-    """Estimate the cost of bits of many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
+    """Estimate the cost of encoding many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
 
     [bold]similia plan --objects 1e9 --length 100 --kernel 'GappyKmers(k=4, gaps=1)' --cores 64[/bold]
 
@@ -59,7 +72,7 @@ def plan(
     sample = None
     if data is not None:
         if length is not None or edges is not None:
-            raise ValueError("--data shows how long the objects are; drop --length and --edges")
+            raise ValueError("similia measures the objects of --data; drop --length and --edges")
         kind, sample, found = _sample(data, table)
         objects = found if objects is None else objects
     elif objects is None or length is None:
@@ -121,7 +134,7 @@ def _print(made: Any) -> None:
 
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """Format a value with two digits or more in the largest of the units (`TIMES` or `SIZES`) that it reaches."""
+    """Format a value with at least two digits, in the largest of the units (`TIMES` or `SIZES`) that it reaches."""
     size, unit = next(((size, unit) for size, unit in units if value >= size), units[-1])
     value = value / size
     return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"

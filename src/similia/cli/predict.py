@@ -16,22 +16,27 @@ def predict(
     data: Data,
     table: Table,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .csv, .tsv or .jsonl to write; the terminal if not given.")
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv, .tsv or .jsonl file to write. Default: print to the terminal."),
     ] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Add a column for each class: its probability, or else decision value.")
+        bool,
+        typer.Option(
+            "--scores",
+            help="Add a column per class: its probability, or its decision value for models without probabilities.",
+        ),
     ] = False,
     coverage: Annotated[
         float | None,
         typer.Option(
-            help="Add the set of labels, or the interval, that holds the truth with this probability, such as 0.9; "
-            "for models made by 'similia fit --conformal'."
+            help="Add the set of labels, or the interval, that contains the truth with this probability, such as 0.9. "
+            "Needs a model of 'similia fit --conformal'."
         ),
     ] = None,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
-    """Predict labels of new data with a model. Interrupted runs resume when the command is repeated.
+    """Predict the labels of new data with a model. Interrupted runs resume when the command is repeated.
 
     [bold]similia predict model.similia new.csv --text sequence -o predictions.csv[/bold]
 
@@ -53,7 +58,7 @@ def predict(
         form_name = form_of(output)
     fitted = sm.load(model)
     if not hasattr(fitted, "predict"):
-        raise ValueError(f"{model} makes no predictions (is it an encoder?); 'similia fit' writes models that do")
+        raise ValueError(f"{model} cannot predict (is it an encoder?); 'similia fit' writes models that can")
     compared = comparison_in(fitted)
     table = as_series(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)

@@ -1,4 +1,4 @@
-"""``similia serve`` answers requests over HTTP by a model or a search index."""
+"""``similia serve`` answers HTTP requests with a model or a search index."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ import typer
 
 def serve(
     path: Annotated[Path, typer.Argument(help="A model file, or the folder of an index.")],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
-    processes: Annotated[int, typer.Option("--workers", min=1, help="Processes; one that dies is replaced.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--workers", min=1, help="Number of processes; a process that dies is replaced.")
+    ] = 1,
     token: Annotated[
-        str | None, typer.Option(envvar="SIMILIA_TOKEN", help="Ask for 'Authorization: Bearer TOKEN'.")
+        str | None,
+        typer.Option(
+            envvar="SIMILIA_TOKEN", help="Accept only requests with the header 'Authorization: Bearer TOKEN'."
+        ),
     ] = None,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Largest body of a request.")] = 2**23,
-    max_objects: Annotated[int, typer.Option(min=1, help="Most objects of a request.")] = 1000,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer must be there.")] = 30.0,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes of a request.")] = 2**23,
+    max_objects: Annotated[int, typer.Option(min=1, help="Maximum number of objects in a request.")] = 1000,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Maximum time of an answer, in seconds.")] = 30.0,
 ) -> None:
     """Answer requests over HTTP: POST /neighbors, /predict, /encode, /explain; GET /health, /metrics, /openapi.json.
 
@@ -42,7 +47,7 @@ def serve(
     offered = ", ".join(f"/{operation}" for operation in service.held.operations)
     note(f"serving {path} at http://{host}:{port} ({offered}); Ctrl-C stops")
     if token is None and not _is_loopback(host):
-        note("warning: whoever reaches this address may use the service; --token asks for a token")
+        note("warning: anyone who can reach this address can use the service; --token restricts it")
     options: dict[str, Any] = {
         "host": host, "port": port, "log_level": "warning", "access_log": False, "timeout_keep_alive": 30,
         "timeout_graceful_shutdown": int(timeout) + 1, "server_header": False,

@@ -13,12 +13,14 @@ from similia.cli.options import Model
 def warmup(
     kinds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KIND]...", help="Of strings, graphs, series, sets, vectors, codes; all if not given."),
+        typer.Argument(
+            metavar="[KIND]...", help="Kinds of objects: strings, graphs, series, sets, vectors, codes. Default: all."
+        ),
     ] = None,
 ) -> None:
-    """Compile all loops ahead, so that a first request is as quick as the next. Takes a minute or two, once.
+    """Compile all loops in advance, so that the first request is as fast as later ones. Takes a minute or two, once.
 
-    Run it when a machine or an image is set up. Set NUMBA_CACHE_DIR to a folder that the service can read.
+    Run it when you set up a machine or an image. Set NUMBA_CACHE_DIR to a folder that the service can read.
 
     [bold]similia warmup strings codes[/bold]
     """
@@ -32,7 +34,7 @@ def warmup(
 
 
 def info(model: Model) -> None:
-    """Show what a model file holds and which similia wrote it.
+    """Show the contents of a model file and the version of similia that wrote it.
 
     [bold]similia info model.similia[/bold]
     """
@@ -41,7 +43,7 @@ def info(model: Model) -> None:
     from similia.storage.model_file import written_by
 
     if model.is_dir():
-        raise ValueError(f"{model} is a folder; of an index tells: similia index info {model}")
+        raise ValueError(f"{model} is a folder, not a model file; if it is an index, use: similia index info {model}")
     fitted = sm.load(model)
     with model.open("rb") as file:
         writer = written_by(file)

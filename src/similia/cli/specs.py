@@ -15,7 +15,7 @@ from similia.core.text import did_you_mean, short
 
 @dataclass(frozen=True)
 class _Room:
-    """A package with classes that an option can name (all but `bases`); error messages use `noun` and `example`."""
+    """A package whose classes an option can name, except `bases`; error messages use `noun` and `example`."""
 
     noun: str
     package: ModuleType
@@ -58,9 +58,23 @@ def parse_comparison(text: str) -> Any:
     return _Parser(text, (_KERNELS, _DISTANCES)).parse()
 
 
+def parse_one(kernel: str | None, distance: str | None) -> Any:
+    """Return the kernel of --kernel or the distance of --distance, or None without them; raise if both are given."""
+    if kernel and distance:
+        raise ValueError("--kernel and --distance exclude each other: each says how objects are compared; drop one")
+    return parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
+
+
+def check_bits(bits: int) -> int:
+    """Return the value of --bits; raise if it is not a positive multiple of 8."""
+    if bits < 8 or bits % 8:
+        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
+    return bits
+
+
 @dataclass(frozen=True)
 class _Parser:
-    """Builds the kernel or distance that a text describes, from the syntax tree of the text."""
+    """Builds the kernel or distance that `text` describes, from its syntax tree."""
 
     text: str
     rooms: tuple[_Room, ...]
@@ -68,9 +82,9 @@ class _Parser:
     def parse(self) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of "1if" or "\\d"
+                warnings.simplefilter("ignore")  # Python warns about "1if" and "\\d"
                 tree = ast.parse(self.text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # also a NUL, a surrogate or deep nesting
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last three: NUL, surrogates, deep nesting
             raise self._malformed() from None
         return self._build(tree, self.rooms)
 
@@ -86,10 +100,12 @@ class _Parser:
         room = next((room for room in rooms if name.id in room.names), None)
         if room is None:
             self._check_other_room(name.id, rooms)
-            known = ", ".join(rooms[0].names) if len(rooms) == 1 else "those of similia.kernels and similia.distances"
+            known = (
+                ", ".join(rooms[0].names) if len(rooms) == 1 else "the classes of similia.kernels and similia.distances"
+            )
             nouns = " or ".join(room.noun for room in rooms)
             meant = did_you_mean(name.id, [known for room in rooms for known in room.names])
-            raise ValueError(f"no {nouns} is called {short(name.id)}{meant}; there are {known}")
+            raise ValueError(f"no {nouns} is called {short(name.id)}{meant}; known are {known}")
         cls = getattr(room.package, name.id)
         call = node if isinstance(node, ast.Call) else ast.Call(name, [], [])
         arguments = [self._value(argument) for argument in call.args]

@@ -18,9 +18,9 @@ from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_sco
 
 import similia as sm
 from similia.cli.inputs import Objects
-from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, as_series, check_comparison
+from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, check_comparison
 from similia.cli.outputs import meters
-from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
+from similia.cli.specs import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.voice import console, note
 from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads
@@ -42,7 +42,7 @@ _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or
 
 @dataclass(frozen=True)
 class Part:
-    """Objects and targets; the share `test` of them is held out, to score a model fitted to the rest."""
+    """Objects and targets, and how to split them: `test` is held out, to score a model fitted to the rest."""
 
     read: Objects
     y: npt.NDArray
@@ -53,7 +53,6 @@ class Part:
     conformal: bool = False  # whether the held-out objects calibrate the model
 
     def described(self) -> str:
-        """Describe the training data in one line."""
         classes = len(np.unique(self.y))
         targets = (
             "with numbers to predict" if self.task == "regression" else f"in {classes} class{'es' * (classes > 1)}"
@@ -69,13 +68,12 @@ class Part:
         lost = np.setdiff1d(y[test], y[train]) if self.task == "classification" else y[:0]
         if len(lost):
             raise ValueError(
-                f"--test {self.test:g} holds out all objects of class {short(lost[0].item())}, since copies of an "
+                f"--test {self.test:g} holds out all objects of class {short(lost[0].item())}, because copies of an "
                 "object stay together; use another --seed, or --test 0, which holds out none"
             )
         return train, test
 
     def take(self, rows: npt.NDArray) -> tuple[Any, npt.NDArray]:
-        """Return the objects and the targets at the positions `rows`."""
         return sm.objects.take(self.read.objects, rows), self.y[rows]
 
     def calibrated(self, model: Any, rows: npt.NDArray) -> Any:
@@ -84,8 +82,18 @@ class Part:
         return kind(FrozenEstimator(model), random_state=self.seed).fit(*self.take(rows))
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """A model to fit, its kernel or distance, and the folds of its parameter search (0: none)."""
+
+    model: Any
+    compared: Any
+    spec: str
+    folds: int = 0
+
+
 def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tuple[Any, dict[str, Any]]:
-    """Choose a pipeline, score it on held-out objects, fit it to all or calibrate it; return it and facts for JSON."""
+    """Choose a pipeline, score it on held-out objects, fit it to all or calibrate it; return it, and facts for JSON."""
     console().print(part.described())
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
@@ -117,7 +125,6 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
 
 
 def _print_choice(auto: Any) -> None:
-    """Print the best candidates, the chosen one and its score."""
     say = console()
     rows = rows_of(auto.cv_results_)
     tried = [row for row in rows if row["n_objects"]]
@@ -137,18 +144,9 @@ def _print_choice(auto: Any) -> None:
         note(f"note: {text}")
 
 
-def made(
-    part: Part,
-    kernel: str | None,
-    distance: str | None,
-    bits: int | None,
-    landmarks: int | None,
-    directions: str | None,
-) -> tuple[Any, dict[str, Any]]:
-    """Score NysHD or D2KE on held-out objects, then fit it to all or calibrate it; return it and facts for JSON."""
-    recipe = _recipe(part, kernel, distance, bits, landmarks, directions)
-    objects = part.read.objects
-    check_comparison(recipe.compared, part.read, objects)
+def made(part: Part, recipe: Recipe) -> tuple[Any, dict[str, Any]]:
+    """Score a recipe on held-out objects, then fit it to all or calibrate it; return the model and facts for JSON."""
+    check_comparison(recipe.compared, part.read, part.read.objects)
     say = console()
     say.print(f"{part.described()}; {recipe.spec}")
     if recipe.folds:
@@ -159,7 +157,7 @@ def made(
         scored = fitted(clone(model), *part.take(train))
         scores = scores_of(scored, *part.take(test), part.task, part.scoring, part.y[train])
         model = clone(scored.pipeline_) if recipe.folds else model  # with the parameters that were chosen
-    model = scored if part.conformal else fitted(model, objects, part.y)
+    model = scored if part.conformal else fitted(model, part.read.objects, part.y)
     model = getattr(model, "pipeline_", model)
     if recipe.folds:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
@@ -167,24 +165,14 @@ def made(
     return model, {"compared_by": recipe.spec, "held_out": scores}
 
 
-@dataclass(frozen=True)
-class _Recipe:
-    """A model to fit, its kernel or distance, and the folds of its parameter search (0: none)."""
-
-    model: Any
-    compared: Any
-    spec: str
-    folds: int = 0
-
-
-def _recipe(
+def recipe_of(
     part: Part,
     kernel: str | None,
     distance: str | None,
     bits: int | None,
     landmarks: int | None,
     directions: str | None,
-) -> _Recipe:
+) -> Recipe:
     """Return the recipe that the options ask for, or raise if they contradict each other."""
     n, kind, seed = n_objects(part.read.objects), part.read.kind, part.seed
     if distance or (not kernel and kind not in DEFAULT_KERNEL):
@@ -193,28 +181,27 @@ def _recipe(
         for option, value in (("--bits", bits), ("--landmarks", landmarks), ("--directions", directions)):
             if value is not None:
                 raise ValueError(
-                    f"{option} is for NysHD, and the distance {spec} makes D2KE; drop {option}, or give a --kernel"
+                    f"{option} is for models from a kernel, not from the distance {spec}; drop {option}, or give a "
+                    "--kernel"
                 )
         folds = 5 if n < _FEWER_FOLDS else 3
         task: Any = part.task
         d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task, cv=folds)
-        return _Recipe(d2ke, compared, f"distance {spec}", folds)
+        return Recipe(d2ke, compared, f"distance {spec}", folds)
     spec = kernel or DEFAULT_KERNEL[kind]
     compared = parse_kernel(spec)
     if directions not in (None, *_DIRECTIONS):
         raise ValueError(f"--directions must be {' or '.join(_DIRECTIONS)}, got {directions[:40]!r}")
-    n_bits = 10_000 if bits is None else bits
-    if n_bits < 8 or n_bits % 8:
-        raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {n_bits}")
+    n_bits = check_bits(10_000 if bits is None else bits)
     if part.task == "classification":
         nyshd = sm.recipes.nyshd(compared, n_landmarks=landmarks or "auto", n_bits=n_bits, random_state=seed)
-        return _Recipe(nyshd.set_params(projection__method=directions or _DIRECTIONS[0]), compared, f"kernel {spec}")
+        return Recipe(nyshd.set_params(projection__method=directions or _DIRECTIONS[0]), compared, f"kernel {spec}")
     for option, value in (("--bits", bits), ("--directions", directions)):
         if value is not None:
-            raise ValueError(f"{option} is for classes (NysHD), and the labels are numbers to predict; drop {option}")
+            raise ValueError(f"{option} is for classes, and the labels are numbers to predict; drop {option}")
     features = sm.Nystroem(compared, n_components=landmarks or "auto", random_state=seed)
     ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
-    return _Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
+    return Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
@@ -226,7 +213,7 @@ def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
 
 
 def parse_duration(text: str | float) -> float:
-    """Return the seconds that ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` mean, or raise."""
+    """Return a duration such as ``600``, ``"90s"``, ``"10m"`` or ``"1.5h"`` in seconds."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([smh])|(s)ec|(m)in)?\s*", str(text).lower())
     seconds = float(found[1]) * _UNITS[found[2] or found[3] or found[4] or "s"] if found else 0.0
     if not 0 < seconds < 1e9:
@@ -235,7 +222,7 @@ def parse_duration(text: str | float) -> float:
 
 
 def option_of(model: Any) -> str:
-    """Return the option for a model's kernel or distance, such as ``--kernel "..."``, or "" if no text describes it."""
+    """Return the option that names a model's kernel or distance, such as ``--kernel "..."``, or "" if there is none."""
     parts = parts_of(model)
     found = parts.comparison(fitted=False)
     if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel compares scaled attributes
@@ -248,32 +235,28 @@ def option_of(model: Any) -> str:
 # ---- checks of options and targets
 def check_options(
     choosing: dict[str, Any], chooses: bool, kernel: str | None, distance: str | None, test: float, scoring: str | None
-) -> None:
-    """Raise if options are invalid or contradict each other; those in `choosing` must be None unless `chooses`."""
+) -> Any:
+    """Return the kernel or distance that options name, or None; raise if options are invalid or contradict each other.
+
+    The options in `choosing` must be None unless `chooses`, that is, unless similia chooses the pipeline.
+    """
     for option, value in choosing.items():
         if value is not None and not chooses:
             raise ValueError(
-                f"{option} is for choosing a pipeline; drop it, or --kernel, --distance, --bits, --landmarks and "
-                "--directions"
+                f"{option} is for the choice among pipelines; drop it, or drop --kernel, --distance, --bits, "
+                "--landmarks and --directions"
             )
     if not 0 <= test < 1:
-        raise ValueError(f"--test must be a share from 0 to below 1, got {test}")
-    if kernel and distance:
-        raise ValueError("--kernel and --distance exclude each other: a kernel makes NysHD, a distance D2KE")
+        raise ValueError(f"--test must be at least 0 and below 1, got {test}")
     if scoring is not None and scoring not in get_scorer_names():
         meant = did_you_mean(scoring, get_scorer_names())
         some = f"{_SUIT['classification']} for classes, {_SUIT['regression']} for numbers"
         raise ValueError(f"--scoring {scoring[:40]} is no scorer of scikit-learn{meant}; some are {some}")
-
-
-def as_compared(data: str, kernel: str | None, distance: str | None, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table`, with ``series=True`` if data are rows of numbers but the kernel or distance takes only series."""
-    compared = parse_kernel(kernel) if kernel else parse_distance(distance) if distance else None
-    return as_series(data, compared, table)
+    return parse_one(kernel, distance)
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:
-    """Return the labels (for regression as numbers) and the task; `label` is the column's name for error messages."""
+    """Return the labels (as numbers for regression) and the task; `label` is the column named in error messages."""
     y = read.labels
     assert y is not None
     if task not in TASKS:
@@ -282,18 +265,18 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
     if "regression" in (task, by_score) and numbers is None:
         other = next(value for value in y.tolist() if as_numbers([value]) is None)
         asked = f"--task {task}" if task == "regression" else f"--scoring {scoring}"
-        raise ValueError(f"{asked} is for numbers, and the label {short(other)} of {read.source} is none")
+        raise ValueError(f"{asked} needs numbers, and the label {short(other)} of {read.source} is not a number")
     decided = task_of(y, task, scoring)
     if decided == "classification" or numbers is None:
         if task == "auto" and numbers is None:
             _check_decimal(read, y)
         if by_score == decided and task_of(y) == "regression":
             raise ValueError(
-                f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; "
-                f"{_SUIT['regression']} do, or take them as classes with --task classification"
+                f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; for numbers, use "
+                f"{_SUIT['regression']}; --task classification takes the numbers as classes"
             )
         _check_classes(read, y, label)
-        fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # which scikit-learn does not take as classes
+        fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # scikit-learn refuses fractions as classes
         return (y.astype(str) if fractions else y), decided
     if task == "auto" and by_score is None:
         note(
@@ -319,8 +302,8 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
     if len(counts) > 2 and 2 * np.count_nonzero(counts == 1) > len(counts):
         number = "" if as_numbers(y) is None else ", or --task regression predicts numbers"
         raise ValueError(
-            f"{read.source} has {len(counts)} classes of {len(y)} objects: is {short(label or 'label')} the column of "
-            f"labels? --label names another one{number}"
+            f"{read.source} has {len(counts)} classes for {len(y)} objects: is {short(label or 'label')} the column of "
+            f"labels? --label names another column{number}"
         )
 
 
@@ -335,14 +318,14 @@ def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
     elif task == "classification" and not wrong and needs_probabilities(scorer):
         wrong = "it needs probabilities, which most candidates do not give"
     if wrong:
-        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); {_SUIT[task]} do")
+        raise ValueError(f"--scoring {name} does not suit {task} with these labels ({wrong}); use {_SUIT[task]}")
 
 
 # ---- scores
 def scores_of(
     model: Any, objects: Any, y: npt.NDArray, task: str, scoring: str | None, y_train: npt.NDArray
 ) -> dict[str, Any]:
-    """Print and return the scores of a model on unseen objects; the most frequent class of `y_train` is a baseline."""
+    """Print and return the scores of a model on unseen objects; a baseline predicts the commonest class of y_train."""
     asked = {}
     if scoring not in (None, "accuracy", "r2"):
         asked[str(scoring)] = float(get_scorer(scoring)(model, objects, y))

@@ -24,13 +24,13 @@ from typer.models import ArgumentInfo, OptionInfo
 from similia.cli.options import READING, WORKING, reading, working
 from similia.core.errors import DataError
 
-_OPTIONS = {  # of each command: its letter and what it does
-    "json": (["--json"], "Print the result as JSON; predictions as a line of JSON each."),
-    "quiet": (["--quiet", "-q"], "Print errors only, and the result if it is asked for as JSON."),
-    "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the place in the code of an error."),
+_OPTIONS = {  # of each command: the flags and the help
+    "json": (["--json"], "Print the result as JSON; for predictions, one line of JSON each."),
+    "quiet": (["--quiet", "-q"], "Print only errors, and the result of --json."),
+    "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the traceback of an error."),
 }
 _PIPED_IN = ("data", "queries")
-_STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options that give their values
+_STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options for each
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,10 @@ class Voice:
 _USUAL = Voice()
 _voice: ContextVar[Voice] = ContextVar("voice", default=_USUAL)
 _alone: ContextVar[bool] = ContextVar("alone", default=False)
-_TOLD = "told"
+_TOLD = "told"  # attribute of a KeyboardInterrupt whose line was printed
 
 
 def voice() -> Voice:
-    """Return the output options of the running command."""
     return _voice.get()
 
 
@@ -70,7 +69,7 @@ def speaking(**how: Any) -> Iterator[None]:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Shorten Python warnings to one line; ``--verbose`` adds the place in the code, ``--quiet`` hides them."""
+    """Shorten Python warnings to one line, except with ``--verbose``; ``--quiet`` hides them."""
     usual, how = warnings.formatwarning, voice()
 
     def line(message: Warning | str, *place: Any) -> str:
@@ -96,17 +95,16 @@ def console(**options: Any) -> Any:
 
 
 def written(path: Path) -> str:
-    """Return what messages call a written file: its path, or "standard output" if data is piped."""
+    """Return the name of a written file for messages: its path, or "standard output" if data is piped."""
     return "standard output" if voice().piped else str(path)
 
 
 def called(source: Any) -> str:
-    """Return what messages call an input file: its path, or "standard input" for a copy of standard input."""
+    """Return the name of an input file for messages: its path, or "standard input" for a copy of standard input."""
     return "standard input" if str(source) in voice().stdin else str(source)
 
 
 def note(text: str) -> None:
-    """Print a line on standard error."""
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True, highlight=False, quiet=voice().quiet).print(text, markup=False)
@@ -120,7 +118,6 @@ def result(facts: dict[str, Any] | list[Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a numpy scalar or array, or a path, to a JSON type."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
@@ -162,6 +159,8 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
         keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
         spelled = _spelled([*keyword, *added])
         run.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        run.__doc__ = "\n\n".join(" ".join(lines.split("\n")) for lines in paragraphs)  # the help wraps lines itself
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*keyword, *added]}
         group.command(name)(run)
         return function
@@ -170,7 +169,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
 
 
 def _spelled(parameters: list[inspect.Parameter]) -> dict[str, str]:
-    """Return what users write for parameters: DATA for ``data``, and for X; ``--max-length`` for ``max_length``."""
+    """Return how users write parameters: DATA for ``data`` and X; ``--max-length`` for ``max_length``."""
     found = {}
     for parameter in parameters:
         for about in parameter.annotation.__metadata__:
@@ -182,40 +181,34 @@ def _spelled(parameters: list[inspect.Parameter]) -> dict[str, str]:
     return found | ({"X": found["data"]} if "data" in found else {})
 
 
-def _in_options(error: DataError, spelled: dict[str, str]) -> DataError:
-    """Return an error that calls parameters as users write them on the command line."""
-    names = {name: spelled[was] for name in ("name", "parameter") if (was := getattr(error, name, None)) in spelled}
-    return error.changed(**names)
-
-
 def own_process() -> None:
-    """Declare that the process runs only this command, so that the command may change signal handlers when it ends."""
+    """Declare that the process runs only this command, which may then change signal handlers when it ends."""
     _alone.set(True)
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the default handler would kill the exiting process
 
 
 def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
-    """Print the only line after Ctrl-C, "similia: stopped" and `how`; meanwhile, a second Ctrl-C has no effect."""
+    """Print the only line after Ctrl-C, "similia: stopped" and `how`; a second Ctrl-C then has no effect."""
     if _alone.get():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(f"similia: stopped{how}", file=sys.stderr)
-    stop.add_note(_TOLD)
+    setattr(stop, _TOLD, True)
 
 
 def _end_stopped(stop: KeyboardInterrupt, target: Path | None, before: Any) -> None:
-    """If not yet printed, print that a command was stopped and, if `target` is as `before`, that it wrote nothing."""
+    """Print once that a command was stopped and, if `target` has the state `before`, that it wrote nothing."""
     link: BaseException | None = stop  # a second Ctrl-C may follow while the first is handled
-    while link is not None and _TOLD not in getattr(link, "__notes__", ()):
+    while link is not None and not hasattr(link, _TOLD):
         link = link.__context__
     if link is None:
         nothing = target not in (None, Path("-")) and _state(target) == before
         tell_stopped(stop, "; nothing was written" * nothing)
-    if _alone.get():  # threads may be awaited: a further Ctrl-C ends that, without a traceback
+    if _alone.get():  # a further Ctrl-C ends the wait for threads, without a traceback
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
-    """Return the inode and the modification time of a path, to recognise a change; None if the path does not exist."""
+    """Return the inode and the modification time of a path, which show changes; None if the path does not exist."""
     try:
         about = os.stat(path or "")
     except OSError:
@@ -243,12 +236,16 @@ def _spoken(
             traceback.print_exc()
         if not isinstance(error, DataError):
             raise
-        found = _in_options(error, spelled)
-        raise (found.changed(path="standard input") if found.path in piped else found) from error
+        changes = {
+            name: spelled[was] for name in ("name", "parameter") if (was := getattr(error, name, None)) in spelled
+        }
+        if error.path in piped:
+            changes["path"] = "standard input"
+        raise error.changed(**changes) from error
 
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
-    """Replace each ``-`` by a temporary file, add input files to `piped`, and return whether stdout gets the data."""
+    """Replace each ``-`` by a temporary file; add inputs to `piped`; return whether data goes to standard output."""
     from similia.cli.pipes import from_stdin, to_stdout
 
     for name in _PIPED_IN:

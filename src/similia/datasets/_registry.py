@@ -1,4 +1,4 @@
-"""Addresses, checksums and expected contents of the data sets that `similia.datasets.fetch` can get.
+"""Addresses, checksums and expected contents of the data sets of `similia.datasets.fetch`.
 
 Checksums are those of the files inside an archive, so a re-packed archive passes. For every data set, the numbers of
 nodes and arcs (directed edges) and the class sizes are also checked. Files whose published bytes are unknown (the

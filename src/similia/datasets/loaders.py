@@ -50,8 +50,8 @@ def load_promoters(*, return_X_y: bool = False) -> Any:
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (list of 106 str over a, c, g, t), ``target`` (str array, ``"+"`` is a promoter),
-        ``target_names``, ``DESCR``.
+        ``data`` (list of 106 str of the letters a, c, g, t), ``target`` (str array; ``"+"`` is a promoter, ``"-"`` is
+        none), ``target_names``, ``DESCR``.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def load_splice(*, return_X_y: bool = False) -> Any:
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (list of 3186 str over A, C, G, T), ``target`` (str array of ``"ei"``, exon to intron, ``"ie"``, intron
-        to exon, and ``"n"``, no junction), ``target_names``, ``DESCR``.
+        ``data`` (list of 3186 str of the letters A, C, G, T), ``target`` (str array of ``"ei"``, exon to intron,
+        ``"ie"``, intron to exon, and ``"n"``, no junction), ``target_names``, ``DESCR``.
 
     Notes
     -----
-    This is the Statlog version, as in the R package mlbench, in which all letters are unambiguous. Of the 3001 distinct
+    This is the Statlog version, also in the R package mlbench, without ambiguous letters. Of the 3001 distinct
     sequences, 125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
 
     Examples
@@ -188,7 +188,7 @@ def load_vowels(*, return_X_y: bool = False) -> Any:
 
 
 def available() -> list[str]:
-    """Return the names of the data sets that `fetch` knows; some are read only from folders that you name.
+    """Return the names of the data sets that `fetch` knows. Some of them must be in a folder that you name.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name: from the folders of ``SIMILIA_DATA`` (see Notes), else the cache, else the network.
+    """Load a data set by name, from a folder of ``SIMILIA_DATA`` (see Notes), else the cache, else the network.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def fetch(
         ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``,
         molecules such as ``"ESOL"``, point sets and pictures.
     subset : {"all", "train", "test"}
-        Which objects to load: all, or only the published training or test part.
+        Which objects to load: all, or only those of the published training or test part.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -246,7 +246,7 @@ def fetch(
     ConnectionError
         If the download fails three times. The cache never keeps partial files.
     FileNotFoundError
-        If the set is not in ``SIMILIA_DATA`` and either cannot be downloaded or is not on the server.
+        If the set is not in a folder of ``SIMILIA_DATA`` and cannot be downloaded, or is not on the server.
 
     See Also
     --------
@@ -254,7 +254,7 @@ def fetch(
 
     Notes
     -----
-    ``SIMILIA_DATA`` names one or more folders, separated as those of ``PATH`` (`os.pathsep`). They hold
+    The environment variable ``SIMILIA_DATA`` names folders, separated as in ``PATH`` (by `os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
     ``molecules/NAME.tsv.gz`` and ``series/NAME.npz``, also ``sets/NAME.npz``, ``vectors/NAME.npz`` and
     ``hdc/NAME.npz``. The first folder that has the file is used. Files in these folders may be your own, so their
@@ -287,9 +287,7 @@ def fetch(
 
 
 def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return the published splits of a data set into training and test objects.
-
-    scikit-learn takes the list as its parameter ``cv``.
+    """Return the published splits of a data set into training and test objects, in the form of scikit-learn's ``cv``.
 
     Parameters
     ----------
@@ -301,7 +299,7 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Returns
     -------
     list of (ndarray of int64, ndarray of int64)
-        The indices of the training objects and those of the test objects, for each split.
+        For each split, the indices of the training objects and of the test objects.
 
     Raises
     ------
@@ -325,14 +323,14 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     if name in FOLDS:
         path = data_file(f"splits/{name}.json")
         if path is None:
-            raise FileNotFoundError(f"put splits/{name}.json into a folder and name it in SIMILIA_DATA")
+            raise FileNotFoundError(f"splits/{name}.json is missing; put it into a folder that SIMILIA_DATA names")
         return load_folds(path, FOLDS[name], sum(REGISTRY[name].classes.values()))
     split = _split_of(name, fetch(name))
     return [(np.flatnonzero(split == 0), np.flatnonzero(split == 1))]
 
 
 def _split_of(name: str, found: Any) -> npt.NDArray:
-    """Return 0 for each training object and 1 for each test object, or raise if these parts are not published."""
+    """Return 0 for each training object and 1 for each test object; raise if the parts are not published."""
     if "split" not in found:
         remedy = "see similia.datasets.splits for its folds" if name in FOLDS else "split it yourself"
         raise ValueError(f"{name} has no published training and test parts; {remedy}")
@@ -354,12 +352,11 @@ def _part(name: str, found: Any, part: int) -> Any:
 
 
 def _from_folder(name: str, archive: Archive) -> Any:
-    """Return a data set that can only be read from the folders of ``SIMILIA_DATA``."""
     files = archive.files(name)
     paths = [path for file in files if (path := data_file(file)) is not None]
     if len(paths) < len(files):
         raise FileNotFoundError(
-            f"{name} cannot be downloaded; put {' and '.join(files)} into a folder and name it in SIMILIA_DATA"
+            f"{name} cannot be downloaded; put {' and '.join(files)} into a folder that SIMILIA_DATA names"
         )
     columns = load_archive(paths[0], archive) if paths[0].suffix == ".npz" else _load_texts(paths, archive)
     return bunch(columns.pop("data"), columns.pop("target"), archive.description, archive.kind, **columns)
@@ -379,7 +376,7 @@ def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
         try:
             target = target.astype(np.int64 if archive.n_classes == 2 else np.float64)
         except ValueError as error:
-            raise BadFile(paths[0], f"holds a target that is no number: {error}") from None
+            raise BadFile(paths[0], f"holds a target that is not a number: {error}") from None
     check_contents(paths[0], archive, target, sum(map(len, texts)))
     if len(parts) == 1:
         return {"data": texts, "target": target}
@@ -393,7 +390,7 @@ def data_file(*names: str) -> Path | None:
     Parameters
     ----------
     *names : str
-        Paths below a folder; the first of them that a folder has is taken.
+        Paths below a folder, in order of preference.
     """
     folders = [folder for folder in os.environ.get("SIMILIA_DATA", "").split(os.pathsep) if folder]
     paths = (Path(folder, name) for name in names for folder in folders)
@@ -404,8 +401,8 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
     """Return ``(data, target)`` from the cache; if the file is missing there or damaged, download it."""
     if entry.url is None:
         raise FileNotFoundError(
-            f"{name} has no public download; put {entry.kind}/{name}.tsv.gz (label<TAB>text) into a folder "
-            "and set the environment variable SIMILIA_DATA to it"
+            f"{name} has no public download; put {entry.kind}/{name}.tsv.gz (label<TAB>text) into a folder that the "
+            "environment variable SIMILIA_DATA names"
         )
     import pooch
     from requests.exceptions import RequestException
@@ -447,8 +444,8 @@ class _Downloader:
             _save(response, Path(output_file))
         try:
             self.loaded = load(Path(output_file), self.entry, checksums=True)
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(output_file), "the received file")) from None
+        except BadFile as error:  # its path is a temporary name
+            raise error.changed(path=error.path.replace(str(output_file), "the received file")) from None
 
 
 def _save(response: Any, path: Path) -> None:
@@ -467,13 +464,13 @@ def _save(response: Any, path: Path) -> None:
 
 
 def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
-    """Return ``(data, target)`` of a file; raise ValueError if contents (with `checksums`, also digests) are wrong."""
+    """Return ``(data, target)`` of a file; raise ValueError for unexpected contents or, with `checksums`, digests."""
     try:
         if checksums:
             _check_sha256(path, entry)
         data, target = _graphs(path, entry) if entry.kind == "graphs" else _strings(path)
     except FileNotFoundError as error:  # a file inside the archive
-        raise ValueError(str(error)) from None
+        raise BadFile(path, f"lacks a file: {error}") from None
     except _DAMAGE as error:
         raise BadFile(path, f"is damaged or of another kind: {error}") from None
     labels, counts = np.unique(target, return_counts=True)
@@ -484,7 +481,6 @@ def load(path: Path, entry: Entry, *, checksums: bool) -> tuple[Any, Any]:
 
 
 def _check_sha256(path: Path, entry: Entry) -> None:
-    """Raise if a file inside the archive is missing or has another checksum than expected."""
     with zipfile.ZipFile(path) as archive:
         members = {Path(member).name: member for member in archive.namelist()}
         for file, expected in entry.sha256.items():
@@ -541,12 +537,12 @@ def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
     pairs = [line.rstrip("\r").partition("\t") for line in lines]
     for number, (_, tab, _) in enumerate(pairs, 1):
         if not tab:
-            raise ValueError(f"{name}, line {number}: no tab, expected label<TAB>text; is the file truncated?")
+            raise BadFile(name, "no tab, expected label<TAB>text; is the file truncated?", at=f"line {number}")
     return np.array([label for label, _, _ in pairs]), [string for _, _, string in pairs]
 
 
 def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **columns: Any) -> Any:
-    """Return a Bunch that also holds the names of the classes (of targets other than floats), and other columns."""
+    """Return a Bunch with the arguments and, unless targets are floats, the names of the classes."""
     from sklearn.utils import Bunch
 
     if target.dtype.kind != "f":  # classes

@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Context:
-    """What the sections of a report share: the model, the n objects on the page, and results about them."""
+    """Data shared by the sections of a report: the model, the n objects on the page, and results about them."""
 
     parts: Parts  # of the fitted model
     recipe: Any  # an unfitted copy of the model
@@ -50,11 +50,11 @@ class Context:
     X: Any
     y: npt.NDArray | None
     names: list[str]
-    n_all: int  # number of objects given, of which those on the page are a sample
+    n_all: int  # number of given objects; those on the page are a sample of them
     seen: Seen
     task: str | None
     seed: int
-    refitted: bool  # whether the model was given unfitted and has been fitted to these objects
+    refitted: bool  # whether the given model was not fitted, and has been fitted to these objects
     scored: scores.Scored | None = None
     unscored: str = ""  # the reason, as a sentence, if there are no scores
     transform_seconds: float = 0.0  # of one object
@@ -71,12 +71,10 @@ class Context:
 
     @property
     def n(self) -> int:
-        """Number of objects on the page."""
         return len(self.names)
 
     @property
     def is_regression(self) -> bool:
-        """Whether the model predicts numbers instead of classes."""
         return self.task == "regression"
 
 
@@ -86,22 +84,20 @@ def gather(
     """Return the data of a report: check the input, sample at most `max_objects` objects, fit, score and embed."""
     n_all = at_least_one(X)
     labels = None if y is None else check_labels(y, n_all)
-    if names is not None and n_objects(names) != n_all:
-        raise ValueError(f"names has {n_objects(names)} entries for {n_all} objects; give one name per object")
+    check_names(names, n_all)
     refitted = not models.fitted(model)
     if unseen and refitted:
-        raise ValueError("unseen=True says that a fitted model has not seen X, but this model is not fitted")
+        raise ValueError("unseen=True is for a fitted model, and this model is not fitted; fit it, or drop unseen")
     _refuse_precomputed(model)
     chosen = models.sampled(X, max_objects, np.random.default_rng(seed))
     X = taken(X, chosen)
     labels = None if labels is None else targets_for(model, _as_targets(labels[chosen]))
-    called = [f"object {i}" if names is None else str(names[i]) for i in chosen.tolist()]
     recipe, tuned = models.as_recipe(model)
     if refitted:
         model = quietly(clone(model).fit, X, *([] if labels is None else [labels]))
     parts = parts_of(model)
     seen, task = look_at(X, parts), models.task_of(parts)
-    context = Context(parts, recipe, tuned, X, labels, called, n_all, seen, task, seed, refitted)
+    context = Context(parts, recipe, tuned, X, labels, named(names, chosen), n_all, seen, task, seed, refitted)
     sharing = seen.groups
     if groups is not None:
         sharing = with_groups(sharing, np.asarray(groups)[chosen] if np.shape(groups) == (n_all,) else groups)
@@ -119,15 +115,15 @@ def _as_targets(y: npt.NDArray) -> npt.NDArray:
 
 
 def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
-    """Return `y` as numbers for a regressor (raise if it has others); for a classifier, as its classes if possible."""
+    """Return `y` as numbers for a regressor; for a classifier, in the type of its classes, if possible."""
     parts = parts_of(model)
     if models.task_of(parts) == "regression":
         numbers = as_numbers(y)
         if numbers is None:
             other = next(value for value in y.tolist() if as_numbers([value]) is None)
             raise ValueError(
-                f"the model predicts numbers, and the target {short(other)} is no number; give targets like those that "
-                "the model was fitted to"
+                f"the model predicts numbers, but the target {short(other)} is not a number; give targets like those "
+                "to which the model was fitted"
             )
         return numbers
     classes = getattr(parts.whole, "classes_", None)
@@ -143,7 +139,7 @@ def _refuse_precomputed(model: Any) -> None:
     """Raise if the model takes a precomputed matrix (kernel values or distances) instead of objects."""
     first = parts_of(model).transformers or [parts_of(model).learner]
     if "precomputed" in (getattr(first[0], name, None) for name in ("kernel", "metric")):
-        raise ValueError("the kernel is precomputed, but a report shows objects; give the model with its kernel")
+        raise ValueError("a report shows objects, but the kernel is precomputed; give a model with the kernel itself")
 
 
 def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
@@ -154,7 +150,7 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
     elif context.task is None:
         context.unscored = f"The model ({context.parts}) makes no predictions: it ends in vectors or bits."
     elif not regression and len(np.unique(y)) < 2:
-        context.unscored = f"All objects are of one class, {y[0]}: nothing can be told apart."
+        context.unscored = f"All objects have the same class, {y[0]}, so there is nothing to distinguish."
     elif len(y) < 4:
         context.unscored = f"{len(y)} objects are too few to hold some of them out."
     else:
@@ -169,7 +165,7 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
 
 
 def _embed(context: Context) -> None:
-    """Set ``context.vectors`` and the time per object; if this fails, put the reason into ``context.no_vectors``."""
+    """Set ``context.vectors`` and the time per object or, if this fails, ``context.no_vectors`` to the reason."""
     few = taken(context.X, np.arange(min(context.n, _TIMED)))
     try:
         context.vectors = quietly(models.vectors_only, context.parts, context.X, context.seed)
@@ -180,11 +176,22 @@ def _embed(context: Context) -> None:
         context.no_vectors = str(error)
 
 
-def quietly(function: Any, *arguments: Any) -> Any:
-    """Return ``function(*arguments)`` and hide its `UserWarning`s."""
+def quietly(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Return ``function(*arguments, **options)`` and hide its `UserWarning`s."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
-        return function(*arguments)
+        return function(*arguments, **options)
+
+
+def check_names(names: Any, n: int) -> None:
+    """Raise unless `names` is None or has one entry for each of `n` objects."""
+    if names is not None and n_objects(names) != n:
+        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+
+
+def named(names: Any, rows: npt.NDArray[np.int64]) -> list[str]:
+    """Return the names of the objects at the positions `rows`; without `names`, "object 0" and so on."""
+    return [f"object {i}" if names is None else str(names[i]) for i in rows.tolist()]
 
 
 # ---- the objects
@@ -202,12 +209,11 @@ class Seen:
 
     @property
     def duplicates(self) -> int:
-        """Number of objects that repeat an earlier one."""
         return len(self) - len(np.unique(self.groups))
 
 
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
-    """Recognise the kind of the objects in `X`: the one that the model compares, or else the first kind that fits."""
+    """Recognise the kind of the objects in `X`: the kind that the model compares, or else the first one that fits."""
     batch = _layout(X, parts)
     if isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
@@ -244,7 +250,6 @@ def _layout(X: Any, parts: Parts | None) -> Any:
 
 
 def described(seen: Seen, i: int) -> str:
-    """Return a description of object `i` in one line of text."""
     size = 0 if seen.sizes is None else int(seen.sizes[i])
     if seen.kind == "strings":
         return _text(seen.batch[i])
@@ -284,9 +289,9 @@ def _text(value: str | bytes) -> str:
 
 
 def for_page(seen: Seen, chosen: npt.NDArray[np.bool_] | None = None) -> list[Json]:
-    """Return a dict per object: a description ``t``, and what to draw: curves ``c``, points ``p`` or a graph ``g``.
+    """Return a dict per object: its description ``t`` and, if `chosen`, its curves ``c``, points ``p`` or graph ``g``.
 
-    Objects that are not `chosen` only have a description.
+    By default, all objects are chosen.
     """
     if chosen is None:
         chosen = np.ones(len(seen), dtype=bool)

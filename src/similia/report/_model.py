@@ -1,4 +1,4 @@
-"""Split a model into steps, learner and kernel or distance; compute the vectors and bits that pass between steps."""
+"""Split a model into steps, learner and kernel or distance; compute the vectors and bits between the steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from similia.pipelines import chosen, comparison_of
 from similia.search.metric import Metric
 from similia.similarity import decided, refuse_class
 
-_FALLBACK = 300  # number of landmarks, or of objects to compare with, if a model makes no vectors
+_FALLBACK = 300  # number of landmarks, or of objects to compare with, for a model without vectors
 _UNPACKED = 2048  # number of bits that represent a code as a vector
 
 
@@ -44,14 +44,13 @@ class Parts(pipelines.Parts):
 
     @property
     def nystroem(self) -> Nystroem | None:
-        """The first step if it is a `Nystroem`, else None."""
         first = self.transformers[0] if self.transformers else None
         return first if isinstance(first, Nystroem) else None
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """What the transformers make of objects: vectors (dense or sparse), and codes (packed bits) if there are any."""
+    """The output of the transformers: vectors (dense or sparse) and, if there are any, codes (packed bits)."""
 
     vectors: Any
     codes: npt.NDArray[np.uint8] | None
@@ -67,7 +66,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def as_recipe(model: Any) -> tuple[Any, bool]:
-    """Return an unfitted copy of a model with the parameters that a search chose, and whether there was a search."""
+    """Return an unfitted copy of a model, with the parameters that a search chose, and whether there was a search."""
     found = parts_of(model).model
     recipe = clone(found)
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
@@ -79,7 +78,6 @@ def as_recipe(model: Any) -> tuple[Any, bool]:
 
 
 def fitted(model: Any) -> bool:
-    """Return whether a model is fitted."""
     try:
         check_is_fitted(parts_of(model).model)
     except (NotFittedError, TypeError):
@@ -88,7 +86,6 @@ def fitted(model: Any) -> bool:
 
 
 def check_model(model: Any) -> None:
-    """Raise if `model` is not an estimator."""
     refuse_class(model, "the model")
     if not hasattr(model, "fit"):
         raise TypeError(f"the model is {short(model)}, expected an estimator or a pipeline")
@@ -103,10 +100,10 @@ def fitted_parts(model: Any) -> Parts:
 
 
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return the bits that a fitted model makes of `X`, and the vectors that it makes bits or predictions from.
+    """Return the bits that a fitted model makes of `X`, and the vectors from which it makes bits or predictions.
 
     If the first step turns objects into bits, the vectors are the first 2048 bits as ±1. If the learner itself
-    compares objects, `Nystroem` or `D2KE` makes vectors from the learner's kernel or distance.
+    compares objects, `Nystroem` or `D2KE` makes vectors with the kernel or distance of the learner.
     """
     return _followed(parts, X, lambda step, out: step.transform(out), random_state)
 
@@ -123,7 +120,7 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
-    """Return the vectors of all objects, but the codes of the first object only, since encoding all vectors is slow."""
+    """Return the vectors of all objects, but only the codes of the first one, because encoding all of them is slow."""
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
@@ -153,7 +150,7 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_s
         vectors, how = _compared(parts.metric, X, random_state)
         return Embedded(vectors, None, how, out)
     if not how and not _is_numeric(X):
-        raise ValueError(f"{parts.model!r} makes no vectors of its objects, and has no kernel or distance")
+        raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
     vectors = vectors if sp.issparse(vectors) else np.asarray(vectors)
     return Embedded(vectors, codes, how or "the vectors as they are", out)
 

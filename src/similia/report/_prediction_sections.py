@@ -19,10 +19,10 @@ _ROWS = 24  # classes in a confusion matrix
 _MISTAKES = 10  # maximum number of mistakes in the table
 _SCATTERED = 2000  # maximum number of predictions in the chart
 _INTERVALS = (  # of classes, and of numbers
-    "Intervals hold in about 95 % of cases for other objects from the same source, if predictions are independent; "
-    "those of cross-validation are not quite independent.",
-    "Intervals hold in about 95 % of cases for other objects from the same source, if errors are about normal; if a "
-    "few large errors make up most of the mean, in 75 % (20 objects) to 90 % (200 objects).",
+    "Intervals contain the true score for objects from the same source in about 95 % of cases, if predictions are "
+    "independent; predictions of cross-validation are not quite independent.",
+    "Intervals contain the true score for objects from the same source in about 95 % of cases, if errors are about "
+    "normal; if a few large errors make up most of the mean, in 75 % (20 objects) to 90 % (200 objects).",
 )
 _CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the mean target")
 
@@ -34,25 +34,26 @@ def about_accuracy(context: Context) -> Section:
         return Section("accuracy", title, missing=context.unscored)
     said = [f"{found.how[0].upper()}{found.how[1:]}."]
     if found.n_folds and not context.refitted:
-        said.append("The fitted model that was given may have seen these objects, so it was not scored on them.")
+        said.append("The given model may have been fitted to these objects, so it was not scored on them itself.")
     vote = context.parts.vote
     if hasattr(vote, "voters"):
         said.append(
-            f"{len(vote.voters)} models vote: these are predictions of the vote; other sections show the first model."
+            f"{len(vote.voters)} models vote. The predictions are those of the vote; other sections show the first "
+            "model."
         )
     elif vote is not None:
-        said.append(f"These are predictions of the {type(vote).__name__}; other sections show the model inside.")
+        said.append(f"The predictions are those of the {type(vote).__name__}; other sections show the model inside it.")
     if found.n_folds and context.tuned:
-        said.append("What a search had chosen was kept in all folds, so these numbers may be a little too good.")
+        said.append("All folds used the parameters that a search chose, so these scores may be a little too good.")
     if not found.n_folds and context.known.any():
-        said.append(f"Yet {int(context.known.sum()):,} of these objects equal landmarks of the model.")
+        said.append(f"But {int(context.known.sum()):,} of these objects equal landmarks of the model.")
     if found.n_folds and context.seen.duplicates:
-        said.append("Equal objects were kept in one fold.")
+        said.append("Equal objects were in the same fold.")
     said.append(_INTERVALS[context.is_regression])
     rows, cards = _regression(found) if context.is_regression else _classification(found)
     constant = _CONSTANT[context.is_regression]
     head = ["", "value", "95 % interval", "by neighbours", constant[0]]
-    note = f"By neighbours: the 5 nearest in what the model learns from; {constant[0]}: always {constant[1]}."
+    note = f"By neighbours: from the 5 nearest training objects; {constant[0]}: always {constant[1]}."
     table = Table("Predictions of unseen objects", rows, head, sortable=False)
     pictures = _scatter(found) if context.is_regression else []
     contents: dict[str, Any] = {"tables": [table], "note": note, "charts": pictures, "cards": cards}
@@ -80,7 +81,6 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, st
 
 
 def _regression(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
-    """Return the rows of the table of scores, and (name, value, note) of the numbers at the head of the page."""
     truth = found.truth.astype(np.float64)
     values = scores.regression_scores(truth, found.predicted)
     others = [p if p is None else scores.errors(truth, p.astype(np.float64)) for p in (found.neighbours, found.floor)]
@@ -110,9 +110,9 @@ def _scatter(found: scores.Scored) -> list[Any]:
 
 def about_confusion(context: Context) -> Section:
     """Show which classes the model confuses, and its most confident mistakes."""
-    found, title = context.scored, "What is taken for what"
+    found, title = context.scored, "Which classes are confused"
     if found is None or context.is_regression:
-        why = context.unscored if found is None else "Targets are numbers, which are not taken for one another."
+        why = context.unscored if found is None else "The targets are numbers, not classes."
         return Section("confusion", title, missing=why)
     classes, counts = np.unique(found.truth, return_counts=True)
     shown = np.sort(np.argsort(-counts, kind="stable")[:_ROWS])
@@ -142,7 +142,7 @@ def _mistakes(context: Context, found: scores.Scored) -> list[Table]:
     wrong = np.flatnonzero(found.predicted != found.truth)
     lead, what = scores.lead(found), ""
     if lead is not None:
-        wrong, what = wrong[np.argsort(-lead[wrong], kind="stable")], " that the model was surest of"
+        wrong, what = wrong[np.argsort(-lead[wrong], kind="stable")], ", the most confident ones first"
     rows = []
     for i in wrong[:_MISTAKES].tolist():
         text = described(context.seen, i)
@@ -156,21 +156,24 @@ def about_calibration(context: Context) -> Section:
     """Show how accurate predictions are at each level of confidence."""
     found, title = context.scored, "How far it can be trusted"
     if found is None or context.is_regression:
-        why = context.unscored if found is None else "Calibration is of classes; the errors of numbers are above."
+        why = (
+            context.unscored if found is None else "Calibration is for classes; the errors of numbers are shown above."
+        )
         return Section("calibration", title, missing=why)
     groups = scores.reliability(found)
     if groups is None:
-        why = "The learner gives neither probabilities nor decision values (for all classes in all folds)."
+        why = "The learner does not give probabilities or decision values for all classes in all folds."
         return Section("calibration", title, missing=why)
     means, accuracies, sizes, bounds = groups
     if found.probabilities:
         gap = float(np.average(np.abs(means - accuracies), weights=sizes))
-        text = f"Of objects predicted with probability p, a share p should be right; the mean gap is {percent(gap)}."
+        text = f"Of predictions with probability p, a share p should be right; the mean difference is {percent(gap)}."
         caption, label = "Accuracy against probability", "largest probability (%)"
     else:
         text = (
-            "The learner gives decision values, which are no probabilities. Objects are put into ten groups by the "
-            "lead of the winning class: if the curve rises, be wary of predictions with a small lead."
+            "The learner gives decision values, which are not probabilities. Objects are put into ten groups by the "
+            "lead of the winning class: its value minus that of the next class. If the curve rises, be wary of "
+            "predictions with a small lead."
         )
         caption, label = "Accuracy against the lead of the winning class", "objects with a smaller lead (%)"
 

@@ -1,7 +1,7 @@
 """Render the page: templates escape every text, and matplotlib charts become SVG in the colours of the page.
 
-The page's security policy allows only its own script and fetches nothing. Charts are reproducible byte by byte. Their
-colours are variables of the style sheet, so they follow the light and dark modes.
+The security policy of the page allows only its own script, and forbids it to fetch anything. Charts are reproducible
+byte by byte. Their colours are variables of the style sheet, so they follow the light and dark modes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ _STYLE: Any = {
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
 
 
@@ -70,8 +69,6 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture with its caption."""
-
     title: str
     svg: Markup
 
@@ -104,7 +101,7 @@ def charts(draw: Callable[..., Any], *titles: str) -> list[Chart]:
         figures = [Figure(figsize=(4.6, 2.8)) for _ in titles]
         axes = [figure.add_axes((0.15, 0.17, 0.83, 0.8)) for figure in figures]
         for figure, axis in zip(figures, axes, strict=True):
-            figure.set_layout_engine("none")  # whatever the settings of the process
+            figure.set_layout_engine("none")  # despite the settings of the process
             style_axis(axis)
         draw(*axes)
         return [Chart(title, _as_svg(figure, title)) for figure, title in zip(figures, titles, strict=True)]
@@ -175,8 +172,8 @@ def templates() -> Environment:
 def page(name: str, *, script: str = "", **values: Any) -> str:
     """Return a whole page as HTML; `values` are the variables of the template `name`: "page", "map" or "duplicates".
 
-    All pages share a style sheet and the script that draws objects; a page other than "page" adds a style sheet. Its
-    own script has its name, unless it uses another `script`.
+    All pages share a style sheet and the script that draws objects; other pages than "page" add a style sheet of
+    their own. `script` is the name of the script of the page, by default `name`.
     """
     files = resources.files("similia.report")
     drawing, own = (files.joinpath(f"{part}.js").read_text("utf-8") for part in ("draw", script or name))

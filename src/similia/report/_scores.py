@@ -28,19 +28,19 @@ _NEIGHBOURS = 5
 
 @dataclass
 class Scored:
-    """Predictions for unseen objects: from cross-validation, or by a model that the user says has seen none of them.
+    """Predictions for unseen objects: by cross-validation, or by a model that, by the user's word, has seen none.
 
     Attributes
     ----------
     truth, predicted, floor, neighbours : ndarray, shape (n,)
-        True targets; predictions; constant predictions (the most frequent class or the mean); predictions by the 5
-        nearest neighbours (None if there was no training set).
+        True targets; predictions of the model; constant predictions (the most frequent class or the mean); predictions
+        by the 5 nearest neighbours (None without a training set).
     values : ndarray of float or None
         Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
     probabilities : bool
         Whether `values` are probabilities.
     how : str
-        How the predictions were made, in words for the page.
+        A sentence for the page that says how the predictions were made.
     n_folds : int
         Number of folds; 0 without cross-validation.
     fit_seconds : list of float
@@ -90,12 +90,12 @@ def cross_validated(
         if found is not None and np.array_equal(learner.classes_, classes):
             values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
             values[test] = found
-        takes_bits = inside.last is inside.codes  # no step lies between them and the learner
+        takes_bits = inside.last is inside.codes  # no step is between the bits and the learner
         if number == 0 and not regression and takes_bits and inside.codes is not None and outside.codes is not None:
             data = (inside.codes, y[train]), (outside.codes, y[test])
             robustness = RobustnessDisplay._measured(parts.learner, *data, fitted=True)
     how = f"{len(splits)} folds: each object was predicted by a copy of the model fitted without it"
-    how += " (if the model was chosen among others by these same objects, what is found here is a little too good)"
+    how += " (if these objects were also used to choose the model, the scores are a little too good)"
     how += ", with as many landmarks as there were objects" if lowered else ""
     return Scored(y, predicted, floor, neighbours, values, probabilities, how, len(splits), seconds, robustness)
 
@@ -118,12 +118,12 @@ def _fewer_landmarks(parts: Parts, n: int) -> bool:
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
-    """Predict all objects with the fitted model itself; the user asserts that it has seen none of them."""
+    """Predict all objects with the fitted model itself; the user states that it has seen none of them."""
     parts = parts_of(model)
     learner, last = (parts.learner, _transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
     values, probabilities = (None, False) if regression else _values(learner, last)
-    how = "all objects were predicted by the model as it is, which by your word has seen none of them"
+    how = "all objects were predicted by the model itself; you stated that it has seen none of them"
     return Scored(y, learner.predict(last), floor, None, values, probabilities, how)
 
 
@@ -131,31 +131,31 @@ def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed
     """Yield the training and test positions of each fold; the objects of a group stay in one fold."""
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     if len(firsts) < 2:
-        raise ValueError("all objects are the same, which leaves nothing to fit to when one is held out")
+        raise ValueError("all objects are equal, so that nothing is left to fit to if one is held out")
     counts = np.unique(y[firsts], return_counts=True)[1]
     folds = min(cv, len(firsts) if regression else max(2, counts.max()))
     folder = KFold if regression else StratifiedKFold
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer objects than folds
+        warnings.simplefilter("ignore", UserWarning)  # about classes with fewer objects than folds
         for _, test in folder(folds, shuffle=True, random_state=seed).split(firsts, y[firsts]):
             outside = np.isin(members, test)
             yield np.flatnonzero(~outside), np.flatnonzero(outside)
 
 
 def _transformed(parts: Parts, X: Any) -> Embedded:
-    """Return what the transformers make of `X`; without transformers, the vectors are `X` itself."""
+    """Return the output of the transformers for `X`; without transformers, `X` itself."""
     return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
 
 
 def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64]:
-    """Return for each object of `outside` the positions of the (at most 5) nearest ones of `inside`, nearest first."""
+    """Return the positions of the (at most 5) objects of `inside` nearest to each of `outside`, nearest first."""
     if not parts.transformers and parts.metric is not None:
         read = parts.metric.as_objects
         distances = parts.metric.distances(read(outside.last), read(inside.last))
         return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
     from sklearn.neighbors import NearestNeighbors
 
-    with threadpool_limits(1):  # threads would wait longer than a single one computes
+    with threadpool_limits(1):  # several threads would take longer
         found = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, inside.vectors.shape[0])).fit(inside.vectors)
         return found.kneighbors(outside.vectors, return_distance=False)
 
@@ -203,8 +203,8 @@ def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
 def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float, float, float]]:
     """Return each score of `errors` with the ends of its 95 % interval: (value, low, high), by name.
 
-    Each interval is that of a ratio of means: for R squared, the mean squared error divided by the mean squared
-    distance of targets from their mean; for the other scores, the mean (squared) error divided by 1.
+    An interval is that of a ratio of means: for R squared, the mean squared error divided by the mean squared distance
+    of targets from their mean; for the other scores, the mean (squared) error divided by 1.
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
     scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares

@@ -39,7 +39,7 @@ _SECONDS, _BYTES = "s ms µs ns", "GB MB kB bytes"
 
 
 def in_units(value: float, units: str) -> str:
-    """Format a value in the largest of `units` that it reaches; these are ``"s ms µs ns"`` or ``"GB MB kB bytes"``."""
+    """Format a value in the largest of `units` (``"s ms µs ns"`` or ``"GB MB kB bytes"``) that it reaches."""
     size = 1e9 if units.startswith("GB") else 1.0
     *larger, unit = units.split()
     for larger_unit in larger:
@@ -60,7 +60,7 @@ def about_data(context: Context) -> Section:
         rows.append(("empty objects", f"{int((seen.sizes == 0).sum()):,}"))
     rows.append(("objects equal to an earlier one", f"{seen.duplicates:,}"))
     if y is not None:
-        rows.append(("of these, with different targets", f"{_contradictions(seen.groups, y):,}"))
+        rows.append(("of these, with another target", f"{_contradictions(seen.groups, y):,}"))
     tables = [Table("The objects", rows, text_columns=2, sortable=False)]
     if y is not None and not context.is_regression and y.dtype.kind != "f":
         classes, counts = np.unique(y, return_counts=True)
@@ -72,7 +72,7 @@ def about_data(context: Context) -> Section:
         ]
         tables.append(Table(f"Classes{more}", shares, ["class", "objects", "share"]))
     drawn = "" if context.n == context.n_all else f" This page is about {context.n:,} of them, drawn at random."
-    text = f"{context.n_all:,} {seen.kind} were given.{drawn}"
+    text = f"The data are {context.n_all:,} {seen.kind}.{drawn}"
     return Section("data", "The data", text=text, tables=tables, charts=_histogram(context))
 
 
@@ -124,7 +124,7 @@ def about_map(context: Context) -> Section:
     ]
     text = (
         f"The first two principal components of the vectors by {context.vectors.how}: {percent(shares[0])} and "
-        f"{percent(shares[1])} of the variance. Distances that need more dimensions are lost."
+        f"{percent(shares[1])} of the variance. The map cannot show differences in other dimensions."
     )
     shown = {"title": f"Map of {context.n:,} {context.seen.kind}", "width": _MAP[0], "height": _MAP[1], "marks": marks}
     data = {"x": x, "y": y, "mark": of_object.tolist(), "facts": _facts(context)}
@@ -154,7 +154,7 @@ def _target(context: Context, value: Any) -> str:
 
 
 def _facts(context: Context) -> list[tuple[str, list[str]]]:
-    """Return what the map shows beside objects, such as their classes: (name, a text for each object)."""
+    """Return the facts that the map shows about objects, such as their classes: (name, a text for each object)."""
     told = [("target" if context.is_regression else "class", context.y)]
     told += [("predicted", context.scored.predicted)] if context.scored is not None else []
     return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
@@ -163,11 +163,11 @@ def _facts(context: Context) -> list[tuple[str, list[str]]]:
 def about_neighbours(context: Context) -> Section:
     """Show the nearest neighbours of a few objects, and explain why the nearest one is near.
 
-    If the model compares objects by no kernel or distance, the explanation is of its prediction.
+    For a model without a kernel or distance, explain its prediction instead.
     """
     name, title = "neighbours", "Nearest neighbours, explained"
     if context.n < 3:
-        return Section(name, title, missing=f"{context.n} objects have no neighbourhoods to show.")
+        return Section(name, title, missing=f"{context.n} objects are too few to show neighbours.")
     queries = _queries(context)
     measured, reason = _measured(_nearest, context, queries)
     if measured is None:
@@ -175,7 +175,7 @@ def about_neighbours(context: Context) -> Section:
     rows, distances, what = measured
     metric = context.parts.metric
     relation = "near" if metric and isinstance(metric.function, Distance) else "like"
-    why = f"Why the first is {relation} it" if metric else "Why it is predicted so"
+    why = f"Why the first is {relation} it" if metric else "Why this is predicted"
     found = [
         {
             "object": object_on_page(context, query),
@@ -188,7 +188,7 @@ def about_neighbours(context: Context) -> Section:
             zip(queries.tolist(), rows.tolist(), distances.tolist(), strict=True)
         )
     ]
-    text = f"{len(queries)} objects, each with the {rows.shape[1]} nearest of the others by {what}."
+    text = f"{len(queries)} objects, each with its {rows.shape[1]} nearest neighbours by {what}."
     return Section(name, title, text=text, neighbourhoods=found)
 
 
@@ -239,10 +239,7 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
 
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
-    """Return an HTML explanation of why objects `i` and `j` are similar or, without a metric, of the prediction of `i`.
-
-    Return None if there is none.
-    """
+    """Explain in HTML why `i` and `j` are similar or, without a metric, the prediction of `i`; None if impossible."""
     from similia.explanations import explain
 
     metric = context.parts.metric
@@ -275,9 +272,9 @@ def about_spectrum(context: Context) -> Section:
     if values.max() == 0:
         return Section(name, title, missing="All similarities are 0, and so are all eigenvalues.")
     half = int(np.searchsorted(np.cumsum(values), 0.9 * values.sum()) + 1)
-    text = f"Eigenvalues of {found.of}: {found.rank} of {len(values)} are kept, {half} hold 90 % of the sum. "
+    text = f"Eigenvalues of {found.of}: {found.rank} of {len(values)} are kept; {half} make up 90 % of the sum. "
     if found.clipped:
-        text += f"{percent(found.clipped)} of it is negative: the similarity is indefinite."
+        text += f"{percent(found.clipped)} of the sum is negative: the similarity is indefinite."
     else:
         text += "None is negative beyond rounding."
     picture = charts(found.plot, "Size of each eigenvalue, largest first")
@@ -296,34 +293,33 @@ def about_approximation(context: Context) -> Section:
     if len(found.sizes) < 2 or not (found.errors > 1e-12).any():
         return Section(name, title, missing=f"With {found.sizes[-1]} {found.of} the kernel is exact up to rounding.")
     text = (
-        f"Error in the Frobenius norm, relative to the norm, against {found.against}. With all "
-        f"{found.sizes[-1]:,} {found.of} it is {number(float(found.errors[-1]))}; if the curve still falls there, more "
-        "would help."
+        f"Relative error in the Frobenius norm against {found.against}. With all {found.sizes[-1]:,} {found.of} it is "
+        f"{number(float(found.errors[-1]))}; if the curve still falls there, more would help."
     )
     if len(others) > _PAIRED:
-        text += f" The kernel of all pairs is quadratic, so {_PAIRED} objects were drawn for it."
+        text += f" It needs the kernel of all pairs of objects, so {_PAIRED} objects were drawn at random."
     if len(others) < context.n:
-        text += " Objects that are landmarks are left out, since their kernel is exact."
+        text += " Objects that are landmarks are left out, because their kernel is exact."
     picture = charts(found.plot, "Error of the kernel")
     return Section(name, title, text=text, charts=picture)
 
 
 def about_bits(context: Context) -> Section:
     """Plot accuracy against the share of flipped bits, and against the number of bits."""
-    title = "What bits are worth"
+    title = "How many bits are needed"
     found = None if context.scored is None else context.scored.robustness
     if found is None:
         codes = None if context.vectors is None else context.vectors.codes
-        why = "The model makes no packed bits." if codes is None else "Nothing is learnt from the bits of this model."
+        why = "The model makes no packed bits." if codes is None else "The learner of this model does not take bits."
         if codes is not None and context.scored is not None and not context.scored.n_folds:
-            why = "Codes are shortened by training anew, for which the model's training objects would be needed."
+            why = "This needs the training objects of the model, to train it again on shorter codes."
         return Section("bits", title, missing=why if context.scored is not None else f"{why} {context.unscored}")
     pictures = charts(
         lambda *axes: found.plot(axes),
         "Accuracy when bits of the codes are flipped at random",
-        "Accuracy with the first bits only, trained anew",
+        "Accuracy of a learner trained on the first bits only",
     )
-    text = f"On the {found.n:,} objects of the first fold; bands are 95 % intervals."
+    text = f"Measured on the {found.n:,} objects of the first fold; bands are 95 % intervals."
     rows = [[f"{b:,}", percent(a)] for b, a in zip(found.n_bits.tolist(), found.shortened.tolist(), strict=True)][::-1]
     numbers = Table("Accuracy by number of bits", rows, ["bits", "accuracy"])
     return Section("bits", title, text=text, charts=pictures, beside=False, details=numbers)
@@ -334,9 +330,9 @@ def about_cost(context: Context) -> Section:
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))
-        rows.append(("to fit, for each object", in_units(fit, _SECONDS)))
+        rows.append(("fitting, per object", in_units(fit, _SECONDS)))
     if context.vectors is not None:
-        rows.append(("to transform an object, among many", in_units(context.transform_seconds, _SECONDS)))
+        rows.append(("transforming, per object of many", in_units(context.transform_seconds, _SECONDS)))
     size, how, note = _model_size(context.parts.whole)
     rows.append((f"the model, {how}", size))
     if context.vectors is not None:
@@ -348,7 +344,7 @@ def about_cost(context: Context) -> Section:
 
 
 def _model_size(model: Any) -> tuple[str, str, str]:
-    """Return three texts: the size of a model, how it was saved, and why not by `similia.save` ("" if it was)."""
+    """Return three texts: the size of a model, how it was saved, and why `similia.save` refused it, if it did."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             return in_units(save(model, Path(folder) / "model").stat().st_size, _BYTES), "on disk", ""

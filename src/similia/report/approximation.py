@@ -1,8 +1,8 @@
 """Displays of an approximated kernel: its eigenvalues, and its error by number of landmarks or random features.
 
-Nyström error: the kernels among the objects and between objects and landmarks are computed once. The error for fewer
-landmarks uses a subset of the columns, so the curve costs one fit. Random features: a kernel value is a mean of R
-terms, one for each feature, so the squared error of a mean of r terms is the variance of the terms over r.
+Landmarks: the kernels among the objects, and between objects and landmarks, are computed once. The error for fewer
+landmarks uses a subset of the columns, so the curve costs as much as one fit. Random features: a kernel value is a mean
+of R terms, one for each feature, so the expected squared error of a mean of r terms is their variance divided by r.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ApproximationErrorDisplay(Display):
     of : str
         Unit of `sizes`: "landmarks" or "random features".
     against : str
-        What the approximation is compared with, as in the title of the plot.
+        Description of the exact kernel, for the title of the plot.
 
     Attributes
     ----------
@@ -76,21 +76,21 @@ class ApproximationErrorDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, approximations by random subsets of its landmarks are compared with its exact
+            For a `similia.Nystroem`, approximations with random subsets of its landmarks are compared with its exact
             kernel. For random features (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), the curve is the
-            expected error, estimated from the spread of the features; the exact kernel is not computed.
+            expected error, estimated from the variance of the features; the exact kernel is not computed.
         X : collection of n objects
-            Objects to which the model was not fitted.
+            Objects, other than those to which the model was fitted.
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional
             Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
         max_objects : int, default=400
-            Maximum number of objects to use: a sample if `X` has more, because the kernel is computed for all pairs.
+            Maximum number of objects; of more, a random sample is used, because the kernel is computed for all pairs.
         random_state : int, default=0
             Seed for drawing objects and landmarks.
         ax : matplotlib axes, optional
-            By default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **kwargs
             Passed to ``Axes.plot``.
 
@@ -114,13 +114,13 @@ class ApproximationErrorDisplay(Display):
             X = step.transform(X)
             if X.dtype == np.uint8:
                 break
-        raise ValueError(f"{parts} has neither landmarks nor random features, whose number could change an error")
+        raise ValueError(f"{parts} has neither landmarks nor random features, whose number changes the error")
 
     @classmethod
     def _of_nystroem(cls, nystroem: Any, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the error of a fitted Nyström kernel, on pairs of objects of `X`, for each number of landmarks."""
+        """Measure the error of a fitted `Nystroem` on the pairs of objects of `X`, for each number of landmarks."""
         if isinstance(nystroem.kernel_, str):
-            raise ValueError("the kernel is precomputed: without it, no held-out pairs can be compared")
+            raise ValueError("the kernel is precomputed, so it cannot be evaluated for other pairs of objects")
         rng = generator(random_state)
         X = as_objects(nystroem.kernel_, X)
         X = take(X, sampled(X, most, rng))
@@ -131,12 +131,12 @@ class ApproximationErrorDisplay(Display):
         eps = float(np.finfo(H.dtype).eps)
         H = H.astype(np.float64)
         found = np.asarray(steps_to(len(H)) if sizes is None else sizes, dtype=np.int64)
-        order = rng.permutation(len(H))  # strategies may choose the best landmarks first
+        order = rng.permutation(len(H))  # the best landmarks may come first
         norm, errors = np.linalg.norm(K), []
         for s in found:
             some = np.sort(order[:s])
             with one_blas_thread(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of clipped eigenvalues
+                warnings.simplefilter("ignore", UserWarning)  # about clipped eigenvalues
                 try:
                     part = (H[np.ix_(some, some)] + H[np.ix_(some, some)].T) / 2
                     _, components = _spectrum.decompose(part, nystroem.spectrum, s * eps, eps)
@@ -158,14 +158,14 @@ class ApproximationErrorDisplay(Display):
         V = vectors[:most].astype(np.float64)
         R = V.shape[1]
         if R < 16:
-            raise ValueError(f"there are {R} random features, expected 16 or more for an estimate of their error")
+            raise ValueError(f"there are {R} random features, expected at least 16 to estimate their error")
         found = np.asarray(steps_to(R) if sizes is None else sizes, dtype=np.int64)
         with one_blas_thread():
             estimate = V @ V.T
             terms = R * (np.square(V) @ np.square(V).T)  # their mean square
         spread = float(np.maximum(terms - estimate**2, 0).sum()) * R / (R - 1)
         norm = max(float(np.square(estimate).sum()) - spread / R, np.finfo(float).tiny)
-        against = f"the kernel they estimate, by the spread of {R} features"
+        against = f"the kernel that the features estimate, by the variance of {R} of them"
         return cls(sizes=found, errors=np.sqrt(spread / found / norm), of="random features", against=against)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -188,7 +188,7 @@ def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
 
 
 def _has_random_features(step: Any) -> bool:
-    """Return whether the columns that a step makes are independent, identically distributed random features."""
+    """Return whether the output columns of a step are independent, identically distributed random features."""
     name = type(step).__name__
     if name == "GraphletSampling":
         return step.features in ("optical", "gaussian") and step.n_components is not None
@@ -253,8 +253,8 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            For a `similia.Nystroem`, the matrix is the kernel between its landmarks; for other models, the inner
-            products of the vectors that they make of `X`.
+            For a `similia.Nystroem`, the matrix is the kernel between its landmarks; for other models, the matrix of
+            inner products of the vectors of `X`.
         X : collection of n objects, optional
             Objects to embed; required for models without landmarks.
         y : ignored
@@ -264,7 +264,7 @@ class SpectrumDisplay(Display):
         random_state : int, default=0
             Seed for drawing objects.
         ax : matplotlib axes, optional
-            By default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **kwargs
             Passed to ``Axes.plot``.
 
@@ -287,12 +287,12 @@ class SpectrumDisplay(Display):
             clipped = float(np.abs(eigenvalues[below]).sum() / np.abs(eigenvalues).sum())
             of = f"the kernel of {len(H)} landmarks"
             return cls(eigenvalues=eigenvalues, rank=nystroem.rank_, clipped=clipped, of=of)
-        if nystroem is not None:  # the matrix is no longer kept, or each expert has its own
+        if nystroem is not None:  # a precomputed matrix is not kept, and of several experts each has its own
             eigenvalues = np.sort(nystroem.eigenvalues_)[::-1].astype(np.float64)
             of = "the kernel of the landmarks, as kept"
             return cls(eigenvalues=eigenvalues, rank=len(eigenvalues), clipped=0.0, of=of)
         if X is None:
-            raise ValueError(f"{parts} has no landmark kernel; give X=, objects whose vectors are looked at")
+            raise ValueError(f"{parts} has no landmarks; pass objects X, whose vectors have the spectrum")
         chosen = sampled(X, most, generator(random_state))
         vectors = embedded(parts, take(X, chosen), random_state).vectors
         wide = vectors.astype(np.float64)
@@ -326,6 +326,6 @@ class SpectrumDisplay(Display):
 
 def _eigenvalues(H: Floats) -> Floats:
     """Return the eigenvalues of the symmetric part of a matrix, largest first."""
-    with one_blas_thread():  # on small matrices, more threads wait for one another
+    with one_blas_thread():  # for small matrices, more threads are slower
         eigenvalues: Floats = np.linalg.eigvalsh((H + H.T) / 2)[::-1].astype(np.float64)
     return eigenvalues

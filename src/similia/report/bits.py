@@ -33,7 +33,7 @@ class RobustnessDisplay(Display):
     shares, flipped : ndarray of float, shape (n_shares,)
         Shares of flipped bits in the test codes, and the accuracy at each share.
     n_bits, shortened : ndarray, shape (n_lengths,)
-        Numbers of bits, and the accuracy of a learner that was trained and tested on only that many first bits of the
+        Numbers of bits, and the accuracy of a learner that was trained and tested only on so many first bits of the
         codes.
     n : int
         Number of objects on which accuracies were measured.
@@ -67,26 +67,26 @@ class RobustnessDisplay(Display):
         cls, estimator: Any, X: Any, y: Any, *, shares: Sequence[float] = SHARES, n_bits: Sequence[int] | None = None,
         test_share: float = 0.3, random_state: int = 0, ax: Any = None, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Train a copy of a model on some objects; measure accuracy on damaged and shortened codes of the others.
+        """Train a copy of a model on some objects; measure its accuracy on damaged and shortened codes of the others.
 
         Parameters
         ----------
         estimator : pipeline
             Pipeline whose learner takes packed bits, such as `similia.recipes.nyshd`; a copy is fitted.
         X : collection of n objects
-            Objects to fit to and to test on.
+            Objects for training and testing.
         y : array-like of n labels
             Their classes.
         shares : sequence of float
-            Probabilities to test. For each, every bit is flipped with this probability, independently of the others.
+            Probabilities with which each bit is flipped, independently of the others.
         n_bits : sequence of int, optional
-            Numbers of bits, multiples of 8; by default, the length of a code, its half, its quarter and so on.
+            Numbers of bits, multiples of 8; by default the length of a code, half of it, a quarter and so on.
         test_share : float, default=0.3
             Share of the objects to test on.
         random_state : int, default=0
             Seed of the split and of the flips.
         ax : two matplotlib axes, optional
-            By default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **kwargs
             Passed to both lines.
 
@@ -109,7 +109,7 @@ class RobustnessDisplay(Display):
         codes = [None if fitted.learner is None else coded(fitted, take(X, part)) for part in (train, test)]
         if codes[0] is None or codes[1] is None:
             raise ValueError(
-                f"{fitted} gives its learner no packed bits; similia.recipes.nyshd makes a model that does"
+                f"the learner of {fitted} does not take packed bits; use e.g. a model of similia.recipes.nyshd"
             )
         data = (codes[0], labels[train]), (codes[1], labels[test])
         return cls._measured(fitted.learner, *data, shares, n_bits, random_state).plot(ax, **kwargs)
@@ -172,16 +172,14 @@ class RobustnessDisplay(Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RecallDisplay(Display):
-    """Recall@k of a search against the number of candidates that it compares exactly.
-
-    The candidates of a query are the objects with the nearest codes.
+    """Recall@k of a search against the number of candidates: the objects with the nearest codes, compared exactly.
 
     Parameters
     ----------
     candidates : ndarray of int, shape (n_candidates,)
         Numbers of candidates compared exactly.
     recalls : dict of int to ndarray of float, shape (n_candidates,)
-        For each k, the mean share of the k answers that are no farther than the true k-th neighbour.
+        For each k, the mean share of the k results that are no farther than the true k-th neighbour.
     n_queries : int
         Number of queries on which the recall was measured.
     against : str
@@ -222,8 +220,8 @@ class RecallDisplay(Display):
         Parameters
         ----------
         estimator : SimilaritySearch or HammingIndex
-            A fitted search. Its recall is the share of the true k nearest neighbours that it finds. The true neighbours
-            of an index are those by Hamming distance among all codes.
+            A fitted search. Its recall is the share of the true k nearest neighbours that it finds. For an index, the
+            true neighbours are those by Hamming distance among all codes.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
         y : ignored
@@ -231,20 +229,20 @@ class RecallDisplay(Display):
         k : int or sequence of int, default=(1, 10)
             Numbers of neighbours; one curve is drawn for each.
         candidates : sequence of int, optional
-            Numbers of candidates: objects with the nearest codes, which are then compared by the kernel or distance
-            itself. By default, an approximately geometric sequence from the largest k to the number of objects.
+            Numbers of candidates; by default an approximately geometric sequence from the largest k to the number of
+            objects.
         metric, objects
             As in `similia.SimilaritySearch.recall`.
         ax : matplotlib axes, optional
-            By default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **kwargs
             Passed to all lines.
 
         Raises
         ------
         ValueError
-            If k exceeds the number of objects or of candidates, or if the kernel or distance to compare with is
-            not known.
+            If k exceeds the number of objects or of candidates, or if it is not known by which kernel or distance to
+            compare.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError
@@ -254,7 +252,7 @@ class RecallDisplay(Display):
         _check_search(estimator)
         n = len(estimator)
         if ks[-1] > n:
-            raise ValueError(f"k={ks[-1]} neighbours are more than the {n} objects of the search")
+            raise ValueError(f"k={ks[-1]} is more than the {n} objects of the search")
         counts = steps_to(n, 9, ks[-1]) if candidates is None else np.unique(candidates).astype(np.int64)
         if counts[0] < ks[-1] or counts[-1] > n:
             raise ValueError(f"candidates must be from k={ks[-1]} to the {n} objects, got {counts.tolist()}")
@@ -281,15 +279,15 @@ def _check_search(estimator: Any) -> None:
     check_model(estimator)
     if not isinstance(estimator, HammingIndex | SimilaritySearch):
         raise TypeError(
-            f"RecallDisplay shows how well a search finds neighbours, and {name_of(estimator)} is no search; give a "
-            "fitted similia.SimilaritySearch(encoder), whose encoder makes bits of objects, or a similia.HammingIndex"
+            f"{name_of(estimator)} is not a search; give a fitted similia.SimilaritySearch(encoder), whose encoder "
+            "makes bits of objects, or a similia.HammingIndex"
         )
     if isinstance(estimator, SimilaritySearch):
         check_is_fitted(estimator)
 
 
 def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:
-    """Return true distances (q, n) for q queries, positions of the nearest codes (q, most), and the distance's name."""
+    """Return true distances (q, n) of q queries, positions of nearest codes (q, most), and the distance's name."""
     from similia.search import HammingIndex
 
     distances: npt.NDArray
@@ -299,7 +297,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     else:
         kept = search.objects_ if objects is None else objects
         if kept is None or n_objects(kept) != len(search):
-            raise ValueError(f"exact search compares with all {len(search)} objects, which are not kept; give objects=")
+            raise ValueError(f"the search does not keep its {len(search)} objects, to compare with them; pass objects=")
         own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
         true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
         codes, index, ids = search.encoder_.transform(X), search.index_, search.ids_

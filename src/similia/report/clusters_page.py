@@ -20,9 +20,8 @@ from similia.core.text import counted, number
 from similia.core.validation import check_labels, check_positive_int
 from similia.explanations import explain, explain_classes
 from similia.learn.clusters import KernelKMeans
-from similia.objects import n_objects
 from similia.objects.sequences import at_least_one, item
-from similia.report._context import Context, described, for_page, look_at, quietly
+from similia.report._context import Context, check_names, described, for_page, look_at, named, quietly
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Section, Table, charts, page, percent
 from similia.report._sections import about_map, object_on_page
@@ -30,8 +29,8 @@ from similia.report.displays import mark
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
 
-_MEMBERS, _NEAR = 30, 4  # of a cluster: members that are explained, and those shown beside the medoid
-_AGREEMENT = "with the classes given: adjusted Rand index, 1 if they are the same, 0 on average by chance"
+_MEMBERS, _NEAR = 30, 4  # of a cluster: members that are explained, and members shown beside the medoid
+_AGREEMENT = "adjusted Rand index with the given classes: 1 if they are the same, 0 on average by chance"
 _SHOWN = 20  # maximum number of clusters whose medoids are shown with their neighbours
 
 
@@ -39,14 +38,14 @@ def write_clusters(
     model: KernelKMeans, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
     title: str | None = None, names: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> Any:  # fmt: skip
-    """Write a page about the clusters of objects as one self-contained HTML page.
+    """Write one self-contained HTML page about the clusters of objects.
 
     Parameters
     ----------
     model : KernelKMeans
         The fitted clusters.
     X : collection of n objects
-        Objects in any form that the model takes, usually those it was fitted to.
+        Objects in any form that the model takes, usually those to which it was fitted.
     y : array-like of n labels, optional
         Known classes, to compare the clusters with.
     path : str, path or text file, default="clusters.html"
@@ -57,8 +56,8 @@ def write_clusters(
     names : sequence of n str, optional
         Names of the objects; by default their positions in `X`.
     max_objects : int, default=5000
-        Maximum number of objects on the map. If there are more, a random sample is used and the page says so. Sizes
-        and medoids are of all n objects.
+        Maximum number of objects on the map. If there are more, the map shows a random sample and the page says so.
+        Sizes and medoids are always those of all n objects.
     random_state : int, default=0
         Seed for drawing objects.
 
@@ -70,9 +69,9 @@ def write_clusters(
     Raises
     ------
     TypeError
-        If `model` is no `KernelKMeans`, or `path` is neither a path nor a file that is open for text.
+        If `path` is neither a path nor a file that is open for text.
     ValueError
-        If there are no objects, or `y` or `names` has another length than `X`.
+        If `model` is not a `KernelKMeans`, there are no objects, or `y` or `names` has another length than `X`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
@@ -95,8 +94,7 @@ def write_clusters(
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)
     classes = None if y is None else check_labels(y, n)
-    if names is not None and n_objects(names) != n:
-        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    check_names(names, n)
     X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
     distances = model.transform(X)
     labels = distances.argmin(axis=1)
@@ -111,7 +109,7 @@ def write_clusters(
     data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
     for section in sections:
         data |= section.data
-    chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as asked"
+    chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as requested"
     agreement = [] if classes is None else [("agreement", f"{adjusted_rand_score(classes, labels):.2f}", _AGREEMENT)]
     text = page(
         "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
@@ -147,19 +145,20 @@ def _context(
 ) -> Context:
     """Return what the sections share; the class of an object is its cluster."""
     few, parts = taken(X, shown), parts_of(model)
-    called = [f"object {i}" if names is None else str(names[i]) for i in shown.tolist()]
     clusters = np.array([_name(model, c) for c in labels[shown].tolist()])
     how = f"{type(model.embedding_).__name__}, {counted(model.embedding_._n_features_out, 'column')}"
     vectors = Embedded(np.asarray(model.embedding_.transform(few)), None, how)
     seen = look_at(few, parts)
-    return Context(parts, model, False, few, clusters, called, len(labels), seen, None, seed, False, vectors=vectors)
+    return Context(
+        parts, model, False, few, clusters, named(names, shown), len(labels), seen, None, seed, False, vectors=vectors
+    )
 
 
 def _about_clusters(
     model: KernelKMeans, context: Context, X: Any, labels: npt.NDArray, distances: npt.NDArray,
     classes: npt.NDArray | None, shown: npt.NDArray[np.int64],
 ) -> Section:  # fmt: skip
-    """List the clusters: size, spread, medoid, what members share and, of known classes, the most frequent one."""
+    """List the clusters: size, spread, medoid, what members share and, if classes are known, the most frequent one."""
     shares, why = _shares(model, X, context.seed)
     head = ["cluster", "medoid", *(["what the members share"] if any(shares.values()) else [])]
     head += [] if classes is None else ["most frequent class"]
@@ -183,8 +182,8 @@ def _about_clusters(
         "from the centre. "
     )
     text += why or (
-        f"What the members share: parts that add most to the decision for this cluster against the nearest other one, "
-        f"and the share of {_MEMBERS} random members in which they do."
+        f"What the members share: the parts that contribute most to the decision for this cluster against the nearest "
+        f"other one, and the share of {_MEMBERS} random members in which they do."
     )
     table = Table("Clusters", rows, [*head, "objects", "spread"], text_columns)
     return Section("clusters", "What the members share", text=text, tables=[table])
@@ -193,21 +192,16 @@ def _about_clusters(
 def _shares(model: KernelKMeans, X: Any, seed: int) -> tuple[dict[int, Any], str]:
     """Return the parts that members of each cluster share, and a sentence why there are none."""
     if model.n_clusters_ == 1:
-        return {}, "There is one cluster, so nothing tells its members from others."
+        return {}, "There is only one cluster, so nothing distinguishes its members from others."
     try:
-        shares = quietly(_explained_classes, model, X, seed)
+        shares = quietly(explain_classes, model, X, n_members=_MEMBERS, random_state=seed)
     except TypeError as error:
         return {}, f"What the members share is not shown: {error}."
-    none = "No part is shared by members of a cluster and speaks for it." if not any(shares.values()) else ""
+    none = "" if any(shares.values()) else "No part that contributes to a decision is shared by members of a cluster."
     return shares, none
 
 
-def _explained_classes(model: KernelKMeans, X: Any, seed: int) -> dict[int, Any]:
-    return explain_classes(model, X, n_members=_MEMBERS, random_state=seed)
-
-
 def _about_stability(model: KernelKMeans) -> Section:
-    """Plot the stability of each number of clusters that was tried."""
     numbers, means = model.n_clusters_tried_, model.stability_.mean(axis=1)
     errors = model.stability_.std(axis=1, ddof=1) / np.sqrt(model.stability_.shape[1])
 
@@ -244,7 +238,7 @@ def _about_medoids(
             "is_open": False,
         })  # fmt: skip
     more = f" The {_SHOWN} largest of {model.n_clusters_} clusters." if model.n_clusters_ > _SHOWN else ""
-    text = f"The object nearest to each centre, and the {_NEAR} next, with their distances from the centre.{more}"
+    text = f"The object nearest to each centre, and the next {_NEAR}, with their distances from the centre.{more}"
     return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=found)
 
 

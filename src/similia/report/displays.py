@@ -1,8 +1,8 @@
 """Displays in the style of scikit-learn: numbers as attributes, ``plot(ax=None)``, ``ax_`` and ``figure_``.
 
 ``SpectrumDisplay.from_estimator(model)`` measures and draws; ``display.plot(ax)`` draws again. Without axes, pyplot
-makes a new figure, so ``plt.show()`` and ``plt.savefig("picture.png")`` work. If you draw many, close them with
-``plt.close(display.figure_)`` or pass axes.
+makes a new figure, so ``plt.show()`` and ``plt.savefig("picture.png")`` work. If you draw many figures, close them with
+``plt.close(display.figure_)``, or pass axes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from similia.objects import n_objects
 from similia.report._model import embedded, fitted_parts
 
 Floats = npt.NDArray[np.float64]
-_MOST_CLASSES = 20  # with their own colour and marker
+_MOST_CLASSES = 20  # maximum number of classes with their own colour and marker
 _FEW_COLUMNS = 2000  # sparse vectors with at most this many columns are made dense
 # Okabe & Ito, "Color universal design", 2008, without the yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -43,7 +43,7 @@ class Display:
         raise NotImplementedError
 
     def _axes(self, ax: Any, n: int = 1) -> list[Any]:
-        """Return a list of `n` axes, which are those given as `ax` or new ones; store them as ``ax_``."""
+        """Return a list of `n` axes, those in `ax` or new ones, and store them as ``ax_``."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -52,7 +52,7 @@ class Display:
         else:
             axes = list(ax) if n > 1 and hasattr(ax, "__len__") else [ax]
             if len(axes) != n:
-                raise ValueError(f"ax must be {n} axes, got {len(axes)}; plt.subplots(1, {n})[1] makes them")
+                raise ValueError(f"ax must hold {n} axes, got {len(axes)}; plt.subplots(1, {n})[1] makes them")
         for axis in axes:
             style_axis(axis)
         self.figure_ = axes[0].get_figure()
@@ -98,7 +98,7 @@ class EmbeddingDisplay(Display):
     points : ndarray of float, shape (n, 2)
         Coordinates of the objects.
     y : ndarray, shape (n,), or None
-        Class labels or, if the dtype is float, numbers, which are drawn as a scale of colours.
+        Class labels or, if the dtype is float, numbers, which are shown on a scale of colours.
     names : tuple of two str
         Names of the axes.
 
@@ -131,19 +131,19 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. If it makes packed bits, the vectors before the bits are drawn; if not, those
-            that its learner gets.
+            Model that makes the vectors: those from which it makes packed bits or, without bits, those that its learner
+            gets.
         X : collection of n objects
             Objects to draw.
         y : array-like of n labels or numbers, optional
             Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            Map from vectors to the plane: the first two principal components (the largest entry of each is made
-            positive) or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
+            Map from vectors to the plane: the first two principal components, of which the largest entry is made
+            positive; or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
-            Seed of what is random in the map.
+            Seed of the random numbers.
         ax : matplotlib axes, optional
-            By default on a new figure.
+            Axes to draw on; by default those of a new figure.
         **kwargs
             Passed to ``Axes.scatter``.
         """
@@ -193,7 +193,7 @@ def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
     """Return two principal coordinates (n, 2), the largest entry of each positive, and their shares of the variance."""
     from sklearn.decomposition import PCA
 
-    if sp.issparse(vectors):  # of hashed features, drop the columns that no object has
+    if sp.issparse(vectors):  # drop columns that are 0 for all objects
         vectors = vectors.tocsc()[:, np.flatnonzero(np.diff(vectors.tocsc().indptr))]
         vectors = vectors.toarray() if vectors.shape[1] <= _FEW_COLUMNS else vectors.tocsr()
     n, d = vectors.shape

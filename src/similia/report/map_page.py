@@ -1,8 +1,8 @@
 """`write_map` writes a map of objects as an HTML page to explore: zoom, search, and choose objects with a lasso.
 
 The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
-4 bytes for each object, and drawn into an array of pixels.
-Cost: one transform of the objects, and a drawing of at most 20,000 of them, which takes about 500 bytes of the page.
+4 bytes for each object, and drawn into an array of pixels. Cost: one transform of the objects; about 500 bytes of the
+page for the drawing of an object, of which there are at most 20,000 by default.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from sklearn.base import clone
 from similia.core.errors import BadParameter
 from similia.core.validation import check_labels, check_positive_int
 from similia.learn.targets import as_numbers
-from similia.objects import n_objects
 from similia.objects.sequences import at_least_one
-from similia.report._context import TEXTS, for_page, look_at
+from similia.report._context import TEXTS, check_names, for_page, look_at
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
 from similia.search.similarity_map import metric_of_map
@@ -36,7 +35,7 @@ def write_map(
     title: str | None = None, names: Any = None, points: Any = None, color_name: str = "label",
     max_objects: int = 100_000, max_drawings: int = 20_000, random_state: int = 0,
 ) -> Any:  # fmt: skip
-    """Write a map of objects as one self-contained HTML page to explore.
+    """Write a map of objects as one self-contained HTML page, to explore in a browser.
 
     Parameters
     ----------
@@ -45,24 +44,25 @@ def write_map(
     X : collection of n objects
         Objects in any form that the similarity of the map takes.
     color : array-like of n labels or numbers, optional
-        What colours show. Text that is not all numbers, integers of at most 20 values, and booleans are classes; other
-        numbers are a scale. Beyond 20 classes, the rarest share a colour.
+        Labels or numbers that the colours show. Booleans, integers with at most 20 different values, and text (unless
+        all of it is numbers) are classes; other numbers are a scale. With more than 20 classes, the rarest share a
+        colour.
     path : str, path or text file, default="map.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
     names : sequence of n str, optional
-        Names of the objects, listed by the lasso; by default their positions in `X`.
+        Names of the objects, which the lasso lists; by default their positions in `X`.
     points : ndarray, shape (n, 2), optional
         Coordinates of the objects, if known, such as ``model.fit_transform(X)``; by default, ``model.transform(X)``.
     color_name : str, default="label"
-        What `color` is called on the page.
+        Name of `color` on the page.
     max_objects : int, default=100_000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     max_drawings : int, default=20_000
-        Maximum number of graphs, series, sets or vectors that the page draws when you point at them. If there are more,
-        those of a random sample are drawn, the others are described in words, and the page says so.
+        Maximum number of graphs, series, sets or vectors that the page can draw when you point at them. If there are
+        more, only a random sample is drawn, the others are described in words, and the page says so.
     random_state : int, default=0
         Seed of both samples.
 
@@ -97,8 +97,7 @@ def write_map(
     check_positive_int(max_drawings, "max_drawings", minimum=0)
     n = at_least_one(X)
     labels = None if color is None else check_labels(color, n)
-    if names is not None and n_objects(names) != n:
-        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    check_names(names, n)
     rng = np.random.default_rng(random_state)
     chosen = sampled(X, max_objects, rng)
     X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
@@ -128,14 +127,14 @@ def write_map(
 
 
 def _about(model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
-    """Return sentences on the similarity of the map, how far its neighbours can be trusted, and what is left out."""
+    """Return sentences on the similarity, on how far neighbours on the map can be trusted, and on what is left out."""
     sample = f", drawn at random of {n_all:,}" if n < n_all else ""
     some = n_drawn < n and kind not in TEXTS
     drawings = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if some else ""
     return (
-        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. "
-        f"Trustworthiness {model.trustworthiness_:.2f}, continuity {model.continuity_:.2f}: 1 if the neighbours on the "
-        f"map are the true neighbours, and the reverse; about 0.5 if places are random.{drawings}"
+        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. Trustworthiness {model.trustworthiness_:.2f} "
+        f"(1 if all neighbours on the map are true neighbours), continuity {model.continuity_:.2f} (1 if all true "
+        f"neighbours are neighbours on the map); both are about 0.5 for random places.{drawings}"
     )
 
 
@@ -148,15 +147,14 @@ def _on_the_page(points: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
 
 
 def _packed(values: npt.NDArray[Any]) -> str:
-    """Return the bytes of an array in base64."""
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
 def _colored(labels: npt.NDArray | None, n: int) -> dict[str, Any]:
-    """Return what the page needs for colours and its legend.
+    """Return the data of the page for colours and the legend.
 
     ``code`` holds a byte for each object: the number of its class, or its place on the scale of numbers. ``labels`` is
-    None without labels, a list of values if the legend does not give them, and otherwise empty.
+    None without labels, a list of values if the legend does not name them, and otherwise empty.
     """
     if labels is None:
         return {"code": _packed(np.zeros(n, np.uint8)), "labels": None, "keys": [""], "counts": [n], "other": False}

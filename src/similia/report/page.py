@@ -1,4 +1,4 @@
-"""`write_report` writes an HTML page about a model, its data, and how far to trust the model on them.
+"""`write_report` writes an HTML page about a model and its data, and how far to trust the model.
 
 The page is a single file; its security policy forbids it to fetch anything. Cost: `cv` fits of a copy of the model,
 one transform of all objects, and measurements on a few hundred of them.
@@ -25,8 +25,9 @@ def write_report(
     Parameters
     ----------
     model : estimator or pipeline
-        Any of `similia.recipes`, or your own pipeline, with or without a learner at its end. An unfitted model is
-        fitted to `X` and `y`. For a fitted parameter search, the report covers the model it chose.
+        A model of `similia.recipes`, or your own pipeline, with or without a classifier or regressor at its end. A
+        model that is not fitted is fitted to `X` and `y`. Of a fitted parameter search, the report shows the model that
+        the search chose.
     X : collection of n objects
         Objects in any form that the model takes.
     y : array-like of n labels or numbers, optional
@@ -39,12 +40,12 @@ def write_report(
     names : sequence of n str, optional
         Names of the objects; by default their positions in `X`.
     unseen : bool, default=False
-        Whether the model was fitted without any object of `X`. If True, its own predictions are scored. If False, the
-        report cross-validates: a copy of the model, fitted to the other folds, predicts the objects of each fold.
+        Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
+        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold.
     cv : int, default=5
-        Number of folds, at least 2. Equal objects share a fold.
+        Number of folds, at least 2. Equal objects are in the same fold.
     groups : array-like of shape (n,), optional
-        Group of each object, such as a patient; the objects of a group share a fold.
+        Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     random_state : int, default=0
@@ -61,7 +62,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; or if the kernel is precomputed. If only one section of the page cannot be made, the page says why.
+        fitted; or if the kernel is precomputed. A section that cannot be made does not raise: the page says why.
     FileNotFoundError
         If the folder of `path` does not exist.
 
@@ -86,7 +87,6 @@ def write_report(
 
 
 def _page_of(context: Context, title: str | None) -> str:
-    """Return the page as HTML."""
     from similia.report import _prediction_sections as predictions
     from similia.report import _sections as about
     from similia.report._render import page

@@ -1,7 +1,7 @@
 """Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class, or with sets.
 
-Scores are rounded to six digits, ends of intervals to nine: the last digits of sums of floats depend on the chunks, but
-files must not.
+Scores are rounded to six digits, ends of intervals to nine, because the last digits of sums of floats depend on the
+chunks, but files must not.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Predictions:
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
     model has none, its decision values). With `coverage`, it holds the set of labels ("set") or the interval ("low",
-    "high") that has this coverage, by a `ConformalClassifier` or `ConformalRegressor`. The first column has the names
-    (or positions) of the objects. This column is called `names`, like the input column with the names, if `names` is a
-    str, else "item".
+    "high") that has this coverage, by a `ConformalClassifier` or `ConformalRegressor`. The first column holds the names
+    of the objects, or their positions. If `names`, the input column of the names, is a str, it is also the name of the
+    first column; otherwise that is called "item".
     """
 
     row: Any = None
@@ -52,19 +52,19 @@ class Predictions:
         self.function: Callable[[Any, Any], Any] = _scored if scores else _labels
         self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
         self._form, self._classes = form, _classes_of(model) if scores else []
-        self._known: list[Any] | None = None  # the labels of which sets are made
+        self._known: list[Any] | None = None  # the labels that sets can hold
         self._digits = 9 if coverage is not None else 6
         if coverage is not None:
             if scores:
-                raise ValueError("scores and coverage exclude each other; write two files")
+                raise ValueError("scores and coverage exclude each other; write each to a file of its own")
             self.belongs["coverage"] = float(checked_coverage(coverage))
             self.function, self._known = _covered(model, coverage)
             self._classes = _ENDS if self._known is None else [_SET]
             mixed = [label for label in map(str, self._known or ()) if _OR in label]
             if mixed and form != "jsonl":
                 raise ValueError(
-                    f"the class {mixed[0]!r} holds {_OR!r}, which stands between the labels of a set; write the sets "
-                    "as JSON (a file that ends in .jsonl)"
+                    f"the class {mixed[0]!r} contains {_OR!r}, which separates the labels of a set; write the sets as "
+                    "JSON (a file that ends in .jsonl)"
                 )
         self._item = names if isinstance(names, str) else _ITEM
         if self._item != _ITEM:
@@ -72,20 +72,19 @@ class Predictions:
         ours = {_LABEL, *(["scores"] if scores and form == "jsonl" else self._classes)}
         if names is not None and self._item in ours:
             raise ValueError(
-                f"the column {names!r} of the data would stand beside one that is called so among the predictions; "
-                "rename it in the data, or do without names: rows keep their order, and are numbered from 0"
+                f"the predictions have a column {names!r}, too; rename it in the data, or drop names: rows are then "
+                "numbered from 0, in the order of the data"
             )
         taken = [name for name in self._classes if name in (self._item, _LABEL)]
         if taken and scores and form != "jsonl":
             raise ValueError(
-                f"a class is called {taken[0]!r}, as a column of every table of predictions is; write the scores as "
-                "JSON (a file that ends in .jsonl)"
+                f"a class is called {taken[0]!r}, like a column of the predictions; write the scores as JSON (a file "
+                "that ends in .jsonl)"
             )
         self._head = b"" if form == "jsonl" else self._table([[self._item, _LABEL, *self._classes]])
         self.offset = len(self._head)
 
     def bytes_of(self, chunk: Chunk, predicted: Any) -> bytes:
-        """Return the lines of a chunk, encoded as UTF-8."""
         labels, scores = predicted if self._classes else (predicted, np.empty((len(predicted), 0)))
         names: Iterable[Any] = range(chunk.start, chunk.stop) if chunk.names is None else chunk.names
         rows = zip(names, labels.tolist(), self._sets(scores.tolist()), strict=True)
@@ -128,9 +127,7 @@ def form_of(output: Path) -> str:
     """Return the format for the ending of `output`, "csv" if unknown; raise for other formats, such as ``.npy``."""
     ending = output.suffix.lower()
     if ending == ".json":
-        raise ValueError(
-            f"predictions as JSON are lines, so that a run can resume after any of them; name {output} .jsonl"
-        )
+        raise ValueError(f"predictions as JSON are written as lines, so that a run can resume; end {output} in .jsonl")
     if ending in _NOT_LINES:
         raise ValueError(f"predictions are written as .csv, .tsv or .jsonl, but {output} has another ending")
     return _FORMS.get(ending, "csv")
@@ -154,7 +151,7 @@ def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
     if scores.shape[1:] != (len(last.classes_),):
         raise ValueError(
             f"{type(last).__name__} gives {scores.shape[1]} values for {len(last.classes_)} classes "
-            "(of pairs of them?), expected one a class; leave scores out"
+            "(of pairs of classes?), expected one per class; drop scores"
         )
     return np.asarray(last.predict(X)), scores + 0.0  # turns -0 into 0
 
@@ -170,7 +167,7 @@ def _with_intervals(model: Any, X: Any, coverage: float) -> tuple[npt.NDArray, n
 
 
 def _covered(model: Any, coverage: float) -> tuple[Callable[[Any, Any], Any], list[Any] | None]:
-    """Return the function for sets or intervals of a conformal model, and the labels of which sets are made."""
+    """Return the function for sets or intervals of a conformal model, and the labels that sets can hold."""
     if hasattr(model, "predict_set"):
         return partial(_with_sets, coverage=coverage), model.classes_.tolist()
     if hasattr(model, "predict_interval"):
@@ -191,10 +188,10 @@ def _classes_of(model: Any) -> list[str]:
     name, classes = type(last).__name__, getattr(last, "classes_", None)
     if classes is None or isinstance(classes, list):
         what = "numbers" if classes is None else "several labels at once"
-        raise ValueError(f"the model ({name}) predicts {what}, not one of some classes with scores; leave scores out")
+        raise ValueError(f"the model ({name}) predicts {what}, so there are no scores of classes; drop scores")
     if not hasattr(last, _method(last)):
         raise ValueError(
             f"the model ({name}) has neither probabilities nor decision values (predict_proba, decision_function); "
-            "leave scores out"
+            "drop scores"
         )
     return [str(label) for label in np.asarray(classes).tolist()]

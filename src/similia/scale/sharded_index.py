@@ -1,4 +1,4 @@
-"""Search for the nearest codes in a Dask array: one index per part, searched where it is stored, then a merge."""
+"""Search for the nearest codes in a Dask array: search one index per part, on the worker that holds it, then merge."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Distances = npt.NDArray[np.int32]
 class ShardedIndex(BaseEstimator):
     """Find, among the codes of a Dask array, those that differ from a query in the fewest bits.
 
-    Each part of the array becomes a shard, an index of its own. Results are ordered by distance, then id, and equal
-    those of one exact `HammingIndex` of all codes. A query goes to all shards, and each returns its k nearest codes. On
-    a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes and rebuilds its
+    Each part of the array becomes a shard: an index of its own. A query goes to all shards, and each returns its k
+    nearest codes. Results are ordered by distance, then id, and equal those of one exact `HammingIndex` of all codes.
+    On a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes and rebuilds its
     shards. To keep codes after the cluster ends, write an index with ``similia index build``.
 
     Parameters
@@ -63,7 +63,7 @@ class ShardedIndex(BaseEstimator):
         codes : dask.array.Array of uint8, shape (n, n_bits // 8)
             Packed bits.
         ids : int array of shape (n,), optional
-            Distinct numbers >= 0 by which results name the codes; by default the positions of the rows, 0 to n - 1.
+            Distinct numbers >= 0 that name the codes in results; by default the positions of the rows, 0 to n - 1.
 
         Returns
         -------
@@ -72,7 +72,9 @@ class ShardedIndex(BaseEstimator):
         """
         check_n_bits(self.n_bits)
         if not isinstance(codes, Distributed) and not hasattr(codes, "__dask_graph__"):
-            raise TypeError(f"codes is a {type(codes).__name__}, expected a Dask array; HammingIndex takes arrays")
+            raise TypeError(
+                f"codes is a {type(codes).__name__}, expected a Dask array; for arrays in memory, use HammingIndex"
+            )
         parts = as_partitions(codes)
         check_codes(parts.example(), n_bits=self.n_bits)
         n = len(parts)

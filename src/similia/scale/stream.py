@@ -2,9 +2,10 @@
 
 A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`). The
 results are committed in order to a journal or an index, together with the number of objects done so far. They do not
-depend on the chunks, the workers or interruptions. The command line calls these functions, so either can resume a run
-that the other began. Cost: `transform` of all objects, one additional reading of a file for its fingerprint, and two
-flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only the rest.
+depend on the chunks, the workers or interruptions. The command line calls these functions, so Python can resume a run
+that the command line began, and the reverse. Cost: `transform` of all objects, one additional reading of a file for its
+fingerprint, and two flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only
+the remaining objects.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from similia.scale.predictions import Predictions, form_of
 from similia.scale.workers import Function, opened
 from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
-from similia.sources.reading import Reading
+from similia.sources.reading import Reading, place_of
 from similia.sources.source import Chunk, Source
 from similia.sources.streams import ObjectStream
 from similia.storage.disk import disk_full
@@ -69,8 +70,8 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    Call `encode_stream` again with the same file and encoder to resume an interrupted run, also one of the command
-    ``similia encode``. `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the
+    To resume an interrupted run, also one of the command ``similia encode``, call `encode_stream` again with the same
+    file and encoder. `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the
     finished chunks.
 
     Parameters
@@ -79,9 +80,9 @@ def encode_stream(
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
         A file that `similia.sources.read_objects` can read; the formats of `similia.sources.open_stream` are read in
-        chunks. A run over an iterable, such as a generator, cannot resume. Arrays in an iterable are read as the kind
-        of objects that the encoder was fitted on: series, sets or vectors. To set other options for reading, pass the
-        result of `open_stream`.
+        chunks, others as a whole. A run over an iterable, such as a generator, cannot resume. Arrays in an iterable are
+        read as objects of the kind on which the encoder was fitted: series, sets or vectors. To set other options for
+        reading, pass the result of `open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -145,7 +146,7 @@ def predict_stream(
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table to write in place of ``item``, with the same column name, so that predictions can be joined
+        Column of a table that is written, under its own name, in place of ``item``, so that predictions can be joined
         with the table.
     scores : bool, default=False
         Whether to add a column for each class with its probability, or, if the model has no ``predict_proba``, its
@@ -166,8 +167,8 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If scores or a coverage are asked for but the model has none, if the source has no column called `names` or the
-        output has another column of that name, or if `output` has the ending of another format, such as ``.npy``.
+        If `scores` or `coverage` is given but the model has none; if the source has no column `names`, or the output
+        has another column of this name; or if `output` has the ending of another format, such as ``.npy``.
 
     Examples
     --------
@@ -197,7 +198,7 @@ def partial_of(output: Path) -> Path:
 
 
 def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
-    """Return the maximum numbers of objects and bytes per chunk, so that all chunks in memory fit into `max_memory`."""
+    """Return the maximum numbers of objects and bytes per chunk with which all chunks in memory fit into max_memory."""
     alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
     memory = settings().max_memory
     most = max(2**12, memory // (_PER_BYTE * alive))
@@ -207,7 +208,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory and read arrays as `model` needs; a `Source` is left as it is."""
+    """Open a source in chunks that fit into memory, with arrays read as `model` needs; return a `Source` unchanged."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -252,7 +253,6 @@ class Rows:
 
     @property
     def n_bits(self) -> int:
-        """Number of bits per code."""
         return 8 * self.row[1] if self.row else 0
 
     def bytes_of(self, chunk: Chunk, rows: npt.NDArray) -> memoryview:
@@ -353,9 +353,9 @@ def add_stream(
 ) -> bool:  # fmt: skip
     """Add the objects of a source to an index on disk, one commit per chunk; return whether any were left to add.
 
-    After an interruption, only the rest is added: `folder` (a `similia.search.on_disk.SearchFolder`) records the
-    fingerprints of its sources and how many objects of each are done. `key` is the `identity` of the source and `n` its
-    number of objects; if not given, they are taken from `stream`. With `again`, a completed source is added again.
+    `folder`, a `similia.search.on_disk.SearchFolder`, records the fingerprints of its sources and how many objects of
+    each are done, so only the remaining objects are added after an interruption. `key` is the `identity` of the source
+    and `n` its number of objects, by default those of `stream`. With `again`, a completed source is added again.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)
@@ -420,7 +420,7 @@ _INSIDE = (  # attributes that hold another model
 
 
 def kind_of_arrays(model: Any) -> str | None:
-    """Return the kind of objects that a model was fitted on, "series", "sets" or "vectors", or None if unknown."""
+    """Return the kind of objects to which a model was fitted: "series", "sets" or "vectors", or None if unknown."""
     steps = getattr(model, "steps", None)
     if steps is not None:
         same = ("passthrough", None)
@@ -467,5 +467,5 @@ def _place(error: BadItem | BadPair, source: Source, start: int, numbers: Any) -
     if chunk is None:
         return None
     i = number - chunk.start
-    place = f"object {number} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
+    place = place_of(number, noun="object") if chunk.lines is None else place_of(i, chunk.lines)
     return place + (f", {short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else "")

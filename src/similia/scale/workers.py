@@ -1,8 +1,8 @@
 """Apply a function to each chunk of a source and yield results in order: in this process, or on a Dask cluster.
 
 In this process, a thread reads the next chunk while the current one is processed. On a cluster with w workers, at most
-2 w + 2 chunks are in progress, and each task uses one thread. The model is itself the result of a task, so the
-scheduler can recompute it if the workers that hold it die. If a worker dies, another one takes over its chunk. If the
+2 w + 2 chunks are in progress, and each task uses one thread. If a worker dies, another one takes over its chunk. The
+model is itself the result of a task, so the scheduler can recompute it if the workers that hold it die. If the
 scheduler is lost, the run ends with an error; running it again resumes.
 """
 
@@ -38,7 +38,7 @@ _FIRST = 10.0  # seconds to wait for a cluster at the start
 _POLL = 5.0  # seconds between checks for workers
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
-    # This drops Dask's MALLOC_TRIM_THRESHOLD_, which makes workers return each array to the system: twice the time.
+    # without Dask's MALLOC_TRIM_THRESHOLD_, which makes workers return each array to the system and take twice the time
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(_ONE_THREAD, 1),
 }
 Function = Callable[[Any, Any], Any]
@@ -102,7 +102,7 @@ def _located(error: Exception, function: Function, model: Any, objects: Any, sta
     n = n_objects(objects)
     where = f"objects {start} to {start + n - 1}"
     if isinstance(error, MemoryError):
-        return OSError(f"{where} do not fit into memory at once ({error}); take a smaller chunk or max_memory")
+        return OSError(f"{where} do not fit into memory together ({error}); lower chunk or max_memory")
     if isinstance(error, OSError):
         return error
     kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -146,7 +146,7 @@ class OnDask:
             stack.enter_context(_quiet_logs())
             self.client = self._connected(distributed.Client, stack)
             if isinstance(self.workers, int):
-                with suppress(OSError):  # a worker died meanwhile; new ones register the callback
+                with suppress(OSError):  # a worker has just died; new ones register the callback
                     self.client.register_worker_callbacks(_ignore_interrupts)
             self._stack = stack.pop_all()
         return self
@@ -163,7 +163,7 @@ class OnDask:
             if isinstance(where, Client):
                 client = where
             else:
-                if isinstance(where, str):  # check before creating a client, which would retry for long
+                if isinstance(where, str):  # a client would retry for a long time
                     socket.create_connection(_host_and_port(where), timeout=soon).close()
                 client = Client(where, timeout=soon, set_as_default=False)
                 stack.callback(_close, client)
@@ -175,7 +175,6 @@ class OnDask:
         return client
 
     def map(self, function: Function, model: Any, chunks: Iterable[Chunk]) -> Results:
-        """Yield pairs of a chunk and ``function(model, chunk.objects)``, in order."""
         import cloudpickle
 
         payload = cloudpickle.dumps((function, model), protocol=pickle.HIGHEST_PROTOCOL)
@@ -219,8 +218,8 @@ class OnDask:
                     raise _cluster_error("has no workers any more") from None
             except KilledWorker as error:
                 raise ConnectionError(
-                    f"the workers that got objects {chunk.start} to {chunk.stop - 1} died, one after the other (of "
-                    "memory, perhaps); run the same again to resume, with a smaller chunk"
+                    f"the workers that got objects {chunk.start} to {chunk.stop - 1} died, one after the other (out of "
+                    "memory?); run the same again, with a smaller chunk, to resume"
                 ) from error
         under_way.popleft()
         if not done:
@@ -266,7 +265,7 @@ def _local_cluster(n_workers: int) -> Any:
         return LocalCluster(n_workers, processes=True, threads_per_worker=1, silence_logs=50, **page)
     except RuntimeError as error:
         raise ConnectionError(
-            f"cannot start the processes ({error}); run the same again, and from a script only under "
+            f"cannot start the processes ({error}); run the same again; a script must call this under "
             'if __name__ == "__main__":'
         ) from error
 
@@ -274,7 +273,7 @@ def _local_cluster(n_workers: int) -> Any:
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
     """Return a context without Dask's logs of lost workers and connections; this module raises errors itself."""
-    import distributed  # noqa: F401  (which sets up the handlers)
+    import distributed  # noqa: F401  (it sets up the handlers)
 
     handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
     for handler, _ in handlers:
@@ -287,13 +286,13 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C in a worker: terminals send it to all processes, but only the one that commits must react."""
+    """Ignore Ctrl-C in a worker: a terminal sends it to all processes, but only the one that commits must react."""
     with suppress(ValueError):  # fails if the worker is a thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _in_worker(model: tuple[Function, Any], objects: Any, start: int, max_memory: int) -> tuple[bool, Any]:
-    """Return (True, (result, warnings)) or, so that the task itself never fails, (False, error)."""
+    """Return (True, (result, warnings)), or (False, error), so that the task itself never fails."""
     function, fitted = model
     with config(max_memory=max_memory, progress=False), limited_to(1):
         try:
@@ -320,5 +319,5 @@ def import_dask() -> tuple[Any, Any]:
         import dask
         import distributed
     except ImportError:
-        raise ImportError("work on a cluster needs Dask: pip install 'similia[dask]'") from None
+        raise ImportError("working on a cluster needs Dask: pip install 'similia[dask]'") from None
     return dask, distributed

@@ -28,9 +28,10 @@ from similia.core.validation import as_path
 from similia.objects.sequences import offsets_of
 from similia.objects.strings import StringBatch
 
-RECORD_SHARE = 4  # a record may take a quarter of max_memory: four copies (read, joined, decoded, a mask) may exist
-WIDE_SHARE = 4  # a record that is not ASCII may take a quarter of that: letters take four bytes, in csv eight
+RECORD_SHARE = 4  # a record may take a quarter of max_memory, as up to four copies exist (read, joined, decoded, mask)
+WIDE_SHARE = 4  # a record that is not ASCII may take a quarter of this: a letter takes 4 bytes, in the csv module 8
 _BLOCK = 2**20  # bytes read at once: few calls, and small enough for the caches
+BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 10, and deflate reaches 1000
 _BOM = codecs.BOM_UTF8
 _SPACE = np.zeros(256, dtype=bool)  # the ASCII characters that str.strip removes
 _SPACE[[9, 10, 11, 12, 13, 28, 29, 30, 31, 32]] = True
@@ -45,8 +46,8 @@ class Records:
     Attributes
     ----------
     columns : tuple of StringBatch, arrays or other batches
-        As read: the sequences (FASTA), the sequences and qualities (FASTQ), or the columns of a table. After
-        conversion by `Converter`: the objects, then labels and names, if any.
+        From a parser: the sequences (FASTA), the sequences and qualities (FASTQ), or the columns of a table. From
+        `Converter`: the objects, then labels and names, if any.
     ends : ndarray of int64, shape (n,)
         Position just behind each record in the unpacked file; for Parquet and iterables, approximate bytes up to there.
     begins : ndarray of int64, shape (n,), optional
@@ -138,14 +139,14 @@ class Blocks:
         """Return the error for a record that begins in line number `line` and takes more than `limit` bytes."""
         return BadFile(
             self.path,
-            f"the {record} that begins here is longer than {limit} bytes; raise max_memory (similia.config or "
-            f"--max-memory), of which it may take 1/{settings().max_memory // limit}, or is the file damaged?",
+            f"the {record} that begins here is longer than {limit} bytes (1/{settings().max_memory // limit} of "
+            "max_memory); raise max_memory (similia.config or --max-memory), or is the file damaged?",
             at=f"line {line}",
         )
 
     def _skip_mark(self) -> None:
-        """Skip a UTF-8 byte order mark; if the file is not UTF-8, let a `_Recoded` convert what is read to UTF-8."""
-        ascii_alike = "a".encode(self.encoding) == b"a"  # elsewhere, such as in UTF-16, these bytes are letters
+        """Skip a UTF-8 byte order mark; if the file has another encoding, let a `_Recoded` convert it to UTF-8."""
+        ascii_alike = "a".encode(self.encoding) == b"a"  # in UTF-16, for example, the bytes of the mark are letters
         marked = ascii_alike and self._file.read(len(_BOM)) == _BOM
         self._file.seek(len(_BOM) if marked else 0)
         if is_utf8(self.encoding):
@@ -186,7 +187,6 @@ def whole_lines(data: bytes) -> int:
 
 
 def is_utf8(encoding: str) -> bool:
-    """Return whether an encoding is UTF-8, with or without a byte order mark."""
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 
@@ -200,7 +200,7 @@ def _not_text(encoding: str) -> str:
 
 @contextmanager
 def file_errors(path: Any, encoding: str = "utf-8") -> Iterator[None]:
-    """Return a context that raises `BadFile` in place of errors of unpacking and decoding the file."""
+    """Return a context that turns errors while a file is unpacked or decoded into `BadFile`."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -258,7 +258,6 @@ def find_lines(block: bytes, at: Blocks, strip: bool = False) -> Lines:
 
 
 def _has_margins(buffer: Bytes, starts: Int, ends: Int) -> bool:
-    """Return whether any line begins or ends with white space."""
     full = ends > starts
     return bool(_SPACE[buffer[starts[full]]].any() or _SPACE[buffer[ends[full] - 1]].any())
 
@@ -291,17 +290,14 @@ def narrow(batch: Any) -> Any:
     return batch
 
 
-_BOMB = 100  # largest allowed ratio of unpacked to packed size: usual text has 10, and deflate reaches 1000
-
-
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
     """Yield the records of a file; raise if its unpacked size exceeds both max_memory and 100 times its packed size."""
     most = settings().max_memory
     for part in records:
-        if part.position and part.ends[-1] > max(most, _BOMB * part.position):
+        if part.position and part.ends[-1] > max(most, BOMB * part.position):
             raise BadFile(
                 path,
-                f"unpacks to more than max_memory ({most} bytes) and {_BOMB} times its size, as a bomb does; "
-                "raise similia.config(max_memory=...) or read it with similia.sources.open_stream",
+                f"unpacks to more than max_memory ({most} bytes) and {BOMB} times its size, like a decompression bomb; "
+                "if you trust it, raise similia.config(max_memory=...), or read it with similia.sources.open_stream",
             )
         yield part

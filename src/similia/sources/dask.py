@@ -1,6 +1,6 @@
 """Read the partitions of a Dask collection, and apply methods of fitted models to them.
 
-The partitions are called parts. Each object has a global position, which follows from the lengths of the parts. A model
+Partitions are called parts. The global position of an object follows from the lengths of the parts before it. A model
 that workers need is a node of Dask's task graph: if the worker that holds it dies, the scheduler computes it again,
 whereas data sent by ``client.scatter`` would be lost. Dask is imported only when a collection is passed.
 """
@@ -37,8 +37,8 @@ _counted: dict[str, list[int]] = {}  # lengths of the parts of each collection, 
 class Distributed(Source):
     """Objects in the partitions of a Dask collection.
 
-    `take` fetches a few objects by their global positions; `map` applies a function to each part. To obtain sums of
-    floats that do not depend on the partitions, map over ``blocks(size)`` and add the results in order.
+    `take` fetches a few objects by their global positions; `map` applies a function to each part. Sums of floats do not
+    depend on the partitions if you map over ``blocks(size)`` and add the results in order.
 
     Parameters
     ----------
@@ -68,12 +68,11 @@ class Distributed(Source):
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n,)`` for n objects, since a collection has a single axis."""
+        """``(n,)`` for n objects: a collection has a single axis."""
         return (len(self),)
 
     @property
     def lengths(self) -> list[int]:
-        """Number of objects in each part."""
         if self.known_lengths is None:
             import dask
 
@@ -108,7 +107,9 @@ class Distributed(Source):
             begin = end
 
     def fingerprint(self) -> str:
-        raise ValueError("a Dask collection has no fingerprint, for it may be computed anew; write it to a file")
+        raise ValueError(
+            "a Dask collection has no fingerprint, because each computation may differ; write it to a file"
+        )
 
     def take(self, indices: npt.ArrayLike) -> Any:
         """Return the objects at the global positions `indices`, in the order of `indices`."""
@@ -134,9 +135,10 @@ class Distributed(Source):
     ) -> Iterator[Any]:
         """Yield ``function(part, start, *slices, *args)`` for each non-empty part, in order.
 
-        `start` is the global position of the part's first object (while lengths are unknown, the number of the part).
-        Arrays in `along` have one row per object; `slices` are their rows for the part. The function runs where the
-        part is; errors name global positions or the part. With `few`, only a few results are in memory at once.
+        `start` is the global position of the first object of the part, or the number of the part while lengths are
+        unknown. Arrays in `along` have one row per object; `slices` are their rows for the part. The function runs on
+        the worker that holds the part; errors name global positions or the part. With `few`, only a few results are in
+        memory at once.
         """
         import dask
 
@@ -188,7 +190,7 @@ class Distributed(Source):
             yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
 
     def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
-        """Return the results of `map` as one delayed value for each part, empty parts included."""
+        """Return the results of `map` as one delayed value per part, also for empty parts."""
         from dask import delayed
 
         call, *shared = (delayed(value, pure=False, traverse=False) for value in (function, *args))
@@ -236,7 +238,7 @@ def as_partitions(X: Any) -> Distributed:
         if X.ndim == 2:
             X = X.rechunk({1: -1})
         meta = X._meta
-        if X.ndim == 2:  # Dask keeps a type without a width
+        if X.ndim == 2:  # the example array of Dask has no columns
             none = np.empty((0, X.shape[1]), X.dtype)
             meta = sp.csr_array(none) if sp.issparse(meta) else none
         lengths = None if np.isnan(X.shape[0]) else list(map(int, X.chunks[0]))
@@ -283,8 +285,8 @@ def _n_workers() -> int:
 def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a method of a fitted model to each object of a Dask collection, lazily.
 
-    The model is an estimator of similia or scikit-learn, or a pipeline of them; one task takes a part of the collection
-    through all steps. Estimators of similia also accept a Dask collection directly, with the same result.
+    The model is an estimator of similia or scikit-learn, or a pipeline of such estimators. One task per partition runs
+    all steps. Methods of estimators of similia also accept a Dask collection directly, with the same result.
 
     Parameters
     ----------
@@ -298,8 +300,8 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     Returns
     -------
     dask.array.Array
-        One row (or number, or label) per object. If the number of objects is unknown, so is the length of the first
-        axis, which ``result.compute_chunk_sizes()`` then counts.
+        One row (or number, or label) per object. If the number of objects is unknown, the length of the first axis is
+        NaN until ``result.compute_chunk_sizes()`` counts the objects.
 
     Raises
     ------
@@ -340,14 +342,14 @@ def _sparse_rows() -> Any:
     from dask.array.core import Array
 
     class SparseRows(Array):
-        """A Dask array of sparse rows; raises where numpy would otherwise convert it to a dense array."""
+        """A Dask array of sparse rows that raises when numpy would convert it to a dense array."""
 
         __slots__ = ()
 
         def __array__(self, *_: Any, **__: Any) -> Any:
             raise TypeError(
-                f"these are sparse rows of a Dask collection, shape {self.shape}, expected an array in memory; "
-                "similia.scale.apply(pipeline.predict, X) applies all steps to the objects, .compute() loads the rows"
+                f"expected an array in memory, got sparse rows of a Dask collection, shape {self.shape}; load them "
+                "with .compute(), or apply all steps of a pipeline with similia.scale.apply(pipeline.predict, X)"
             )
 
     return SparseRows
@@ -355,12 +357,11 @@ def _sparse_rows() -> Any:
 
 # ---- methods that take Dask collections
 def is_lazy(X: Any) -> bool:
-    """Return whether `X` is a Dask collection or a `Distributed`."""
     return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
 
 
 def lazily(method: Method) -> Method:
-    """Decorate a method such as `transform`, so that it returns a Dask array for a Dask collection (see `apply`)."""
+    """Decorate a method such as `transform` so that it returns a Dask array for a Dask collection (see `apply`)."""
 
     @wraps(method)
     def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -372,7 +373,7 @@ def lazily(method: Method) -> Method:
 
 
 def from_parts(method: Method) -> Method:
-    """Decorate `fit`, so that a Dask collection `X` becomes a `Distributed`, and other Dask arguments are computed."""
+    """Decorate `fit` so that a Dask collection `X` becomes a `Distributed`, and other Dask arguments are computed."""
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -388,7 +389,7 @@ def as_parts(X: Any) -> Any:
 
 
 def refuse_lazy(X: Any, needs: str) -> None:
-    """Raise if `X` is a Dask collection; `needs` says why objects must be in memory, and what to use instead."""
+    """Raise if `X` is a Dask collection; `needs` says why objects must be in memory, and how to pass them."""
     if is_lazy(X):
         raise BadType(None, f"is a Dask collection, and {needs}")
 
@@ -400,7 +401,7 @@ def _computed(value: Any) -> Any:
 # ---- what workers do
 @contextmanager
 def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Return a context that sets `max_memory` and, except in the main thread of the main process, allows one thread."""
+    """Return a context that sets `max_memory` and allows one thread (all, in the main thread of the main process)."""
     main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     with limited_to(None if main else 1), config(max_memory=max_memory):
         yield
@@ -410,7 +411,7 @@ def _work(
     function: Callable[..., Any], part: Any, start: int, of_part: bool, converters: tuple[Converter, ...],
     max_memory: int, *args: Any,
 ) -> Any:  # fmt: skip
-    """Run a task; `start` is the position of the part's first object or, if `of_part`, the number of the part."""
+    """Run a task; `start` is the position of the first object of the part or, if `of_part`, the number of the part."""
     try:
         with inside_task(max_memory):
             for convert in converters if n_objects(part) else ():

@@ -20,15 +20,14 @@ from similia.objects.sequences import concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
-from similia.sources._blocks import narrow, refuse_bombs
-from similia.sources.reading import MISSING, Objects, Reading, ending_of, looks_numeric, typed
+from similia.sources._blocks import BOMB, narrow, refuse_bombs
+from similia.sources.reading import LEAVE, MISSING, Objects, Reading, ending_of, looks_numeric, place_of, typed
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
 from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
 from similia.sources.text import fasta_records, fastq_records
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
-_BOMB = 100  # largest allowed ratio of unpacked to packed size
 _CHUNK, _BYTES = 2**62, 2**26
 
 
@@ -39,17 +38,17 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     ----------
     path : path
         A file that `open_stream` reads; ``.ts``; ``.npz`` with objects ``X`` (or a single array) and labels ``y``; a
-        folder or zip in the TUDataset format; or a folder with a file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
-        ``.txt``) for each series. In these files, rows are time points and columns are channels; names of subfolders
-        are labels.
+        folder or zip in the TUDataset format; or a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
+        ``.txt``) per series. In these files, rows are time points and columns are channels; if all files are in
+        subfolders, the names of the subfolders are the labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
     Returns
     -------
     Objects
-        Objects, labels and names. Labels are int64 or float64 if all are numbers, also written as text; otherwise str.
-        Text with leading zeros, such as 007, is not a number.
+        Objects, labels and names. Labels are int64 or float64 if all are numbers or texts of numbers; otherwise str.
+        A text with leading zeros, such as 007, is not a number.
 
     Raises
     ------
@@ -71,7 +70,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
 
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
-    """Read a file like `read_objects`; if not `labelled`, labels may be missing and stay as the file holds them."""
+    """Read a file like `read_objects`; unless `labelled`, labels may be missing, and are returned as in the file."""
     place = as_path(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
@@ -100,7 +99,7 @@ _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 def open_objects(
     source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
 ) -> Source:
-    """Open a file, a folder, an iterable or a Dask collection, whose objects can then be read in chunks.
+    """Open a file, a folder, an iterable or a Dask collection to be read in chunks of objects.
 
     Folders, and files that `open_stream` does not read, are read as a whole.
 
@@ -144,7 +143,6 @@ def open_objects(
 
 
 def _is_whole(path: Path, reading: Reading) -> bool:
-    """Return whether a file or folder must be read as a whole, not in chunks."""
     if is_table(path, reading) and not path.is_dir():
         return reading.time is not None
     series = ending_of(path) == ".npy" and reading.kind == "series"
@@ -157,11 +155,9 @@ def check_ending(path: Path, reading: Reading) -> None:
         raise unknown_ending(path, _WHOLE)
 
 
-# --- labels -----------------------------------------------------------------------------------
-
-
+# ---- labels
 def _with_labels(found: Objects, reading: Reading) -> Objects:
-    """Drop objects without a label (if ``found.skips`` is None, raise); turn labels into numbers if possible."""
+    """Drop objects without a label, or raise if ``found.skips`` is None; turn labels into numbers if possible."""
     y = found.labels
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
@@ -173,13 +169,10 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
     for i in np.flatnonzero(missing).tolist():
-        line = i if found.lines is None else int(found.lines[i])
         why = f"the label (column {name}) is missing"
         if skips is None:
-            place = f"row {i} (from 0)" if found.lines is None else f"line {line}"
-            remedy = "fill it in or leave the row out (on_error='skip' or --on-error skip)"
-            raise BadFile(found.source, f"{why}; {remedy}", at=place)
-        skips.add(line, why)
+            raise BadFile(found.source, f"{why}; fill it in or {LEAVE}", at=place_of(i, found.lines))
+        skips.add(i if found.lines is None else int(found.lines[i]), why)
     if len(kept) == 0:
         raise BadFile(found.source, f"has no label in column {name}")
     if len(kept) < len(y):
@@ -196,18 +189,15 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """If all labels are texts of numbers, return them with "." as decimal mark and "" if missing; else return `y`."""
+    """Return labels with "." as decimal mark and "" for missing ones if all are texts of numbers; else return `y`."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
     return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
+# ---- files
 def _streamed(path: Path, reading: Reading) -> Objects:
-    """Read a file with `ObjectStream`, and join its chunks."""
     if path.stat().st_size == 0:
         raise BadFile(path, "is empty")
     if ending_of(path) == ".npy":
@@ -219,8 +209,10 @@ def _streamed(path: Path, reading: Reading) -> Objects:
     for chunk in stream.chunks():
         chunks.append(chunk)
         total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
-        if total > max(most, _BOMB * path.stat().st_size):
-            raise BadFile(path, f"unpacks to more than max_memory ({most} bytes), as a bomb does; raise max_memory")
+        if total > max(most, BOMB * path.stat().st_size):
+            raise BadFile(
+                path, f"unpacks to more than max_memory ({most} bytes), like a decompression bomb; raise max_memory"
+            )
     if not chunks:
         raise BadFile(path, "holds no objects")
     first = chunks[0]
@@ -235,7 +227,7 @@ def _streamed(path: Path, reading: Reading) -> Objects:
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
-    """Read FASTA or FASTQ; if `labelled`, labels are fields ``label=...`` (or another name) of the headers."""
+    """Read FASTA or FASTQ; if `labelled`, labels are fields ``label=...`` (or with another name) of the headers."""
     ObjectStream(path, reading, 1, _BYTES)  # raises if an option does not apply to FASTA and FASTQ
     headers: list[str] = []
     parts = []
@@ -246,22 +238,23 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     names = first if len(set(first)) == len(headers) else headers
     objects = narrow(concatenate(parts))
     skips = reading.skips()
+    result = Objects(str(path), "strings", objects, None, names, None, skips)
     if not labelled:
-        return Objects(str(path), "strings", objects, None, names, None, skips)
+        return result
     field = "label" if reading.label is None else str(reading.label)
     found = [re.search(rf"\b{re.escape(field)}=(\S+)", name) for name in headers]
     if reading.label is None and not all(found):
-        return Objects(str(path), "strings", objects, None, names, None, skips)
+        return result
     for i, name in enumerate(headers):
         if found[i] is None and skips is None:
             raise BadFile(
                 path,
-                f"there is no {field}=... in the header ({short(name, 60)}); write the label there, or use a table "
-                "with a column of labels",
+                f"there is no {field}=... in the header ({short(name, 60)}); add the label there, or use a table with "
+                "a column of labels",
                 at=f"record {i}",
             )
     y = np.array(["" if match is None else match[1] for match in found], dtype=object)
-    return Objects(str(path), "strings", objects, y, names, None, skips)
+    return replace(result, labels=y)
 
 
 def _npz(path: Path, reading: Reading) -> Objects:
@@ -269,8 +262,8 @@ def _npz(path: Path, reading: Reading) -> Objects:
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(info.file_size for info in packed.infolist())
-        if size > max(settings().max_memory, _BOMB * path.stat().st_size):
-            raise ValueError("it unpacks to more than max_memory, as a bomb does")
+        if size > max(settings().max_memory, BOMB * path.stat().st_size):
+            raise ValueError("it unpacks to more than max_memory, like a decompression bomb")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
@@ -283,10 +276,12 @@ def _npz(path: Path, reading: Reading) -> Objects:
     wanted = reading.values[0] if reading.values is not None else next((n for n in _ARRAYS if n in arrays), None)
     others = [name for name in arrays if name != label]
     wanted = others[0] if wanted is None and len(others) == 1 else wanted
-    for what, name in (("the objects (values= or --values)", wanted), ("the labels (label= or --label)", label)):
-        if (name is None and "objects" in what) or (name is not None and name not in arrays):
+    named = [("X" if wanted is None else wanted, "the objects (values= or --values)")]
+    named += [] if label is None else [(label, "the labels (label= or --label)")]
+    for name, what in named:
+        if name not in arrays:
             known = ", ".join(map(short, arrays)) or "none"
-            raise BadFile(path, f"has no array {short(name or 'X')} for {what}; it has {known}")
+            raise BadFile(path, f"has no array {short(name)} for {what}; it has {known}")
     X, y = arrays[str(wanted)], None if label is None else arrays[str(label)]
     if y is not None and y.shape != X.shape[:1]:
         raise BadFile(path, f"holds labels ({short(label)}) of shape {y.shape} for objects of shape {X.shape}")
@@ -304,11 +299,8 @@ def _npz(path: Path, reading: Reading) -> Objects:
 
 def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
     if X.ndim == 3 and reading.axes is None:
-        raise BadFile(
-            path,
-            f"holds an array of shape {X.shape}: say which axis is time with axes='time, channel' or "
-            "'channel, time' (--axes)",
-        )
+        found = f"holds an array of shape {X.shape}; add axes='time, channel' or axes='channel, time' (--axes)"
+        raise BadFile(path, found)
     try:
         return as_series(X, axes=reading.axes)
     except DataError as error:

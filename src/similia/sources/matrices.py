@@ -1,7 +1,7 @@
-"""Sources of matrices: arrays, memory maps, sparse rows, files, chunked stores and iterables of chunks.
+"""Sources of the rows of a matrix: arrays, memory maps, sparse rows, files, chunked stores and iterables of chunks.
 
-Unlike other sources, these keep float32, yield sparse data as CSR rows, and `take_blocks` reads only the rows asked for
-where the storage format allows it.
+Unlike other sources, these keep float32 and yield sparse data as CSR rows. Where the storage format allows it,
+`take_blocks` reads only the requested rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from similia.sources.source import Chunk, Chunks, Source
 
 Indices = npt.NDArray[np.int64]
 _MOST_ROWS = 2**14
-_LARGEST = 1e150  # squares of larger numbers may overflow when added
+_LARGEST = 1e150  # sums of the squares of larger numbers may overflow
 
 
 class MatrixSource(Source):
@@ -70,7 +70,7 @@ class MatrixSource(Source):
 
     def fingerprint(self) -> str:
         if not self.again:
-            raise ValueError(f"a {self.source} has no fingerprint, since it may be readable only once; use a file")
+            raise ValueError(f"a {self.source} has no fingerprint, because it may be readable only once; use a file")
         digest = hashlib.blake2b(f"{self.dtype} {self.n} {self.n_features}".encode(), digest_size=16)
         for rows in self.blocks():
             for part in dense_parts(rows):
@@ -88,7 +88,7 @@ class MatrixSource(Source):
 
 
 class ArrayMatrix(MatrixSource):
-    """Rows of an array, a memory map, or an object with `shape` and row access by ``[]`` (h5py, zarr)."""
+    """Rows of an array, a memory map, or an object with `shape` and ``[rows]``, as of h5py and zarr."""
 
     def __init__(self, X: Any) -> None:
         self._X, self.source = X, type(X).__name__
@@ -122,8 +122,6 @@ class ArrayMatrix(MatrixSource):
 
 
 class DistributedMatrix(MatrixSource):
-    """Rows of a Dask collection, wrapped as a `Distributed`."""
-
     def __init__(self, X: Distributed) -> None:
         example = X.example()
         self._X, self.n, self.n_features = X, len(X), int(example.shape[1])
@@ -215,7 +213,7 @@ class ParquetMatrix(MatrixSource):
 
 
 class ChunkedMatrix(MatrixSource):
-    """Rows of an iterable of 2-D chunks, which is read only once."""
+    """Rows of an iterable of 2-D chunks, which can be read only once."""
 
     again = False
 
@@ -234,18 +232,20 @@ class ChunkedMatrix(MatrixSource):
             yield check_chunk(chunk, number, self.n_features, self.dtype)
 
     def take_blocks(self, indices: Indices) -> Iterator[npt.NDArray]:
-        raise ValueError(f"the rows of a {self.source} are read once, in order; give an array or a file instead")
+        raise ValueError(
+            f"the rows of a {self.source} can be read only once, in order; pass an array or a file instead"
+        )
 
 
 def open_matrix(X: Any) -> MatrixSource:
-    """Wrap `X` in the matching `MatrixSource`, or raise an error that lists the accepted types."""
+    """Return `X` as a `MatrixSource`; raise an error that lists the accepted types if this is impossible."""
     if isinstance(X, MatrixSource):
         return X
     if isinstance(X, Distributed):
         source: MatrixSource = DistributedMatrix(X)
     elif isinstance(X, Source):
         if X.kind != "vectors":
-            raise ValueError(f"X holds {X.called}, expected vectors; turn them into vectors, e.g. by similia.Nystroem")
+            raise ValueError(f"X holds {X.called}, expected vectors; convert them first, e.g. with similia.Nystroem")
         return ChunkedMatrix(chunk.objects for chunk in X.chunks())
     elif sp.issparse(X):
         source = SparseMatrix(X)
@@ -295,7 +295,7 @@ def check_rows(rows: Any, where: Indices | int) -> None:
 
 
 def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int | None:
-    """Return the source position of the first bad row, or None; `bad` marks rows, or the stored values of CSR rows."""
+    """Return the position of the first bad row in the source, or None; `bad` marks rows (for CSR, stored values)."""
     if not bad.any():
         return None
     row = int(bad.argmax())
@@ -304,7 +304,7 @@ def _first(rows: Any, bad: npt.NDArray[np.bool_], where: Indices | int) -> int |
 
 
 def check_squares(rows: Any, where: Indices | int) -> None:
-    """Raise if a row holds NaN, infinity or numbers whose squares are too large to add; `where`: see `check_rows`."""
+    """Raise if a row holds NaN, infinity or numbers whose squares are too large to add; `where` as in `check_rows`."""
     check_rows(rows, where)
     if rows.dtype == np.float32:  # squared in float64
         return
@@ -317,10 +317,12 @@ def check_squares(rows: Any, where: Indices | int) -> None:
 def check_chunk(
     chunk: Any, number: int = 0, n_features: int | None = None, dtype: np.dtype | None = None
 ) -> npt.NDArray:
-    """Return a chunk as a dense 2-D float array; raise if its shape is wrong (errors call it chunk `number`)."""
+    """Return chunk number `number` as a dense 2-D float array; raise if its shape is wrong."""
     chunk = chunk.toarray() if sp.issparse(chunk) else np.asarray(unmasked(chunk, f"chunk {number}"))
     if chunk.ndim != 2:
-        raise ValueError(f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); a row x is x[None]")
+        raise ValueError(
+            f"chunk {number} has shape {chunk.shape}, expected 2-D (rows, n_features); pass a single row x as x[None]"
+        )
     if n_features is not None and chunk.shape[1] != n_features:
         raise ValueError(f"chunk {number} has {chunk.shape[1]} features, expected {n_features} as in the first")
     if chunk.shape[1] == 0:
@@ -372,7 +374,6 @@ def _float_type(dtype: Any) -> np.dtype:
 
 
 def _is_number(kind: Any) -> bool:
-    """Return whether the Arrow type `kind` is a floating, integer or boolean type."""
     from pyarrow import types
 
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)

@@ -19,6 +19,7 @@ from similia.core.text import counted, did_you_mean, short
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _TEXT, _LABEL = "text", "label"  # columns that are read if no option names one
 _LISTED = 8  # maximum number of columns that a message lists
+LEAVE = "leave the row out (on_error='skip' or --on-error skip)"  # remedy in messages about a bad row
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
 
@@ -30,24 +31,23 @@ class Reading:
     Parameters
     ----------
     text : str or int, optional
-        Name or position of the column of a table that holds the strings. If none of `text`, `smiles` and `values` is
-        given, the objects are the strings of the column called "text". Without such a column, they are the strings of
-        the only column of text; without any text, the rows of numbers, as vectors.
+        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`, the
+        column called "text" is read; if there is none, the only column of text; if no column holds text, the columns of
+        numbers, of which each row is a vector.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector; for an ``.npz``, name of the array of objects.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. For an ``.npz``: the array of objects.
     series : bool, default=False
-        Whether rows of numbers are time series, whose empty cells at the end are ignored, rather than vectors.
+        Whether rows of numbers are time series rather than vectors. Empty cells at the end of a series are ignored.
     label : str or int, optional
-        Where the labels are: name of the column of a table, the field of SDF, the array of an ``.npz``, or the field
-        ``name=value`` of FASTA headers. By default "label" (in an ``.npz`` also "y", "labels" or "target"), if it
-        exists.
+        Where the labels are: a column of a table, a field of SDF, an array of an ``.npz``, or a field ``name=value`` of
+        FASTA headers. By default "label" (for an ``.npz`` also "y", "labels" or "target"), if it exists.
     names : str or int, optional
         Column of a table, or field of SDF, with the names of the objects (``--id`` on the command line).
     time : str or int, optional
-        Column of times of a long table, in which each row is one time point of one series. The column `names` holds the
-        id of the series, the columns `values` its channels. Rows are sorted by time. Only for `read_objects`.
+        Column of times of a long table, in which each row is one time point of one series. The column `names` says of
+        which series, and the columns `values` hold its channels. Rows are sorted by time. Only for `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
     sep : str, optional
@@ -59,10 +59,10 @@ class Reading:
     decimal : {".", ","}, default="."
         Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", bad rows of tables, ``.smi`` and SDF are skipped and counted: rows with a wrong number of
-        cells, invalid SMILES, missing numbers. `read_objects` also skips objects without a label.
+        What to do with bad rows: those with a wrong number of cells, invalid SMILES or molecules, or missing numbers;
+        in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts them.
     skipped : path, optional
-        CSV file to write, which lists the skipped rows.
+        CSV file to write, with the line and the reason of each skipped row.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Reading:
             )
         numeric = [name for name in ("series", "time", "axes") if getattr(self, name)]
         if numeric and given and given != ["values"]:
-            raise ValueError(f"{numeric[0]} is for columns of numbers, and {given[0]} names another; drop one of them")
+            raise ValueError(f"{numeric[0]} is for numbers, and {given[0]} names a column of text; drop one of them")
         self._set("sep", None if self.sep is None else _separator(self.sep))
         try:
             codecs.lookup(self.encoding)
@@ -120,7 +120,7 @@ class Reading:
         object.__setattr__(self, name, value)
 
     def _column(self, column: Any) -> Any:
-        """Return `column`, a name or a position; if columns have no names, turn a numeral such as "2" into an int."""
+        """Return the name or position of a column; in tables without a header, "2" becomes the position 2."""
         if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
             return int(column)
         return column
@@ -134,12 +134,12 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of the options `names` whose values differ from the defaults."""
+        """Return which of the options `names` differ from their defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return an empty list of skipped rows, or None if bad rows raise; `begin` deletes an earlier such file."""
+        """Return an empty list of skipped rows, or None if bad rows raise; `begin` deletes the file of the last run."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -194,8 +194,8 @@ class Objects:
 class Choice:
     """Positions of the columns to read from a table.
 
-    `objects` holds one position if the objects are strings or SMILES, one for each column if they are rows of numbers.
-    `told` is a sentence for the user that names these columns, if no option did.
+    `objects` holds one position for strings or SMILES, and one per column for rows of numbers. `told` is a sentence for
+    the user that names these columns, if no option did.
     """
 
     kind: str
@@ -206,7 +206,6 @@ class Choice:
 
     @property
     def positions(self) -> list[int]:
-        """Positions of all columns to read: objects, label and names."""
         return [*self.objects, *(j for j in (self.label, self.names) if j is not None)]
 
 
@@ -215,8 +214,8 @@ def choose(
 ) -> Choice:
     """Choose the columns to read from a table.
 
-    `header` holds the name of each column or, if columns have no names, any text. ``holds(j)`` says what column j
-    holds: "numbers", "text" or None for anything else. `kind` is the kind of the objects unless `reading` implies one.
+    `header` holds a text for each column, its name if it has one. ``holds(j)`` returns "numbers", "text" or None (for
+    anything else in column j). `kind` is the kind of the objects, unless `reading` implies one.
     """
     kind = reading.kind or kind
     if not header:
@@ -246,7 +245,8 @@ def choose(
         return Choice("strings", [at(_TEXT)], **extra)
     texts = [j for j in free if holds(j) == "text"]
     if len(texts) == 1:
-        at(header[texts[0]]) if reading.header else None  # raises if the name is there twice
+        if reading.header:
+            at(header[texts[0]])  # raises if two columns have this name
         told = f"the objects are the strings of column {called(texts[0])}, the only one of text"
         told += ", read as SMILES with --smiles" if header[texts[0]].lower() == "smiles" else ""
         return Choice("strings", texts, **extra, told=told)
@@ -274,6 +274,11 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
         position_of(path, header[j], header)
 
 
+def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
+    """Return the place of a row (or another `noun`) in its file: its line if `lines` are known, else its number."""
+    return f"{noun} {row} (from 0)" if lines is None else f"line {lines[row]}"
+
+
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
     """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
@@ -281,7 +286,6 @@ def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> b
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
-    """Return whether the text of a cell is a number."""
     try:
         float(cell.replace(decimal, "."))
     except ValueError:
@@ -290,7 +294,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """Convert cells to int or float if all are finite numbers, none with leading zeros as in 007; else leave them."""
+    """Convert cells to int or float if all are finite numbers without leading zeros (as in 007); else return them."""
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
@@ -305,8 +309,8 @@ def _separator(text: Any) -> str:
     sep = _SEPARATORS.get(text, text)
     if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
         raise ValueError(
-            f"sep must be one character or one of {', '.join(_SEPARATORS)}, got {short(text)}; a quotation mark or a "
-            "line break cannot separate cells"
+            f"sep must be one character (no quotation mark or line break) or one of {', '.join(_SEPARATORS)}, got "
+            f"{short(text)}"
         )
     return sep
 
@@ -318,14 +322,14 @@ def ending_of(path: Path) -> str:
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return a column's position, or raise if there is none; `names` is the first row, with names if `header`."""
+    """Return the position of a column, or raise if it does not exist; `names` is the first row, a header or not."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
         return column
     if names is None or not header:
         raise BadFile(
-            path, f"is read without names of columns, so {short(column)} means none; give positions, the first is 0"
+            path, f"is read without column names, so there is no {short(column)}; give positions, the first is 0"
         )
     if column not in names:
         known = ", ".join(map(short, names[:_LISTED]))
@@ -346,12 +350,12 @@ _HEAD = ["line", "reason"]
 
 
 class Skips:
-    """List of the skipped rows of a file; only their number and the first one are kept in memory.
+    """The skipped rows of a file, of which only the number and the first one are kept in memory.
 
     Parameters
     ----------
     path : path, optional
-        CSV file to write, with the line where each skipped row begins (for Parquet, its position) and the reason. It is
+        CSV file to write, with the line where each skipped row begins (for Parquet, its number) and the reason. It is
         created only if rows are skipped.
 
     Attributes
@@ -367,19 +371,17 @@ class Skips:
         self.first: tuple[int, str] | None = None
 
     def begin(self) -> None:
-        """Clear the list and delete its CSV file, before the source is read from its beginning."""
+        """Clear the list and delete its CSV file, before a source is read from its beginning."""
         self.n, self.first = 0, None
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:
             if next(csv.reader(file), None) != _HEAD:
-                raise BadFile(
-                    self.path, "is another file and would be overwritten by the list of skipped rows; rename it"
-                )
+                raise BadFile(self.path, "is not a list of skipped rows, and would be overwritten by one; rename it")
         self.path.unlink()
 
     def sort(self) -> None:
-        """Sort the rows of the CSV file by line, since those without a label were added last."""
+        """Sort the CSV file by line, since rows without a label were added last."""
         if self.path is None or not self.path.exists():
             return
         with self.path.open(newline="", encoding="utf-8") as file:
@@ -388,7 +390,6 @@ class Skips:
             csv.writer(file).writerows([head, *sorted(rows, key=lambda row: int(row[0]))])
 
     def add(self, line: int, why: str) -> None:
-        """Add the row that begins at `line`, with the reason."""
         if self.first is None or line < self.first[0]:
             self.first = line, why
         self.n += 1

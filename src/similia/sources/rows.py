@@ -1,8 +1,8 @@
 """Read Parquet files, .npy arrays and iterables by rows.
 
-Memory stays bounded even if a file is hostile. A Parquet file can repeat a long entry of a dictionary at no cost, so
-the longest entry bounds the number of rows of one batch. Rows of arrays are read, not mapped, since mapped pages count
-as memory of the process. The header of an array must agree with the size of the file. Nothing is unpickled.
+Memory stays bounded even if a file is hostile. A Parquet file can repeat a long dictionary entry at no cost, so the
+length of the longest entry limits the number of rows per batch. Rows of arrays are read, not mapped, because mapped
+pages count as memory of the process. The header of an array must agree with the size of the file. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch
 from similia.objects.strings import StringBatch
 from similia.sources._blocks import Records, record_limit, strings
-from similia.sources.reading import Reading, Skips, choose
+from similia.sources.reading import LEAVE, Reading, Skips, choose, place_of
 
-_ROWS = 1000  # rows read at once: they fit into the caches, also if some are far longer than others
+_ROWS = 1000  # rows read at once: they fit into the caches, even if some are far longer than others
 
 
 @contextmanager
 def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
-    """Return a context with an open Parquet file, which raises `BadFile` in place of Arrow's errors."""
+    """Return a context with an open Parquet file, which turns the errors of Arrow into `BadFile`."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -43,8 +43,8 @@ def parquet_file(path: Any, **options: Any) -> Iterator[Any]:
             yield file
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # of a damaged footer
-        raise BadFile(path, f"is not a whole Parquet file: {' '.join(str(error).split())[:200]}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:  # all seen with damaged footers
+        raise BadFile(path, f"is not an intact Parquet file: {' '.join(str(error).split())[:200]}") from None
 
 
 class ParquetTable:
@@ -61,7 +61,7 @@ class ParquetTable:
         self.fields = [schema.field(j) for j in choice.objects]
         self.labels, self.names = ([] if j is None else [schema.field(j)] for j in (choice.label, choice.names))
         for field in self.names:
-            self._named(field, pa.array([], type=field.type))  # raises if it cannot be text
+            self._named(field, pa.array([], type=field.type))  # raises if the column cannot be converted to text
         self.is_numeric = choice.kind in ("vectors", "series")
         for field in self.fields:
             if _holds(field.type) != ("numbers" if self.is_numeric else "text"):
@@ -73,7 +73,6 @@ class ParquetTable:
             raise BadFile(path, "holds no rows")
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield the rows from number `start` on as `Records`."""
         row = end = 0
         columns = list(dict.fromkeys(field.name for field in [*self.fields, *self.labels, *self.names]))
         with parquet_file(self.path, pre_buffer=False, buffer_size=2**20) as file:
@@ -95,7 +94,7 @@ class ParquetTable:
                         end = int(ends[-1])
                         yield Records(found, ends, rows=numbers, position=self.size * row // self.n)
         if row != self.n:
-            raise BadFile(self.path, f"holds {row} rows, but {self.n} by its footer; is it damaged?")
+            raise BadFile(self.path, f"holds {row} rows, but its footer says {self.n}; is it damaged?")
 
     def _columns(self, arrow: Any, row: int) -> tuple[Any, ...]:
         """Return the columns of an Arrow batch that begins at row number `row`: objects, labels, names."""
@@ -107,7 +106,7 @@ class ParquetTable:
         return (*objects, *labels, *(self._named(field, _column(arrow, field)) for field in self.names))
 
     def _without_missing(self, arrow: Any, first: int) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Return rows whose object is not null, and their positions; list others in `skips`, or raise if it is None."""
+        """Return the rows whose object is not null, and their positions; skip the others, or raise without `skips`."""
         numbers = first + np.arange(arrow.num_rows)
         if self.is_numeric:  # `Converter` handles missing numbers
             return arrow, numbers
@@ -118,11 +117,7 @@ class ParquetTable:
         for i in numbers[~valid].tolist():
             why = f"column {short(self.fields[0].name)} is missing (null), expected a string"
             if self.skips is None:
-                raise BadFile(
-                    self.path,
-                    f"{why}; fill it in or leave the row out (on_error='skip' or --on-error skip)",
-                    at=f"row {i} (from 0)",
-                )
+                raise BadFile(self.path, f"{why}; fill it in or {LEAVE}", at=place_of(i))
             self.skips.add(i, why)
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
 
@@ -133,7 +128,7 @@ class ParquetTable:
         if not texts:
             return max(1, min(chunk, _ROWS, max_bytes // max(1, longest)))
         columns = list(dict.fromkeys(field.name for field in texts))
-        # Not about.column(j): with damaged statistics, it crashes the process (pyarrow 26), whereas reading raises.
+        # not about.column(j): with damaged statistics, it crashes the process (pyarrow 26), whereas reading raises
         with parquet_file(self.path, read_dictionary=columns, pre_buffer=False, buffer_size=2**20) as file:
             for first in islice(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), 1):
                 for field in texts:
@@ -152,7 +147,7 @@ class ParquetTable:
         except UnicodeDecodeError as error:
             bad = row + int(np.searchsorted(bounds, error.start, "right")) - 1
             raise BadFile(
-                self.path, f"column {short(self.fields[0].name)} is not UTF-8: {error}", at=f"row {bad} (from 0)"
+                self.path, f"column {short(self.fields[0].name)} is not UTF-8: {error}", at=place_of(bad)
             ) from None
 
     def _named(self, field: Any, array: Any) -> StringBatch:
@@ -167,7 +162,7 @@ class ParquetTable:
 
 
 def _is_text(kind: Any) -> bool | None:
-    """Return True for an Arrow type of text, False for one of bytes, None for others."""
+    """Return True for an Arrow type of text, False for a type of bytes, None for others."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -194,7 +189,6 @@ def _numbers(array: Any) -> npt.NDArray[np.float64]:
 
 
 def _plain(array: Any) -> npt.NDArray[np.object_]:
-    """Return an Arrow array as a numpy array of Python objects."""
     values = np.empty(len(array), dtype=object)
     values[:] = array.to_pylist()
     return values
@@ -218,7 +212,7 @@ def _column(batch: Any, field: Any) -> Any:
     return batch.column(batch.schema.names.index(field.name))
 
 
-_MOST_HEADER = 2**14  # bytes read for a header; numpy refuses headers above 10,000 bytes only after reading them
+_MOST_HEADER = 2**14  # maximum bytes read for a header; numpy reads a header of any length before it refuses it
 
 
 class NpyRows:
@@ -242,12 +236,12 @@ class NpyRows:
         if claimed != size - self.offset:
             raise BadFile(
                 path,
-                f"has {size - self.offset} bytes of data, but {short(claimed)} by its header "
-                f"(shape {short(shape)}); is it truncated?",
+                f"has {size - self.offset} bytes of data, but its header (shape {short(shape)}) says "
+                f"{short(claimed)}; is it truncated?",
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield rows from number `start` on; list rows with NaN or infinity in `skips`, or raise if it is None."""
+        """Yield rows from number `start` on; list rows with NaN or infinity in `skips`, or raise without it."""
         row = self.dtype.itemsize * self.width
         if row > record_limit():
             raise BadFile(self.path, f"it takes {row} bytes, more than {record_limit()}; raise max_memory", at="row 0")
@@ -266,7 +260,7 @@ class NpyRows:
                 yield Records(kept, ends[good], position=self.offset + stop * row, rows=first + good)
 
     def _rows(self, start: int, stop: int) -> npt.NDArray:
-        if self.fortran:  # rows are scattered; the file is mapped anew each time, so that its pages are released
+        if self.fortran:  # rows are scattered; mapping the file anew each time releases its pages
             shape = (self.n, self.width)
             rows = np.memmap(self.path, self.dtype, "r", self.offset, shape, "F")[start:stop]
         else:
@@ -284,8 +278,8 @@ OF_ARRAYS = ("series", "sets", "vectors")  # kinds of objects that arrays can re
 class Items:
     """Read an iterable of strings, series, graphs or batches (`similia.objects`), or the rows of a 2-D array.
 
-    If the items are arrays, `of_arrays` is True, and `kind` says what an array is: one of `OF_ARRAYS`, by default
-    "series".
+    If the items are arrays, `of_arrays` is True, and `kind`, one of `OF_ARRAYS`, says what an array is ("series" by
+    default).
     """
 
     of_arrays = False
@@ -317,9 +311,8 @@ class Items:
         self._items = self._converted
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield the objects from number `start` on as `Records`."""
         if self._source is None:
-            raise ValueError("this generator was read before; make a new one")
+            raise ValueError("this generator was already read; pass a new one")
         row = end = 0
         for batch in self._items(chunk, max_bytes):
             skip = min(len(batch), max(0, start - row))
@@ -344,7 +337,9 @@ class Items:
         for item in source:
             if isinstance(item, Batch):
                 if item.kind != self.kind:
-                    raise TypeError(f"item {passed} is a {type(item).__name__}, expected {self.kind} as before")
+                    raise TypeError(
+                        f"item {passed} is a {type(item).__name__}, expected {self.kind} like the items before"
+                    )
                 passed += 1
                 yield item
                 continue
@@ -358,9 +353,9 @@ class Items:
 
 
 def _check_kind(wanted: str | None, found: str) -> None:
-    """Raise if the caller asked for another kind of objects than the iterable holds."""
+    """Raise if the caller named another kind of objects than the iterable holds."""
     if wanted not in (None, found):
-        raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; leave kind out")
+        raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; drop kind")
 
 
 def kind_of_item(item: Any) -> str:
@@ -399,7 +394,7 @@ def _as_vectors(items: list[Any]) -> Any:
 
 
 def _numbered(read: Callable[[Any], Any], items: list[Any], first: int) -> Any:
-    """Return ``read(items)``; if it raises, add `first`, the position of the first item, to the index in the error."""
+    """Return ``read(items)``; in an error, add `first`, the position of the first item, to the index."""
     try:
         return read(items)
     except BadItem as error:

@@ -1,8 +1,8 @@
 """Read time series: folders with one file per series, long tables with one row per time point, and ``.ts`` files.
 
-https://timeseriesclassification.com defines the ``.ts`` format, which aeon and sktime also read. After comments (``#``,
-``%``) and a header (lines ``@name value``, the last one ``@data``) comes one series per line: dimensions separated by
-colons, their values by commas, and the label at the end.
+https://timeseriesclassification.com defines the ``.ts`` format, which aeon and sktime also read. Comments begin with
+``#`` or ``%``. A header of lines ``@name value`` ends with ``@data``. Each further line is a series: its dimensions,
+separated by colons, then its label. The values of a dimension are separated by commas.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
 from similia.sources._blocks import file_errors
-from similia.sources.reading import Objects, Reading, ending_of, is_number, looks_numeric
+from similia.sources.reading import LEAVE, Objects, Reading, ending_of, is_number, looks_numeric, place_of
 from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
 from similia.sources.text import line_records
@@ -34,7 +34,6 @@ _LONGEST = 300  # characters of a message about a line, which may quote a number
 
 
 def array_of(path: Path) -> npt.NDArray:
-    """Return a memory map of an array in a .npy file."""
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
@@ -42,14 +41,14 @@ def array_of(path: Path) -> npt.NDArray:
 
 
 def series_folder(path: Path, reading: Reading) -> Objects:
-    """Read a folder with one file per series; if all files lie in subfolders, names of subfolders are the labels."""
+    """Read a folder with one file per series; if all files are in subfolders, these name the labels."""
     files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
     files = [p for p in files if ending_of(p) in TABLES | ROWS | {".txt"}]
     if not files:
         raise BadFile(
             path,
-            "is a folder without graphs (NAME_A.txt of the TUDataset format) and without series (a .csv, .tsv, "
-            ".parquet, .npy or .txt file for each)",
+            "is a folder that holds neither graphs (NAME_A.txt of the TUDataset format) nor series (one .csv, .tsv, "
+            ".parquet, .npy or .txt file each)",
         )
     for option in reading.is_set("text", "smiles", "names", "label", "time", "axes"):
         raise meaningless(path, option, "")
@@ -72,9 +71,7 @@ def series_folder(path: Path, reading: Reading) -> Objects:
                 raise
             skips.add(i, str(error))
     if not arrays:
-        raise BadFile(
-            path, f"holds no series that can be read; the first: {skips.first[1] if skips and skips.first else ''}"
-        )
+        raise BadFile(path, f"holds no valid series; the first: {skips.first[1] if skips and skips.first else ''}")
     parts = [files[i].relative_to(path) for i in kept]
     nested = all(len(part.parts) > 1 for part in parts)
     labels = np.array([part.parts[0] for part in parts]) if nested else None
@@ -93,13 +90,13 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
         try:
             return np.array(lines, dtype=np.float64)
         except ValueError:
-            raise BadFile(path, "holds other than a table of numbers separated by spaces") from None
+            raise BadFile(path, "is not a table of numbers separated by spaces") from None
     stream = ObjectStream(path, reading, _CHUNK, _BYTES, "vectors")
     return np.asarray(concatenate([chunk.objects for chunk in stream.chunks()]))
 
 
 class _Frame:
-    """A dict of columns with the part of a data frame's interface that `series_from_long` uses."""
+    """A dict of columns with the methods of a data frame that `series_from_long` calls."""
 
     def __init__(self, columns: dict[str, npt.NDArray]) -> None:
         self.columns, self._columns = list(columns), columns
@@ -112,37 +109,36 @@ class _Frame:
 
 
 def long_table(path: Path, reading: Reading) -> Objects:
-    """Read series from a long table, in which each row is one time point of one series."""
+    """Read series from a table in which each row is one time point of one series."""
     if reading.names is None:
-        raise BadFile(path, "is read as a long table (--time): name the column of the series, too (names= or --id)")
+        raise BadFile(path, "is read as a long table (--time); add the column that names the series (names= or --id)")
     cells, lines, header, choice = _columns_of(path, reading)
     skips = reading.skips()
     times, ids, labels, *values = cells
     numbers = np.column_stack([_number_column(column, reading.decimal) for column in values])
     finite = np.isfinite(numbers)
     stamps, what = _times(times, reading.decimal)
-    place, at = ("row {} (from 0)", range(len(ids))) if lines is None else ("line {}", lines.tolist())
     good: list[int] = []
     met: dict[tuple[Any, Any], int] = {}  # first row of each series at each time
     for i, (one, stamp) in enumerate(zip(ids, stamps, strict=True)):
         if _is_missing(one):
             why = "the id of the series is missing"
         elif stamp is None:
-            why = f"the time {short(times[i])} is no {what}"
+            why = f"the time {short(times[i])} is not a {what}"
         elif not finite[i].all():
             j = int(finite[i].argmin())
             why = f"column {short(header[choice[j]])} holds {short(values[j][i])}, expected a finite number"
         elif met.setdefault((one, stamp), i) != i:
-            first = place.format(at[met[one, stamp]])
+            first = place_of(met[one, stamp], lines)
             why = f"series {short(one)} has another row at time {short(times[i])} ({first})"
         else:
             good.append(i)
             continue
         if skips is None:
-            raise BadFile(path, f"{why}; correct it or leave the row out (--on-error skip)", at=place.format(at[i]))
-        skips.add(at[i], why)
+            raise BadFile(path, f"{why}; correct it or {LEAVE}", at=place_of(i, lines))
+        skips.add(i if lines is None else int(lines[i]), why)
     if not good:
-        raise BadFile(path, "holds no good row")
+        raise BadFile(path, "holds no valid row")
     columns = {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
     frame = _Frame(columns | {f"values {j}": column for j, column in enumerate(numbers[good].T)})
     series, found = series_from_long(frame, id="id", time="time", values=frame.columns[2:])
@@ -153,10 +149,10 @@ def long_table(path: Path, reading: Reading) -> Objects:
 
 
 def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
-    """Return cells, lines, header and positions of a long table.
+    """Return the cells, lines, header and value columns of a long table.
 
-    Cells are a list for each column: times, ids of series, labels (None if there is no such column), then the values.
-    Lines are the numbers of the lines in which rows begin (None for Parquet). Positions are those of the value columns.
+    Cells are one list per column: times, ids of series, labels (None without this column), then the values. Lines are
+    the numbers of the lines in which rows begin (None for Parquet). Value columns are given by position.
     """
     if ending_of(path) == ".parquet":
         from similia.sources.rows import ParquetTable
@@ -194,7 +190,7 @@ def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
 
 
 def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
-    """Return times as sortable values (None if invalid), and what a valid time is called in messages."""
+    """Return times as sortable values (None if invalid), and what messages call a valid time."""
     if not all(isinstance(cell, str) for cell in cells):
         return [None if _is_missing(cell) else cell for cell in cells], "time"
     if looks_numeric(cells, decimal):
@@ -213,19 +209,16 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
 def _labels_of(
     path: Path, ids: list[Any], labels: list[Any], good: list[int], found: npt.NDArray, lines: Any
 ) -> npt.NDArray:
-    """Return the label of each id in `found` ("" for none), from the rows `good`; raise if an id has two labels."""
+    """Return the label of each id in `found` ("" without one), from the rows `good`; raise if an id has two labels."""
     label: dict[Any, Any] = {}
     for i in good:
         if _is_missing(labels[i]):
             continue
         if label.setdefault(ids[i], labels[i]) != labels[i]:
-            place = f"row {i} (from 0)" if lines is None else f"line {lines[i]}"
-            raise BadFile(
-                path,
-                f"series {short(ids[i])} has the label {short(labels[i])} here and "
-                f"{short(label[ids[i]])} before, expected one label for each series",
-                at=place,
+            found_here = (
+                f"series {short(ids[i])} has the label {short(labels[i])} here and {short(label[ids[i]])} before"
             )
+            raise BadFile(path, f"{found_here}, expected one label per series", at=place_of(i, lines))
     y = np.empty(len(found), dtype=object)
     y[:] = [label.get(one, "") for one in found.tolist()]
     return y
@@ -237,9 +230,9 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
     Parameters
     ----------
     path : path
-        Plain or gzip (``.gz``). The header fields ``@timeStamps``, ``@univariate``, ``@dimensions``, ``@equalLength``,
-        ``@seriesLength``, ``@classLabel`` and ``@targetLabel``, in upper or lower case, are checked against the data.
-        Labels are checked if ``@classLabel true`` lists them.
+        Plain or gzip (``.gz``). The data are checked against the header fields ``@timeStamps``, ``@univariate``,
+        ``@dimensions``, ``@equalLength``, ``@seriesLength``, ``@classLabel`` (with its list of labels, if any) and
+        ``@targetLabel``, in upper or lower case.
 
     Returns
     -------
@@ -290,11 +283,10 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
 
 
 class _Lines:
-    """Iterate over a file's lines except empty ones and comments; `number` counts all lines up to the current one."""
+    """Iterator over the lines of a file, except empty ones and comments; `number` counts all lines, from 1."""
 
     def __init__(self, file: TextIO) -> None:
-        self.file = file
-        self.number = 0
+        self.file, self.number = file, 0
 
     def __iter__(self) -> Iterator[str]:
         for line in self.file:
@@ -304,7 +296,7 @@ class _Lines:
 
 
 def _read_header(lines: _Lines) -> dict[str, str]:
-    """Read the header up to ``@data``; return a dict from each ``@name``, in lower case, to the text behind it."""
+    """Read the header up to ``@data``; return {``@name`` in lower case: text after it}."""
     header: dict[str, str] = {}
     for line in lines:
         name, *words = line.split()
@@ -326,14 +318,14 @@ def _read_header(lines: _Lines) -> dict[str, str]:
 
 def _label_type(header: dict[str, str]) -> type[str] | type[float] | None:
     if not {"@classlabel", "@targetlabel"} & set(header):
-        raise ValueError("the header says nothing of labels; add '@classLabel false' if the series have none")
+        raise ValueError("the header does not mention labels; add '@classLabel false' if the series have none")
     if header.get("@targetlabel") == "true":
         return float
     return str if header.get("@classlabel", "").startswith("true") else None
 
 
 def _read_label(text: str, label_type: type[str] | type[float], known: list[str]) -> str | float:
-    """Return the label of a series; raise if the header lists labels (`known`) and this is none of them."""
+    """Return the label of a series; raise if the header lists labels (`known`) without this one."""
     if label_type is float:
         target = _ts_numbers(text, "the target")
         if len(target) > 1:
@@ -350,11 +342,11 @@ def _read_label(text: str, label_type: type[str] | type[float], known: list[str]
 def _read_series(
     dimensions: list[str], header: dict[str, str], before: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
-    """Return a series, shape (length, n_dimensions); raise if the header or the series `before` it demand another."""
+    """Return a series, shape (length, n_dimensions); raise if the header or the series `before` imply another shape."""
     expected = int(header.get("@dimensions", before[0].shape[1] if before else len(dimensions)))
     expected = 1 if header.get("@univariate") == "true" else expected
     if len(dimensions) != expected or not dimensions:
-        raise ValueError(f"{counted(len(dimensions), 'dimension')} besides the label, expected {max(expected, 1)}")
+        raise ValueError(f"found {counted(len(dimensions), 'dimension')} before the label, expected {max(expected, 1)}")
     channels = [_ts_numbers(text, f"dimension {j}") for j, text in enumerate(dimensions)]
     for j, channel in enumerate(channels):
         if len(channel) != len(channels[0]):
@@ -364,17 +356,17 @@ def _read_series(
     if header.get("@equallength") == "true":
         length = int(header.get("@serieslength", len(before[0] if before else channels[0])))
         if len(channels[0]) != length:
-            raise ValueError(f"length {len(channels[0])}, expected {length}: the header says @equalLength true")
+            raise ValueError(f"found length {len(channels[0])}, expected {length}: the header says @equalLength true")
     return np.column_stack(channels)
 
 
 def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
-    """Parse finite numbers separated by commas; `name` is what a message calls them."""
+    """Parse finite numbers separated by commas; messages call them `name`."""
     words = text.split(",")
     try:
         values = np.array([float(word) for word in words])
     except ValueError:
-        values = np.array([_number_or_nan(word) for word in words])
+        values = np.array([float(word) if is_number(word) else np.nan for word in words])
     finite = np.isfinite(values)
     if not finite.all():
         t = int(finite.argmin())
@@ -383,10 +375,3 @@ def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
             "missing values are not supported, fill them in first"
         )
     return values
-
-
-def _number_or_nan(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return np.nan

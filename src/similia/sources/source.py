@@ -1,4 +1,4 @@
-"""Base class of sources, whose objects are read a chunk at a time from files, iterables or Dask collections."""
+"""`Source`, the base class of objects in files, iterables or Dask collections, which are read a chunk at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from similia.objects.sequences import concatenate, take
 from similia.objects.strings import StringBatch
 from similia.sources.reading import Objects, Reading, Skips
 
-_BLOCK = 10_000  # number of rows that a digest takes in at once
+_BLOCK = 10_000  # rows hashed at once
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Source(ABC):
         """Return a digest of the objects, or raise ValueError if they cannot be read twice."""
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at `indices` (>= 0), in that order; reading stops after the largest index."""
+        """Return the objects at `indices` (>= 0), in this order; read only up to the largest index."""
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
         parts = []
         with closing(self.chunks()) as chunks:
@@ -118,11 +118,11 @@ class Source(ABC):
                     parts.append(take(chunk.objects, wanted[low:high] - chunk.start))
                 if high == len(wanted):
                     return take(concatenate(parts) if len(parts) > 1 else parts[0], order)
-        raise IndexError(f"{self.source} holds fewer objects than the position {wanted[-1]} asks for")
+        raise IndexError(f"{self.source} has no object at position {wanted[-1]} (from 0)")
 
 
 class Held(Source):
-    """Source of objects that are in memory: a data set, or a file that can only be read as a whole."""
+    """Source of objects in memory: a data set, or a file that can only be read as a whole."""
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
@@ -159,10 +159,10 @@ _Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, byt
 
 
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
-    """Read a source once; return the number of its objects, a uniform sample of them, and the sample's positions.
+    """Read a source once; return its number of objects, a uniform sample of them, and the positions of the sample.
 
-    Each object is given a random number. The `most` objects with the smallest numbers are kept, fewer if they take more
-    than `max_bytes`. The sample does not depend on the chunks, and memory is constant.
+    Each object gets a random number, and the `most` objects with the smallest numbers are kept, or fewer if these take
+    more than `max_bytes`. The sample does not depend on the chunks, and memory is constant.
     """
     rng, limit, n = np.random.default_rng(random_state), np.inf, 0
     parts: list[_Part] = []

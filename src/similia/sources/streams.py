@@ -23,7 +23,7 @@ from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources._blocks import Records, narrow
-from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric
+from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric, place_of
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
 from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
@@ -57,7 +57,8 @@ _MEANINGLESS = {  # for each ending, the options that do not apply to such files
 class ObjectStream(Source):
     """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
 
-    If `at_end` is set, ``empty`` becomes (number of empty strings, place of the first one) at the end of a table.
+    If `at_end` is set, reading a table of strings to its end sets ``empty`` to (number of empty strings, place of the
+    first one).
     """
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
@@ -83,7 +84,7 @@ class ObjectStream(Source):
             self._max_bytes = max(1, max_bytes // PER_LETTER)
 
     def _open(self, path: Path) -> None:
-        """Find out what kind of objects a file holds, and whether it has labels and names."""
+        """Determine what kind of objects a file holds, and whether it has labels and names."""
         reading, ending = self.reading, self._ending
         packed_rows = ending in ROWS and path.suffix.lower() == ".gz"
         if is_table(path, reading) and not packed_rows:
@@ -92,7 +93,7 @@ class ObjectStream(Source):
         if ending not in STREAMED:
             raise unknown_ending(path)
         if packed_rows:
-            raise BadFile(path, "is compressed as a whole, which cannot be read by rows; gunzip it first")
+            raise BadFile(path, "cannot be read by rows, because it is compressed as a whole; gunzip it first")
         self._refuse(path, *_MEANINGLESS[ending])
         if ending == ".npy":
             self._rows = NpyRows(path, self.skips)
@@ -108,10 +109,11 @@ class ObjectStream(Source):
                 self.reading, self._named = replace(reading, label=label), True
 
     def _open_table(self, path: Path) -> None:
-        """Choose the columns to read from a table."""
         reading = self.reading
         if reading.time is not None:
-            raise BadFile(path, "is a long table (time=), which is read as a whole; use similia.sources.read_objects")
+            raise BadFile(
+                path, "is a long table (time=), which can only be read as a whole; use similia.sources.read_objects"
+            )
         if self._ending == ".parquet":
             self._rows = ParquetTable(path, reading, self.skips, self._kind)
             choice, header = self._rows.choice, self._rows.header
@@ -124,7 +126,7 @@ class ObjectStream(Source):
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
     def _refuse(self, source: Any, *options: str) -> None:
-        """Raise if one of the named options is set, since they do not apply to the source."""
+        """Raise if one of the named options is set; they do not apply to the source."""
         given = self.reading.is_set(*options)
         if given:
             raise meaningless(source, given[0], getattr(self, "_ending", ""))
@@ -134,17 +136,17 @@ class ObjectStream(Source):
         return "molecules" if self.kind == "graphs" and self._path is not None else self.kind
 
     def read_arrays_as(self, kind: str | None) -> None:
-        """If the source is an iterable of arrays and `kind` is not None, read each array as an object of that kind."""
+        """Read each array of an iterable of arrays as an object of the given kind; if `kind` is None, do nothing."""
         if isinstance(self._rows, Items) and self._rows.of_arrays and kind is not None:
             self.kind = self._rows.kind = kind
 
     def fingerprint(self) -> str:
         """Return a digest of the file and of the options that determine its objects (not their names and labels).
 
-        The file is read once, in constant memory, at about 1 GB a second. For an iterable, ValueError is raised.
+        The file is read once, in constant memory, at about 1 GB per second. An iterable raises ValueError.
         """
         if self._path is None:
-            raise ValueError(f"a {self.source} has no fingerprint, since it may be readable only once; use a file")
+            raise ValueError(f"a {self.source} has no fingerprint, because it may be readable only once; use a file")
         with open(self._path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")  # twice as fast as blake2b on processors with SHA instructions
         reading = self.reading
@@ -162,14 +164,14 @@ class ObjectStream(Source):
         ------
         ValueError
             If `start` is behind the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
-            (in a table with quotes, more than a sixteenth). The message names the line, row or item.
+            (a sixteenth, if it is not ASCII or in a table with quotes). The message names the line, row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """
         check_positive_int(start, "start", minimum=0)
         if self.n is not None and start > self.n:
             raise BadFile(self.source, f"holds {self.n} objects; start={start} is behind its end")
-        skips = self.skips is not None  # if rows are skipped, object i need not be row i
+        skips = self.skips is not None  # then object i need not be row i
         if self.skips is not None:
             self.skips.begin()
         if self._rows is not None:
@@ -188,7 +190,7 @@ class ObjectStream(Source):
             empty = np.flatnonzero(np.diff(chunk.objects.offsets) == 0) if counts else np.zeros(0, np.intp)
             if len(empty) and not count:
                 i = int(empty[0])
-                first = f"row {chunk.start + i} (from 0)" if chunk.lines is None else f"line {chunk.lines[i]}"
+                first = place_of(chunk.start + i) if chunk.lines is None else place_of(i, chunk.lines)
             count += len(empty)
             yield chunk
         self.empty = count, first
@@ -196,7 +198,6 @@ class ObjectStream(Source):
             self.at_end(self)
 
     def _records(self) -> Iterator[Records]:
-        """Return the records of a text file."""
         path, encoding = self._path, self.reading.encoding
         if is_table(path, self.reading):
             return self._table.records(self._choice.positions)
@@ -241,10 +242,10 @@ class ObjectStream(Source):
             yield self._joined(pieces, start, n)
         if start + n == first == 0 and self.skips is not None and self.skips.first is not None:
             line, why = self.skips.first
-            raise BadFile(self.source, f"holds no good row; the first bad one is in line {line}: {why}")
+            raise BadFile(self.source, f"holds no valid row; the first bad one is in line {line}: {why}")
 
     def _joined(self, pieces: list[Records], start: int, n: int) -> Chunk:
-        """Join the `n` records of all pieces into one chunk, whose first object has the position `start`."""
+        """Join the `n` records of all pieces into one chunk whose first object has the position `start`."""
         objects = [part.columns[0] for part in pieces]
         labels: list[Any] = []
         names: list[Any] = []
@@ -270,7 +271,7 @@ class ObjectStream(Source):
 
 
 def is_table(path: Path | None, reading: Reading) -> bool:
-    """Return whether a file is a table, either by its ending or because `reading` gives a separator."""
+    """Return whether a file is a table: by its ending, or because `reading` gives a separator."""
     if path is None:
         return False
     ending = ending_of(path)
@@ -292,17 +293,17 @@ def unknown_ending(path: Path, others: Iterable[str] = ()) -> BadFile:
 def meaningless(source: Any, option: str, ending: str) -> BadFile:
     """Return the error for an option that does not apply to a source; `ending` is its file ending, if any."""
     if option == "names" and ending in FASTA | FASTQ | {".smi"}:
-        return BadFile(source, "names its records itself; drop names (--id), which is for tables")
+        return BadFile(source, "holds the names of its records; drop names (--id), which is for tables")
     if option == "smiles":
-        return BadFile(source, "is no CSV, TSV or Parquet file; smiles (--smiles) names a column of such a table")
+        return BadFile(source, "is not a CSV, TSV or Parquet file, of which smiles (--smiles) names a column; drop it")
     what = {"names": "names (--id)", "on_error": "on_error='skip'", "sep": "sep"}.get(option, f"{option} (--{option})")
     return BadFile(
-        source, f"has no columns, so {what} means nothing; drop it, or give the separator of cells (sep= or --sep)"
+        source, f"has no columns, so {what} does not apply; drop it, or give the separator of cells (sep= or --sep)"
     )
 
 
 def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
-    """Open a text table; raise if its first line contradicts the separator or the `header` of `reading`."""
+    """Open a text table; raise if its first line contradicts the options `sep` or `header` of `reading`."""
     sep = reading.sep or delimiter_of(path)
     table = Table(path, sep, reading.header, reading.encoding, skips, reading.series)
     if len(table.first) == 1 and reading.sep is None:
@@ -320,7 +321,7 @@ def table_of(path: Path, reading: Reading, skips: Skips | None = None) -> Table:
 
 def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[Choice, list[str]]:
     """Choose the columns to read from a text table; return the choice and the names (or positions) of all columns."""
-    head = cache(table.head)  # read only if the options do not name the columns
+    head = cache(table.head)  # called only if no options name the columns
 
     def holds(j: int) -> str | None:
         numeric = looks_numeric([row[j] for row in head()], reading.decimal, 0.5)
@@ -331,7 +332,7 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Raise if a header seems to be missing: all names are numbers. Two or more increasing integers are accepted."""
+    """Raise if all names of columns are numbers: the header seems to be missing. Increasing integers are accepted."""
     if not names or not looks_numeric(names) or not all(map(str.strip, names)):
         return
     numbers = [float(name.strip()) for name in names]
@@ -339,23 +340,21 @@ def _check_header(path: Path, names: list[str]) -> None:
     if len(names) == 1 or not counted:
         raise BadFile(
             path,
-            f"found numbers ({short(', '.join(names))}), expected names of columns; add such a line, or say that there "
-            "is none (header=False or --no-header)",
+            f"found numbers ({short(', '.join(names))}), expected the names of columns; add a line with names, or use "
+            "header=False (--no-header)",
             at="line 1",
         )
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file in bytes; if there is no such file, the error also explains how to pass objects."""
+    """Return the size of a file in bytes; if it does not exist, the error also explains how to pass objects."""
     try:
         return path.stat().st_size
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
     name = short(str(path))
-    raise FileNotFoundError(
-        f"there is no file named {name}; a string names a file, and for objects pass a list, such as [{name}]"
-    )
+    raise FileNotFoundError(f"there is no file named {name}; if {name} is an object, pass a list: [{name}]")
 
 
 def open_stream(
@@ -366,7 +365,7 @@ def open_stream(
     max_bytes: int = 2**26,
     **options: Any,
 ) -> ObjectStream:
-    r"""Open a file or an iterable to be read a chunk of objects at a time.
+    r"""Open a file or an iterable to be read in chunks of objects.
 
     Parameters
     ----------
@@ -377,8 +376,8 @@ def open_stream(
           ``.tsv``, ``.tab``), lines of text (``.txt``) or molecules (``.sdf``, or ``.smi`` with a SMILES and a name on
           each line), each also with ``.gz``;
         - a ``.parquet`` file, or a ``.npy`` file of numbers, shape (n, n_features);
-        - an iterable of strings, series (arrays), graphs or batches, such as a generator, which can be read only once;
-          of a 2-D array, the rows.
+        - an iterable of strings, series (arrays), graphs or batches of `similia.objects` (a generator can be read
+          only once), or a 2-D array, whose rows are the objects.
     kind : {"series", "sets", "vectors"}, optional
         What each array of an iterable is: a time series (the default), a set of points or a vector.
     chunk : int, default=10_000
@@ -396,8 +395,8 @@ def open_stream(
     Raises
     ------
     ValueError
-        If the file has an unknown ending or another format than its ending says, a column is missing, ambiguous or of
-        the wrong type, or an option does not apply to the source.
+        If the ending of the file is unknown or contradicts its contents; if a column is missing, ambiguous or of the
+        wrong type; or if an option does not apply to the source.
     TypeError
         If `source` is neither a path nor an ordered iterable, or the first item of an iterable is not an object.
 
@@ -424,8 +423,8 @@ def open_stream(
     if kind is not None and kind not in OF_ARRAYS:
         raise ValueError(f'kind must be "series", "sets" or "vectors", got {kind!r}')
     if kind is not None and isinstance(source, str | os.PathLike):
-        raise ValueError(f"kind={kind!r} is for an iterable of arrays, not for the file {source}; leave kind out")
+        raise ValueError(f"kind={kind!r} is for an iterable of arrays, not for the file {source}; drop kind")
     reading = Reading(**options)
     if reading.axes is not None:
-        raise ValueError("axes is for files that are read as a whole; use similia.sources.read_objects")
+        raise ValueError("axes is for files that can only be read as a whole; use similia.sources.read_objects")
     return ObjectStream(source, reading, chunk, max_bytes, kind)

@@ -1,10 +1,11 @@
 """Read columns of CSV and TSV tables as objects, a block of rows at a time.
 
 Blocks without quotes whose rows have equal numbers of cells are split with numpy. All others are read with the csv
-module, across blocks while a quoted cell is open. Tests check that both give the same rows. ``pyarrow.csv`` reads 95 MB
-in a third of the time (an eighth with quotes) and twice the memory. It is not used because its errors name no line, it
-accepts NUL bytes and letters behind a closing quote, it refuses cells longer than a block, and it does not report where
-rows begin and end.
+module; if a quoted cell is open at the end of a block, so is the next block. Tests check that both give the same rows.
+
+``pyarrow.csv`` reads 95 MB in a third of the time (an eighth with quotes) and twice the memory. It is not used because
+its errors name no line, it accepts NUL bytes and letters after a closing quote, it refuses cells longer than a block,
+and it does not report where rows begin and end.
 """
 
 from __future__ import annotations
@@ -40,20 +41,19 @@ from similia.sources._blocks import (
     strings,
     whole_lines,
 )
-from similia.sources.reading import MISSING, Choice, Reading, Skips, is_number, position_of, typed
+from similia.sources.reading import LEAVE, MISSING, Choice, Reading, Skips, is_number, place_of, position_of, typed
 from similia.sources.rows import parquet_file
 from similia.sources.text import read_mol_blocks
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_MANY = 8  # with more columns than this, the csv module is faster than numpy, which cuts them one by one
+_MANY = 8  # for more columns, the csv module is faster than numpy, which cuts columns one by one
 _LOOKED_AT = 1000  # number of rows that decide which columns hold numbers
 PER_LETTER = 2**6  # bytes of a graph per letter of its SMILES: an atom, and a bond in both directions
-_LEAVE = "leave the row out (on_error='skip' or --on-error skip)"
-_SERIES = ", or read each row as a series, without the empty cells at its end (series=True or --series)"
+_SERIES = ", or read each row as a series and ignore the empty cells at its end (series=True or --series)"
 
 
 def delimiter_of(path: Any) -> str:
-    """Return the delimiter of cells that the ending of a file implies, or raise for other endings."""
+    """Return the delimiter of cells that the ending of a file implies; raise for unknown endings."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() in _DELIMITERS]
     if not suffixes:
         raise BadFile(
@@ -66,8 +66,8 @@ def delimiter_of(path: Any) -> str:
 class Table:
     """A CSV or TSV table; `first` holds the cells of its first row.
 
-    With `header`, the first row holds the names of the columns. With `pad`, rows shorter than the first are filled with
-    empty cells. Rows with too many or too few cells are listed in `skips`; if it is None, they raise.
+    With `header`, the first row holds the names of the columns. With `pad`, shorter rows get empty cells at the end.
+    Other rows with too many or too few cells are listed in `skips`, or raise without it.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Table:
         self.first = next(iter(self._begin(1)), [])
 
     def head(self) -> list[list[str]]:
-        """Return some of the first rows below the header, only those with as many cells as the first row."""
+        """Return some rows from the start of the table, without the header and without rows of a wrong width."""
         rows = self._begin(self.header + _LOOKED_AT)[self.header :]
         return [row for row in rows if len(row) == len(self.first)]
 
@@ -94,11 +94,9 @@ class Table:
         return found
 
     def position_of(self, column: str | int) -> int:
-        """Return the position of a column, given by name or position, or raise if there is no such column."""
         return position_of(self.path, column, self.first, self.header)
 
     def records(self, positions: list[int]) -> Iterator[Records]:
-        """Yield all rows as `Records` with the columns at `positions`."""
         found = False
         with Blocks(self.path, self.encoding) as blocks:
             rows = _Rows(blocks, self, len(self.first))
@@ -116,7 +114,7 @@ class Table:
 class _Rows:
     """Read the rows of a table block by block.
 
-    `width` is the required number of cells per row (0 for any number). `row` counts the rows read, without the header.
+    `width` is the required number of cells per row (0 accepts any). `row` counts the rows read, without the header.
     """
 
     def __init__(self, blocks: Blocks, table: Table, width: int = 0) -> None:
@@ -125,11 +123,10 @@ class _Rows:
         self.delimiter, self.quotes = table.sep, table.sep != "\t"
         self.limit = max(1, blocks.limit // WIDE_SHARE)
         self.blocks = blocks.split(whole_lines)
-        self._ends: list[int] = []  # ends of the lines given to the csv module, from the block's first line on
+        self._ends: list[int] = []  # ends of the lines of the block that the csv module has received
         self._done = 0  # how many of these lines belong to complete rows
 
     def records(self, block: bytes, positions: list[int]) -> Records:
-        """Return the rows of a block as `Records` with the columns at `positions`."""
         plain = self._plain(block, positions) if len(positions) <= _MANY else None
         return plain or self._general(block, positions)
 
@@ -167,8 +164,8 @@ class _Rows:
         """Return the cells at `positions` of at most `most` rows of a block, and three numbers for each row.
 
         The numbers, an array (3, n_rows), are the number of lines of the block before the row, the number of lines up
-        to its end, and the position of the row in the table. Only the cells at `positions` are kept, since thousands of
-        lists of cells trigger the garbage collector.
+        to its end, and the position of the row in the table. Only the cells at `positions` are kept, because thousands
+        of lists of cells would trigger the garbage collector.
         """
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         line, self._ends, self._done = self.at.line, [], 0
@@ -198,7 +195,7 @@ class _Rows:
         return fields, np.array(places, np.int64).reshape(-1, 3).T
 
     def _accepts(self, row: list[str], line: int) -> bool:
-        """Pad a row of a wrong width and return True, or skip it and return False; raise if neither is allowed."""
+        """Pad a row of a wrong width and return True, or skip it and return False, or raise if neither is allowed."""
         if self.table.pad and len(row) < self.width:
             row += [""] * (self.width - len(row))
             return True
@@ -207,7 +204,7 @@ class _Rows:
         if self.table.skips is not None:
             self.table.skips.add(line, found)
             return False
-        quote = f"a cell that holds {self.delimiter!r} must be quoted"
+        quote = f"a cell that contains {self.delimiter!r} must be quoted"
         more = quote if self.quotes else "is there a tab within a cell?"
         why = more if len(row) > self.width else "is a cell missing, or the file truncated?"
         raise BadFile(self.path, f"{found}; {why}", at=f"line {line}")
@@ -234,7 +231,7 @@ class _Rows:
 
 
 class _Readers:
-    """Shared by all threads: `n` csv readers at work; the csv module's cell `limit`, to restore when none is left."""
+    """Shared by all threads: the number `n` of active csv readers, and the `limit` of cells to restore after them."""
 
     lock = Lock()
     n = limit = 0
@@ -242,7 +239,7 @@ class _Readers:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Return a context without the csv module's limit on cell length; the last thread that leaves restores it."""
+    """Return a context without the limit of the csv module on cells; the last thread to leave restores the limit."""
     with _Readers.lock:
         if _Readers.n == 0:
             _Readers.limit = csv.field_size_limit(sys.maxsize)
@@ -259,8 +256,8 @@ def _long_fields() -> Iterator[None]:
 class Converter:
     """Turn the columns of a table or of a file of molecules into objects.
 
-    `header` holds the names of the columns, for messages. Bad rows are listed in `skips`; if it is None, they raise.
-    With `sdf`, molecules are blocks of an SDF rather than SMILES.
+    `header` holds the names of the columns, for messages. Bad rows are listed in `skips`, or raise without it. With
+    `sdf`, molecules are blocks of an SDF rather than SMILES.
     """
 
     def __init__(
@@ -290,11 +287,11 @@ class Converter:
 
         full = [i for i, text in enumerate(part.columns[0]) if text or self.sdf]
         empty = set(range(len(part.ends))) - set(full)
-        bad = dict.fromkeys(empty, ("the cell with the SMILES is empty", "fill it in or " + _LEAVE))
+        bad = dict.fromkeys(empty, ("the cell with the SMILES is empty", "fill it in or " + LEAVE))
 
         def refuse(i: int, why: str) -> None:
-            it = "leave it out (on_error='skip' or --on-error skip)" if self.sdf else _LEAVE
-            bad[full[i]] = (why if self.sdf else f"found {why}", "correct it or " + it)
+            remedy = LEAVE.replace("the row", "it") if self.sdf else LEAVE
+            bad[full[i]] = (why if self.sdf else f"found {why}", "correct it or " + remedy)
 
         texts = part.columns[0].take(full)
         graphs = None
@@ -318,25 +315,24 @@ class Converter:
         kept = np.flatnonzero(good.all(axis=1) & (lengths > 0))
         for i in np.setdiff1d(np.arange(len(rows)), kept).tolist():
             if lengths[i] == 0:
-                self._refuse(part, i, "the row holds no numbers", _LEAVE)
+                self._refuse(part, i, "the row holds no numbers", LEAVE)
                 continue
             j = int(good[i].argmin())
             cell = columns[j][i] if not isinstance(columns[j], np.ndarray) else columns[j][i].item()
             cut = self.choice.kind == "vectors" and present[i].any() and not present[i, j:].any()
-            self._refuse(part, i, self._problem(j, cell), "correct it or " + _LEAVE + (_SERIES if cut else ""))
+            self._refuse(part, i, self._problem(j, cell), "correct it or " + LEAVE + (_SERIES if cut else ""))
         if self.choice.kind == "vectors":
             return rows[kept], kept
         offsets = offsets_of(lengths[kept])
         return SeriesBatch(rows[kept][needed[kept]][:, None], offsets), kept
 
     def _problem(self, j: int, cell: Any) -> str:
-        """Describe an invalid cell in the j-th column of numbers."""
         name = short(self.header[self.choice.objects[j]])
         if isinstance(cell, str) and cell.strip().lower() in MISSING | {"inf", "-inf", "infinity"}:
             return f"the number in column {name} is missing or infinite"
         found = f"column {name} holds {short(cell)}, expected a finite number"
         if isinstance(cell, str) and self.decimal == "." and is_number(cell, ","):
-            return f"{found} (if that is a decimal comma: decimal=',' or --decimal ,)"
+            return f"{found} (if the comma is a decimal mark: decimal=',' or --decimal ,)"
         return found
 
     def _floats(self, column: Any) -> npt.NDArray[np.float64]:
@@ -347,17 +343,16 @@ class Converter:
         if self.decimal != ".":
             cells = [cell.replace(self.decimal, ".") for cell in cells]
         try:
-            values = np.array(cells, dtype=np.float64)
+            return np.array(cells, dtype=np.float64)
         except ValueError:
-            values = np.array([_number(cell) for cell in cells])
-        return values
+            return np.array([_number(cell) for cell in cells])
 
     def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
         """Add row i of `part` to the list of skipped rows, or raise if there is no such list."""
         number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
-        place = f"row {number} (from 0)" if part.begins is None else f"line {part.begins[i]}"
         if self.skips is None:
-            raise BadFile(self.path, f"{why}; {remedy}", at=place)
+            at = place_of(number) if part.begins is None else place_of(i, part.begins)
+            raise BadFile(self.path, f"{why}; {remedy}", at=at)
         self.skips.add(number if part.begins is None else int(part.begins[i]), why)
 
 
@@ -394,17 +389,17 @@ def read_columns(
         ``.csv``, ``.tsv``, ``.tab`` (also with ``.gz``) or ``.parquet``. Cells may be quoted as in RFC 4180, except in
         tables separated by tabs.
     *columns : str or int
-        Names (from the first line) or positions from 0, at least one.
+        Names of columns, or positions from 0; at least one.
     sep : str, optional
         Separator of the cells of text files: a character, "tab" or "space". By default the file's ending decides.
     encoding : str, default="utf-8"
         Encoding of text files.
     header : bool, default=True
-        Whether the first line of a text file holds the names; if not, give `columns` by position.
+        Whether the first line of a text file holds the names of the columns. If not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
-        With "skip", lines with more or fewer cells than the first are skipped.
+        What to do with rows of a text file that have more or fewer cells than the first: raise, or leave them out.
     skipped : path, optional
-        CSV file to write, which lists the skipped lines.
+        CSV file to write, with the line and the reason of each skipped row.
 
     Returns
     -------
@@ -415,8 +410,7 @@ def read_columns(
     Raises
     ------
     ValueError
-        If a column does not exist, the file is damaged or, with ``on_error="stop"``, a row has more or fewer cells than
-        the first.
+        If a column does not exist, the file is damaged, or a row has a wrong number of cells (see `on_error`).
     TypeError
         If one of `columns` is neither str nor int, such as a list of names.
 

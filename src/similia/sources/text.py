@@ -39,7 +39,7 @@ def _records(
 ) -> Iterator[Records]:
     """Yield ``parse(block, blocks, row)`` for each block, where `row` is the number of records before the block.
 
-    `cut` is explained in `Blocks.split`; `empty` is the message if the file has no records.
+    `cut` is the argument of `Blocks.split`; `empty` is the message for a file without records.
     """
     row = 0
     with Blocks(path, encoding) as blocks:
@@ -52,9 +52,7 @@ def _records(
         raise BadFile(path, empty)
 
 
-# --- lines ------------------------------------------------------------------------------------
-
-
+# ---- lines
 def line_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield the non-empty lines of a text file."""
     return _records(path, whole_lines, _lines, "holds no lines", encoding)
@@ -80,13 +78,10 @@ def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
 
 
 def smi_has_names(path: Any, encoding: str) -> bool:
-    """Return whether the first molecule of a ``.smi`` file has a name."""
     return bool(next(smi_records(path, encoding)).columns[1][0])
 
 
-# --- SDF --------------------------------------------------------------------------------------
-
-
+# ---- SDF
 def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
     """Yield three columns of an SDF as text: molecules, labels (a data field), names (a data field or title lines)."""
 
@@ -106,14 +101,13 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
 
 
 def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
-    """Return whether the first molecule of an SDF has a field called `name`."""
     with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
         return any(name in _fields(lines) for lines in _molecules(block, blocks)[0][:1])
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
-    """Return the valid SDF molecules as graphs (None if there are none); call ``bad(i, why)`` for each invalid one."""
+    """Return the valid SDF molecules as graphs, or None without any; call ``bad(i, why)`` for each invalid one."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
@@ -157,13 +151,12 @@ def _molecules(block: bytes, at: Blocks) -> tuple[list[list[str]], Int, Int]:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    """Return the data fields of a molecule by name; of a value with several lines, only the first is kept."""
+    """Return the data fields of a molecule as {name: value}; of a value with several lines, only the first."""
     return {found[1]: lines[i + 1].strip() for i, text in enumerate(lines[:-1]) if (found := _FIELD.match(text))}
 
 
-# --- FASTA and FASTQ --------------------------------------------------------------------------
-
-# Matches data that may be FASTA: blank lines (as of str.strip) and comments, then ">" or no printable ASCII character.
+# ---- FASTA and FASTQ
+# Matches data that may be FASTA: blank lines and comments, then ">" or anything but a printable ASCII character.
 _FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
 _BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
 
@@ -187,7 +180,7 @@ def _headers(text: bytes, starts: Int, ends: Int) -> list[str]:
 def _cut_fasta(data: bytes) -> int:
     """Return how many of the first bytes of `data` are whole records."""
     if not _FASTA_BEGIN.match(data):
-        return len(data)  # not FASTA: pass it on now, so that the parser raises before more is read
+        return len(data)  # not FASTA: the parser raises before more is read
     end = data.rfind(b"\n>") + 1 or data.rfind(b"\r>") + 1
     if not end:
         for match in _BEFORE_INDENTED.finditer(data):
@@ -256,8 +249,8 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     Parameters
     ----------
     path : path
-        Plain or gzip (``.gz``). A record is a line ``>name`` and any number of lines of sequence,
-        which are joined; blank lines and lines that begin with ``;`` are skipped.
+        Plain or gzip (``.gz``). A record is a line ``>name``, followed by any number of sequence lines, which are
+        joined. Blank lines and lines that begin with ``;`` are skipped.
 
     Returns
     -------
@@ -291,7 +284,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     Parameters
     ----------
     path : path
-        Plain or gzip (``.gz``), with four lines for each record: ``@name``, sequence, ``+``, qualities.
+        Plain or gzip (``.gz``), with four lines per record: ``@name``, sequence, ``+``, qualities.
 
     Returns
     -------
@@ -300,7 +293,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     sequences : list of str
         As written in the file.
     qualities : list of str
-        As written in the file: one character for each letter of the sequence.
+        As written in the file: one character per letter of the sequence.
 
     Raises
     ------

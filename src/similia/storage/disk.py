@@ -34,7 +34,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Turn a disk-full error in a ``with`` block into one that says what is kept (``state()``) and how to continue."""
+    """Context manager that adds to a disk-full error what is kept, the text ``state()``, and how to continue."""
     try:
         yield
     except OSError as error:
@@ -95,7 +95,7 @@ def check_folder(path: Path) -> None:
 
 
 def write_text(text: str, place: Path | TextIO) -> None:
-    """Write a text to a path, atomically, or to an open text file; what UTF-8 cannot hold becomes "?"."""
+    """Write a text to a path, atomically, or to an open text file; characters that UTF-8 lacks become "?"."""
     encoded = text.encode("utf-8", "replace")
     if isinstance(place, Path):
         write_atomically(place, encoded)
@@ -119,7 +119,7 @@ def is_temporary(name: str) -> bool:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether `name` is a lock or a temporary file; a folder that holds only such files counts as empty."""
+    """Return whether `name` is a lock or a temporary file. A folder with only such files counts as empty."""
     return name == LOCK or is_temporary(name)
 
 

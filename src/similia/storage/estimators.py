@@ -1,8 +1,8 @@
 """Lists of the scikit-learn classes that a model file may hold, and checks of their state.
 
 The compiled code of decision trees and libsvm does not check bounds. Therefore each tree is checked before it is built:
-children come after their parent (so that a walk ends), features exist, and sizes match the arrays. Each ensemble must
-match its trees. The arrays of support vector machines are checked in the same way.
+children must come after their parent (so that a walk ends), features must exist, and sizes must match the arrays. Each
+ensemble must match its trees. The arrays of support vector machines are checked in the same way.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_tree(arguments: Any, state: Any) -> None:
     except (TypeError, ValueError, KeyError, AttributeError, IndexError):
         fits = False
     if not fits:
-        raise ValueError("a tree has nodes that do not fit each other")
+        raise ValueError("a decision tree has inconsistent nodes")
 
 
 def _walks_end(nodes: Any, n_features: int) -> bool:
@@ -91,12 +91,9 @@ def _walks_end(nodes: Any, n_features: int) -> bool:
 
 
 def check_trees_of(name: str, state: dict[str, Any]) -> None:
-    """Raise ValueError if the trees of a scikit-learn estimator do not match its other attributes.
-
-    `name` is the name of its class, `state` has its attributes. Estimators without trees are not checked.
-    """
+    """Raise ValueError if a scikit-learn estimator (of class `name`, with attributes `state`) has unsuitable trees."""
     if name == "IsolationForest" and "estimators_" in state:
-        raise ValueError("an IsolationForest cannot be checked on loading; similia does not save it")
+        raise ValueError("an IsolationForest cannot be saved, because its trees cannot be checked when it is loaded")
     if name in TREES and "tree_" in state:
         fits = _fits_estimator(state)
     elif name in _FORESTS and "estimators_" in state:
@@ -107,7 +104,7 @@ def check_trees_of(name: str, state: dict[str, Any]) -> None:
     else:
         return
     if not fits:
-        raise ValueError(f"a {name} has trees that do not fit it")
+        raise ValueError(f"a {name} has trees that contradict its attributes")
 
 
 def _class_counts(state: dict[str, Any]) -> list[int] | None:

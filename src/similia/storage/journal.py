@@ -2,8 +2,8 @@
 
 ``data`` holds the rows. ``journal`` holds one line per chunk: the number of objects so far, the number of bytes and the
 crc32 of the chunk, and a checksum of the line itself. Rows are flushed to the disk before their line, and a chunk
-counts once its line is on the disk. A crash therefore leaves, at worst, rows without a line or half a line. A resumed
-run cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
+counts once its line is on the disk. So a crash leaves, at worst, rows without a line, or half a line. A resumed run
+cuts these off, compares each chunk with its checksum, and cuts both files at the first mismatch.
 
 When the data file is complete, it is moved to its final name and the folder is removed. Only one process at a time may
 write; a lock ensures this.
@@ -69,7 +69,7 @@ class Journal:
         self.header, self._offset, self.done = header, offset, 0
 
     def resume(self) -> str | None:
-        """Cut off remains of a crash and damaged chunks; return a message if chunks were damaged, else None."""
+        """Cut off the remains of a crash and damaged chunks; return a message if chunks were damaged, else None."""
         for name in (DATA, JOURNAL):
             self._files[name] = os.open(self.folder / name, os.O_RDWR | _BINARY)
         entries, last, damaged = self._read_entries()
@@ -85,8 +85,8 @@ class Journal:
         self._cut()
         if not damaged:
             return None
-        again = f"the {last - self.done} objects after it" if last > self.done else "those after it"
-        return f"{self.folder} was damaged after object {self.done}; {again} are done again"
+        again = f"the {last - self.done} objects" if last > self.done else "all objects"
+        return f"{self.folder} is damaged after object {self.done}; {again} after it are done again"
 
     def append(self, data: Any, stop: int) -> None:
         """Append `data`, the bytes of objects `done` to `stop` - 1; they are on the disk when the call returns.
@@ -112,7 +112,7 @@ class Journal:
     def finish(self, output: Path, first: bytes) -> None:
         """Write `first` to the bytes reserved by `start`, move the data file to `output` and remove the folder."""
         if len(first) != self._offset:
-            raise ValueError(f"{len(first)} bytes come before the first chunk, but {self._offset} were left for them")
+            raise ValueError(f"{len(first)} bytes come before the first chunk, but start reserved {self._offset}")
         with disk_full(self._state):
             os.lseek(self._files[DATA], 0, os.SEEK_SET)
             _write(self._files[DATA], first)

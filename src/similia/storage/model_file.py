@@ -3,10 +3,10 @@
 A model is a zip archive in the skops format: ``schema.json`` describes a tree of *nodes* (each with a loader, a class
 and its content), and arrays are separate members. The description is valid if
 
-- members are stored without compression and are together no larger than the file, which rules out zip bombs;
-- loaders are only those that models of similia need; none of them calls a function that the file names;
-- every node is written in full wherever it is used; references can neither form a cycle nor repeat a large node often;
-- arrays hold no Python objects and have the stated length; indices of sparse arrays stay within bounds.
+- members are stored without compression, and together are no larger than the file, which rules out zip bombs;
+- it uses only loaders that models of similia need, none of which calls a function that the file names;
+- references between nodes form no cycle and repeat no large node often;
+- arrays hold no Python objects and have the stated length; indices of sparse arrays are within bounds.
 
 Only then, and if all names are allowed (`refused_names`), does `Builder` create objects.
 """
@@ -125,7 +125,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
     size = archive.fp.seek(0, 2) if archive.fp else 0
     infos = archive.infolist()
     if len({info.filename for info in infos}) < len(infos):
-        raise ValueError("is not a model: two of its parts have one name")
+        raise ValueError("is not a model: two of its parts have the same name")
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or sum(info.file_size for info in infos) > size:
         raise ValueError("is not a model: its parts are compressed, or larger than the file")
     damaged = archive.testzip()
@@ -136,7 +136,7 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 class _Description:
-    """The description of a model; `check` examines all nodes, and terminates even if they refer to each other."""
+    """The description of a model; `check` examines all nodes, and ends even if nodes refer to each other."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
@@ -149,8 +149,8 @@ class _Description:
         try:
             root = json.loads(self.archive.read(_SCHEMA))
         except (ValueError, RecursionError):
-            raise ValueError("is damaged: its description is no JSON; save the model again") from None
-        if self._walk(root, 0) > 2 * self.written:  # a walk visits a node again wherever its number occurs
+            raise ValueError("is damaged: its description is not JSON; save the model again") from None
+        if self._walk(root, 0) > 2 * self.written:  # a walk visits a node wherever its number occurs
             raise _refused("has a description that refers to the same parts over and over")
         return root
 
@@ -209,10 +209,10 @@ class _Description:
             return iter(_typed(content, dict).values())
         if loader in ("LossNode", "TreeNode"):
             return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
-        raise _refused(f"holds {short(f'{module}.{cls}')} by way of {short(loader)}, which no model needs")
+        raise _refused(f"uses the loader {short(loader)} for {short(f'{module}.{cls}')}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
-        """Return the archive member that a node names; raise if the nodes so far name more bytes than it has."""
+        """Return the archive member that a node names; raise if all nodes so far name more bytes than the archive."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
@@ -227,9 +227,9 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
     try:
         header = read_header(stream)
     except ValueError as error:
-        raise _refused(f"has an array {short(info.filename)} that is none: {error}") from None
+        raise _refused(f"contains an invalid array {short(info.filename)}: {error}") from None
     if stream.tell() + header.n_bytes != info.file_size:
-        raise _refused(f"has an array {short(info.filename)} that claims another size than it has")
+        raise _refused(f"contains an array {short(info.filename)} whose header states a wrong size")
 
 
 def _check_sparse(data: bytes) -> None:
@@ -249,18 +249,18 @@ def _check_sparse(data: bytes) -> None:
             raise _refused(f"has a sparse array of format {short(matrix.format)}, expected csr")
         matrix.check_format(full_check=True)
         if matrix.indptr.min() < 0 or matrix.data.dtype.kind not in "biufc":
-            raise _refused("has a sparse array that points out of itself")
+            raise ValueError
     except _Refused:
         raise
     except ValueError:
-        raise _refused("has a sparse array that points out of itself") from None
+        raise _refused("has a sparse array with indices out of bounds or entries that are not numbers") from None
     except (KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
-        raise _refused(f"has a sparse array that is none ({type(error).__name__})") from None
+        raise _refused(f"contains an invalid sparse array ({type(error).__name__})") from None
 
 
 def _typed(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise _refused(f"has {short(value)} in its description where a {kind.__name__} belongs")
+        raise _refused(f"has {short(value)} in its description, expected a {kind.__name__}")
     return value
 
 
@@ -398,7 +398,7 @@ class Builder:
         state, seeds = (self.make(node["content"][name]) for name in ("bit_generator", "seed_seq"))
         kind = getattr(np.random, str(state["bit_generator"]), None)
         if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
-            raise ValueError(f"{state['bit_generator']!r} is no random generator of numpy")
+            raise ValueError(f"{state['bit_generator']!r} is not a random generator of numpy")
         bits = kind(np.random.SeedSequence(**seeds))
         bits.state = state
         return np.random.Generator(bits)

@@ -45,9 +45,9 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the model holds what `load` would refuse, because it could run foreign code or cannot be checked: a kernel,
-        distance or other function of your own, and parts of scikit-learn such as k-d trees and histogram gradient
-        boosting. The message names the part and a remedy.
+        If the model has a part that `load` would refuse, because it could run foreign code or cannot be checked: a
+        kernel, distance or other function of your own, or parts of scikit-learn such as k-d trees and histogram
+        gradient boosting. The message names the part and a remedy.
 
     Examples
     --------
@@ -60,14 +60,14 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     target = _file_or_path(path, "write")
     if isinstance(target, Path) and target.is_dir():
         raise BadFile(
-            target, "is a folder, and save writes one file; give the name of a file, or use search.save(folder)"
+            target, "is a folder, but save writes one file; name a file, or write a search with search.save(folder)"
         )
     if isinstance(target, Path):
         check_folder(target)
     data = _dumped({"format": _HEADER, "model": model})
     refused = _refused(data)
     if refused:
-        held = [name for name in refused if not name.startswith("similia.")] or refused  # not what wraps a function
+        held = [name for name in refused if not name.startswith("similia.")] or refused  # not our wrappers of functions
         raise ValueError(
             f"the model holds {', '.join(held)}, which a saved file may not contain (loading it could run code); "
             f"{_way_out(held)}"
@@ -87,7 +87,7 @@ def _file_or_path(path: Any, method: str) -> Any:
     """Return a binary file (an object with `method`, "read" or "write") unchanged, and anything else as a `Path`."""
     if hasattr(path, method):
         if isinstance(path, io.TextIOBase):
-            raise TypeError("the file is open for text; open it for bytes, with mode 'wb' or 'rb'")
+            raise TypeError("the file is open in text mode; open it with mode 'wb' or 'rb'")
         return path
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str, a path or a binary file, got {type(path).__name__}")
@@ -95,14 +95,13 @@ def _file_or_path(path: Any, method: str) -> Any:
 
 
 def _dumped(content: Any) -> bytes:
-    """Return the bytes of a model file that holds `content`."""
     from skops.io import dumps
 
     return canonical(dumps(content), similia=__version__, version=_VERSION)
 
 
 def refused_types(model: Any) -> list[str]:
-    """Return, sorted, the names of the classes and functions in `model` that make `save` refuse it."""
+    """Return the sorted names of the classes and functions because of which `save` refuses `model`."""
     return _refused(_dumped(model))
 
 
@@ -112,12 +111,12 @@ def _refused(data: bytes) -> list[str]:
 
 
 def _way_out(held: list[str]) -> str:
-    """Return advice for a user whose model holds these classes and functions, which `save` refuses."""
-    trusting = "joblib.dump(model, path) and joblib.load, for files from those you trust"
+    """Return advice for a user whose model has these classes and functions, which `save` refuses."""
+    trusting = "joblib.dump(model, path) and joblib.load, for files from people you trust"
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
     if all(name.startswith("sklearn.") for name in held):
-        return f"end it with a learner of arrays, such as LinearSVC, or write {trusting}"
+        return f"use another learner, such as LinearSVC, or {trusting}"
     return (
         "use the kernels and distances of similia, kernel='precomputed' with your function kept in your own program, "
         f"or {trusting}"
@@ -140,9 +139,9 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, comes from another program, has a format that this version of similia does not read, or
-        names a class or function that could run foreign code. If another version of similia wrote it, the message says
-        which.
+        If the file is damaged, was written by another program, has a format that this version of similia does not read,
+        or names a class or function that could run foreign code. The message names the version of similia that wrote
+        the file, if it is another one.
     FileNotFoundError
         If the file does not exist.
 
@@ -183,7 +182,7 @@ def _read(stream: IO[bytes]) -> Any:
     if "similia" in schema and (found := schema.get("version", 1)) != _VERSION:
         newer = isinstance(found, int) and found > _VERSION
         remedy = "upgrade similia" if newer else "fit the model again and save it"
-        raise ValueError(f"has format {short(found)}, and this similia reads format {_VERSION}; {remedy}")
+        raise ValueError(f"has format {short(found)}, but this similia reads format {_VERSION}; {remedy}")
     content = None
     try:
         refused = refused_names(schema)
@@ -196,7 +195,7 @@ def _read(stream: IO[bytes]) -> Any:
         raise ValueError(f"is not a model that similia.save wrote ({problem})") from error
     if refused:
         held = short(", ".join(refused), 200)[1:-1]
-        raise ValueError(f"was not loaded: it holds {held}, which a model file may not contain")
+        raise ValueError(f"was not loaded, because it holds {held}, which a model file may not contain")
     if not isinstance(content, dict) or content.get("format") != _HEADER or "model" not in content:
-        raise ValueError("was written by another program; similia.save(model, path) writes what load reads")
+        raise ValueError("was written by another program; load reads only files of similia.save(model, path)")
     return content["model"]

@@ -1,8 +1,8 @@
-"""Decide which classes of similia a model file may name, and check that the objects in a model match their classes.
+"""Decide which classes of similia a model file may name, and check the attributes of loaded objects.
 
-A file uses the public name of a class, such as ``similia.Nystroem`` or ``similia.kernels.Spectrum``: the class must be
-exported by the `__init__` of its package and declare its state (`core.state`). Kernels and distances check their
-parameters in each call; batches of objects are checked in `Batch.__setstate__`.
+A file may name a class that the `__init__` of its package exports, such as ``similia.Nystroem`` or
+``similia.kernels.Spectrum``, and that declares its state (`core.state`). Kernels and distances check their parameters
+in each call; batches of objects are checked in `Batch.__setstate__`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from similia.core.text import short
 from similia.storage.estimators import STATES, check_trees_of
 
 _LARGEST = 2**31 - 1
-_MOST = {  # limits of parameters that determine the cost of a call but that no array in a file limits
+_MOST = {  # maxima of parameters that make a call costly and that no array in the file limits
     "n_bits": 2**24, "n": 2**16, "n_levels": 2**20, "n_iter": 10**4, "max_iter": 10**6, "n_samples": 10**7,
     "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16,
     "radius": 100,
 }  # fmt: skip
-_UNLISTED = {  # classes that models hold though they are not public, and their modules
+_UNLISTED = {  # classes that models hold although they are not public, and their modules
     "similia.embeddings": {
         "FeatureScaler": "vectors",
         "DilatedKernels": "convolutions",
@@ -63,7 +63,7 @@ def _exported(package: str, name: str) -> Any:
 
 
 def check_states(root: Any, state_of: Callable[[Any], dict[str, Any]] = vars) -> None:
-    """Raise ValueError if an object x in the model `root` has attributes ``state_of(x)`` that do not fit its class."""
+    """Raise ValueError if the attributes ``state_of(x)`` of an object x in the model `root` do not fit its class."""
     for value in _inside(root, state_of):
         cls, name, state = type(value), type(value).__name__, state_of(value)
         if cls.__module__.startswith("similia."):
@@ -87,15 +87,15 @@ def _check_declared(name: str, value: Any, state: dict[str, Any], declaration: S
     for attribute, check in declaration.checks.items():
         if attribute in state and not check(state[attribute], sizes):
             if attribute == "memory":
-                raise ValueError(f"a {name} names a folder of joblib, which holds pickles; set memory=None first")
-            raise ValueError(f"a {name} has {attribute} that does not fit it: {_described(state[attribute])}")
+                raise ValueError(f"a {name} has memory set, a folder of pickles; set memory=None first")
+            raise ValueError(f"a {name} has an invalid attribute {attribute}: {_described(state[attribute])}")
     known = list(declaration.checks)
     if hasattr(value, "_get_param_names"):  # an estimator: fitted attributes are all there, or none
         known = [attribute for attribute in known if attribute.startswith("_") or attribute.endswith("_")]
     needed = [attribute for attribute in known if attribute not in declaration.may_lack]
     lacking = [attribute for attribute in needed if attribute not in state]
     if lacking and (len(lacking) < len(needed) or not hasattr(value, "_get_param_names")):
-        raise ValueError(f"a {name} lacks {lacking[0]}")
+        raise ValueError(f"a {name} lacks the attribute {lacking[0]}")
     if known and not lacking and not all(fits(state, sizes) for fits in declaration.fits):
         raise ValueError(f"a {name} has attributes that do not fit each other")
 
@@ -104,7 +104,7 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
     """Raise if an attribute hides a method, or a parameter is missing, too large, or not of the type of its default."""
     for attribute in state:
         if callable(getattr(type(value), attribute, None)):
-            raise ValueError(f"a {name} holds {short(attribute)}, the name of a method")
+            raise ValueError(f"a {name} has an attribute {short(attribute)}, which is the name of a method")
     declaration = declared(type(value))
     for parameter, default in _parameters(type(value)):
         if parameter not in state:
@@ -113,11 +113,11 @@ def _check_plain(name: str, value: Any, state: dict[str, Any]) -> None:
         plain |= isinstance(default, str) and is_comparison(value)
         plain &= declaration is None or parameter not in declaration.checks
         if (isinstance(default, bool) and not is_flag(found, {})) or (plain and np.ndim(found) > 0):
-            raise ValueError(f"a {name} has {parameter}={short(found)}, expected one like {default!r}")
+            raise ValueError(f"a {name} has {parameter}={short(found)}, expected a value of the type of {default!r}")
     for parameter, most in _MOST.items():
         found = state.get(parameter)
         if isinstance(found, Integral) and int(found) > most:
-            raise ValueError(f"a {name} has {parameter}={short(found)}, a file may ask for {most} at most")
+            raise ValueError(f"a {name} has {parameter}={short(found)}, expected at most {most} in a file")
 
 
 def _parameters(cls: type) -> list[tuple[str, Any]]:
@@ -129,7 +129,7 @@ def _parameters(cls: type) -> list[tuple[str, Any]]:
 
 
 def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
-    """Yield once each object that has attributes: `root`, and those reached through attributes and containers."""
+    """Yield once each object that has attributes: `root`, and those in its attributes and containers, at any depth."""
     stack, met = [root], set()
     while stack:
         value = stack.pop()
@@ -152,7 +152,7 @@ _SEARCHES = ("SimilaritySearch", "HammingIndex", "FeatureIndex")
 
 
 def written(value: Any) -> dict[str, Any]:
-    """Return the attributes that `save` writes for an object; for a search or an index, caches are left out."""
+    """Return the attributes that `save` writes for an object; a search or an index is written without its caches."""
     return value.__getstate__() if type(value).__name__ in _SEARCHES else vars(value)
 
 

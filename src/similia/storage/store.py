@@ -1,14 +1,14 @@
 """An index on disk: array files with a code and an id for each row, and a manifest that names the files in use.
 
 A segment consists of two files: the codes and the ids of consecutive rows. The manifest, ``index.json``, names the
-files of all segments in order and the files with the numbers of removed rows; it also records how far an input was read
-(``progress``). A change writes new files under names never used before, flushes them to the disk, and then replaces the
-manifest in one step, so a crash leaves the index as it was before or after the change. The next change deletes files
-that the manifest does not name. Only one process may write at a time (it locks ``index.lock``); any number
-may read.
+files of all segments in order, names the files with the numbers of removed rows, and records how far inputs were read
+(``progress``). A change writes new files under new names, flushes them to the disk, and then replaces the manifest in
+one step, so a crash leaves the index as it was before or after the change. The next change deletes files that the
+manifest does not name. Only one process may write at a time (it locks ``index.lock``); any number may read.
 
 A row keeps its number until `compact`. If there are more than 64 segments, the newest ones are merged; an older
-segment joins them if it has at most twice their rows. Each row is thus copied O(log n) times, and opening stays fast.
+segment joins them if it has at most twice as many rows as they. So each row is copied O(log n) times, and opening stays
+fast.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Store:
-    """A folder of binary codes with ids. After a crash, it holds all changes of the current commit or none.
+    """A folder of binary codes with ids. After a crash, it holds either all changes of a commit or none.
 
     Make a store with `create` or `open`. Every method that changes the folder locks it and then rereads the manifest
     (the content of ``index.json``).
@@ -83,7 +83,7 @@ class Store:
         store = cls(folder, manifest)
         with store.writing(fresh=True):
             if (folder / MANIFEST).exists():
-                raise ValueError(f"{folder} has become an index meanwhile; open it")
+                raise ValueError(f"another process has just made an index in {folder}; open it")
             if first is not None:
                 first()
             store._commit(manifest)
@@ -91,7 +91,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """Open the index in `folder`; check that all files named in its manifest exist with the stated sizes."""
+        """Open the index in `folder`; check that all files in its manifest exist and have the stated sizes."""
 
         def checked(store: Store) -> Store:
             for entry in store._entries():
@@ -102,7 +102,6 @@ class Store:
 
     @property
     def n_bits(self) -> int:
-        """Number of bits per code."""
         return int(self.manifest["n_bits"])
 
     @property
@@ -146,12 +145,11 @@ class Store:
         return [(self._array(one["codes"], mmap), self._array(one["ids"], mmap)) for one in segments]
 
     def dead_rows(self) -> Ids:
-        """Return the numbers of the removed rows."""
         dead = [self._array(entry, False) for entry in self.manifest["dead"]]
         rows = np.concatenate([np.empty(0, np.int64), *dead])
         if len(rows) and (rows.min() < 0 or rows.max() >= self.n_rows or len(np.unique(rows)) < len(rows)):
             raise ValueError(
-                f"{self.folder} removes rows that do not exist, or some twice: it is damaged; restore it from a copy"
+                f"{self.folder} is damaged: it removes rows that do not exist, or a row twice; restore it from a copy"
             )
         return rows
 
@@ -203,10 +201,10 @@ class Store:
             self._lock = None
 
     def append(self, codes: Any, ids: Any = None, progress: dict[str, Any] | None = None) -> Ids:
-        """Add rows in one commit and return their ids, which by default continue after the largest id ever used.
+        """Add rows in one commit and return their ids; by default, these follow the largest id ever used.
 
-        `progress`, a JSON dict, replaces the stored dict in the same commit. After a crash, the next run reads the
-        property `progress` and resumes there, without losing or duplicating rows.
+        `progress`, a JSON dict, replaces the stored dict in the same commit. A run after a crash reads the property
+        `progress` and resumes there, without losing or duplicating rows.
         """
         with self.writing():
             codes = check_codes(codes, n_bits=self.n_bits)
@@ -330,7 +328,7 @@ class Store:
             raise ValueError(f"progress, meta and settings must be JSON: {error}") from None
         written = json.loads(text)
         sealed = json.dumps({**written, "crc32": _checksum(written)}).encode()
-        sync_folder(self.folder)  # array files first, then the manifest that names them
+        sync_folder(self.folder)  # the array files, before the manifest that names them
         write_atomically(self.folder / MANIFEST, sealed)
         sync_folder(self.folder)
         self.manifest = written
@@ -373,17 +371,17 @@ class Store:
     def _same(self, entry: dict[str, Any], array: npt.NDArray) -> npt.NDArray:
         if zlib.crc32(np.ascontiguousarray(array).data) != entry["crc32"]:
             path = self.folder / entry["file"]
-            raise BadFile(path, f"has another checksum than {MANIFEST} says; restore the index from a copy")
+            raise BadFile(path, f"has a checksum other than {MANIFEST} states; restore the index from a copy")
         return array
 
     def _whole(self, segment: dict[str, Any]) -> tuple[Codes, Ids]:
-        """Return (codes, ids) of a segment as memory maps; verify checksums, since rewriting would hide damage."""
+        """Return (codes, ids) of a segment as memory maps; verify checksums, because rewriting would hide damage."""
         codes, ids = (self._same(segment[name], self._array(segment[name], True)) for name in ("codes", "ids"))
         return codes, ids
 
 
 def consistent(folder: Path, read: Callable[[Store], T]) -> T:
-    """Open an index and return ``read(store)``; if that fails because another process committed meanwhile, retry."""
+    """Open an index and return ``read(store)``; if this fails while another process commits, retry."""
     for _ in range(_ATTEMPTS - 1):
         store = Store(folder, read_manifest(folder))
         try:
@@ -413,7 +411,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise BadFile(path, "was not written by similia; name a folder that HammingIndex.save made") from None
     if manifest["version"] > VERSION:
         found = short(manifest["version"])
-        raise BadFile(path, f"has format {found}, this similia reads up to {VERSION}; upgrade it")
+        raise BadFile(path, f"has format {found}, but this similia reads formats up to {VERSION}; upgrade similia")
     try:
         if manifest.pop("crc32", None) not in (None, _checksum(manifest)):  # older manifests have no checksum
             raise ValueError
@@ -460,7 +458,7 @@ def _naturals(values: Iterable[Any], most: int = 2**63) -> bool:
 def count_on(next_id: int, n: int) -> Ids:
     """Return the `n` ids from `next_id` on; raise if an id would exceed 2**63 - 1."""
     if next_id + n > MAX_ID + 1:
-        raise ValueError(f"ids cannot be counted on from {next_id}: they end at 2**63 - 1; give ids")
+        raise ValueError(f"ids after {next_id} would exceed 2**63 - 1; pass ids")
     return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
 
 
