@@ -336,13 +336,13 @@ def test_a_bad_object_is_named_by_its_number_in_the_whole(name, X, value, messag
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
-        (lambda: sm.HeatSVC().fit(parted(VECTORS, [9]), LABELS), "the angles of all pairs .* take HeatRandomFeatures"),
+        (lambda: sm.HeatSVC().fit(parted(VECTORS, [9]), LABELS), "compares all pairs .* take HeatRandomFeatures"),
         (lambda: sm.PseudoEuclidean(EDIT).fit(parted(WORDS, [9])), "distances of all pairs are needed; give n_landm"),
         (lambda: sm.PseudoEuclidean(EDIT).fit_transform(parted(WORDS, [9])), "distances of all pairs are needed"),
         (lambda: sm.PseudoEuclidean("precomputed").fit(parted(VECTORS, [9])), r"matrix of distances is needed here"),
         (
             lambda: sm.recipes.d2ke(EDIT, 9, "tune", objects=Mosaics(), cv=2).fit(parted(WORDS, [9]), LABELS),
-            "Mosaics, are drawn anew in each fold, which needs all objects here",
+            "Mosaics draws random objects from the training objects of each fold",
         ),
         (lambda: d2ke(EDIT).fit(db.from_sequence([], npartitions=1)), "X is empty"),
         (lambda: d2ke(unlike, RandomStrings()).fit(parted([*WORDS[:9], *map(str.encode, WORDS)], [9])), "str and b"),

@@ -114,7 +114,7 @@ def test_of_calibrated_classifiers_one_is_explained():
     assert "of the 3 models whose probabilities are averaged" in found.note
     single = CalibratedClassifierCV(inner, cv=3, ensemble=False).fit(STRINGS, LABELS)
     found = explain(single, STRINGS[0])
-    assert found.note == "this is the decision that the calibration makes a probability of"
+    assert found.note == "this is the decision that the calibration turns into a probability"
     decision = single.calibrated_classifiers_[0].estimator.decision_function(STRINGS[:1])[0]
     assert found.value == pytest.approx(abs(decision))
     last = make_pipeline(clone(FEATURES), CalibratedClassifierCV(LinearSVC(random_state=0), cv=3)).fit(STRINGS, LABELS)

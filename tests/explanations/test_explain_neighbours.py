@@ -92,10 +92,10 @@ def test_without_parts_a_note_says_that_what_is_shared_cannot_be_shown():
     model = sm.KNeighborsClassifier(sm.distances.JaroWinkler(), 1).fit(STRINGS, LABELS)
     found = sm.explain(model, "GATTAC")
     assert found.nearest is None
-    assert found.note.endswith("JaroWinkler has no parts, so what x shares with them cannot be shown")
+    assert found.note.endswith("JaroWinkler has no parts, so it cannot be shown how x resembles them")
     series = [np.sin(np.arange(1000 + i)) for i in range(10)]
     model = sm.KNeighborsClassifier(sm.distances.DTW(), 1).fit(series, LABELS)
     with sm.config(max_memory="1MiB"):
         found = sm.explain(model, series[2])
     assert found.nearest is None
-    assert "what x shares with them is not shown: the alignment of x and y" in found.note
+    assert "it is not shown how x resembles the nearest one: the alignment of x and y" in found.note

@@ -276,9 +276,9 @@ def test_small_hypervectors_among_others():
     model = sm.HDClassifier(random_state=0).fit(VECTORS, Y)
     np.testing.assert_array_equal(model.predict(X), np.tile(model.predict(VECTORS), 2))
     np.testing.assert_array_equal(model.decision_function(X)[12:], model.decision_function(VECTORS))
-    with pytest.raises(ValueError, match=r"X\[12\] is smaller than other hypervectors or the prototypes learnt before"):
+    with pytest.raises(ValueError, match=r"X\[12\] is smaller than another hypervector, or than the prototypes, by"):
         sm.HDClassifier(random_state=0).fit(X, np.tile(Y, 2))
-    with pytest.raises(ValueError, match=r"X\[0\] is smaller than other"):
+    with pytest.raises(ValueError, match=r"X\[0\] is smaller than another"):
         model.partial_fit(np.ldexp(VECTORS, -700), Y)
 
 

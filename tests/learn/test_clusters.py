@@ -209,7 +209,9 @@ def test_chance_is_not_stable():
 # ---- input that is unusual or wrong
 def test_fewer_different_objects_than_clusters():
     X = ["abab", "cdcd"] * 4
-    with pytest.warns(UserWarning, match=r"1 of 3 clusters are empty: too few objects differ; lower n_clusters"):
+    with pytest.warns(
+        UserWarning, match=r"1 of 3 clusters are empty, because too few objects are different; lower n_clusters"
+    ):
         model = sm.KernelKMeans(SPECTRUM, 3, random_state=0).fit(X)
     assert model.inertia_ == pytest.approx(0, abs=1e-12)
     assert len(set(model.labels_)) == 2

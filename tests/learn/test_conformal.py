@@ -429,7 +429,7 @@ def test_a_class_that_no_calibration_object_has_is_in_every_set_by_class():
     y = np.array(["one", *LABELS[1:]])
     model = sm.ConformalClassifier(SVC, by_class=True, random_state=0).fit(STRINGS, y)
     assert model.estimator_.classes_.tolist() == ["at", "cg", "one"]
-    with pytest.warns(UserWarning, match=r"1 of 3 classes have fewer than 4 .* class 'one' has 0; they are in every"):
+    with pytest.warns(UserWarning, match=r"1 of 3 classes have fewer than 4 .*class 'one' has 0\); they are in every"):
         assert model.predict_set(STRINGS, 0.8)[:, 2].all()
     assert (model.p_values(STRINGS)[:, 2] == 1).all()
     with pytest.raises(ValueError, match="every class has one object"):
@@ -490,8 +490,8 @@ def test_few_calibration_objects():
         ({"method": "jackknife"}, ValueError, "method must be 'split' or 'cross', got 'jackknife'"),
         ({"conformity_score": "absolute"}, ValueError, "conformity_score must be 'auto' or 'lac' or 'margin' or 'aps'"),
         ({"conformity_score": "aps"}, ValueError, "'aps' needs predict_proba, which KernelSVC lacks; take 'margin'"),
-        ({"calibration_size": 1.0}, ValueError, "calibration_size must be a share above 0 and below 1, got 1.0"),
-        ({"calibration_size": 10}, ValueError, "calibration_size must be a share"),
+        ({"calibration_size": 1.0}, ValueError, "calibration_size must be a number above 0 and below 1, got 1.0"),
+        ({"calibration_size": 10}, ValueError, "calibration_size must be a number"),
         ({"method": "cross", "cv": 1}, ValueError, "cv must be an integer >= 2"),
         ({"method": "cross", "cv": 41}, ValueError, "cv must be at most the number of objects, 40, got 41"),
         ({"method": "cross", "estimator": frozen(SVC, STRINGS, LABELS)}, ValueError, "it is frozen; take method='spl"),

@@ -62,7 +62,7 @@ def test_search_refuses_folds_that_leave_nothing_to_learn():
     few = [*WORDS[:4], *WORDS[-4:]]
     labels = np.array(["a"] * 4 + ["b"] * 4)
     model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", random_state=0)
-    with pytest.raises(ValueError, match=r"^cv=5 folds are more than the 4 objects of the largest class; take"):
+    with pytest.raises(ValueError, match=r"^cv=5 is more than the 4 objects of the largest class; take"):
         model.fit(few, labels)
     with pytest.raises(ValueError, match=r"^class 'b' has one object, and the fold that holds it out leaves one class"):
         model.fit(few[:5], labels[:5])
@@ -74,7 +74,7 @@ def test_search_says_that_labels_are_numbers_written_as_text():
     few = [*WORDS[:4], *WORDS[-4:]]
     model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", C="tune", random_state=0)
     for y in ([f"0.{i}5" for i in range(8)], ["1.5"] * 4 + ["2.5"] * 4, np.array(["1.5"] * 7 + ["2.5"], object)):
-        with pytest.raises(ValueError, match=r"^y holds numbers written as text, such as '.*5'.*task=\"regression\""):
+        with pytest.raises(ValueError, match=r"^y holds numbers as text, such as '.*5'.*task=\"regression\""):
             model.fit(few, y)
     texts = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", cv=4, random_state=0)
     assert set(texts.fit(few, ["1.5"] * 4 + ["2.5"] * 4).predict(few)) <= {"1.5", "2.5"}  # classes may be called so
@@ -161,9 +161,9 @@ def test_search_computes_distances_once_for_all_candidates_of_a_fold(R, sampler)
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"d2ke__gama": [1.0]}, r"'d2ke__gama', and there is no such parameter; there are d2ke__distance, d2ke__gamma"),
-        ({"learner__c": [1.0]}, "'learner__c', and there is no such parameter; there are learner__C"),
-        ({"svm__C": [1.0]}, "'svm__C', and there is no such parameter; there are d2ke, learner"),
+        ({"d2ke__gama": [1.0]}, r"'d2ke__gama', which is no parameter; there are d2ke__distance, d2ke__gamma"),
+        ({"learner__c": [1.0]}, "'learner__c', which is no parameter; there are learner__C"),
+        ({"svm__C": [1.0]}, "'svm__C', which is no parameter; there are d2ke, learner"),
     ],
 )
 def test_search_names_a_parameter_that_there_is_not(grid, message):

@@ -279,7 +279,7 @@ WRONG = {
     "one class": (lambda: KernelSVC(Spectrum(k=1)).fit(["a", "b"], [0, 0]), ValueError, "one class"),
     "one of a class": (
         lambda: KernelSVC(Spectrum(k=1), probability=True).fit(["a", "b", "a"], ["x", "x", "y"]),
-        ValueError, "class y has one object, and probability=True needs two",
+        ValueError, "class y has one object, but probability=True needs two",
     ),
     "alpha": (lambda: sm.KernelRidge(Spectrum(k=1), -1.0).fit(["a"], [0]), ValueError, "alpha must be a number >= 0"),
     "epsilon": (lambda: sm.KernelSVR(Spectrum(k=1), 1, -1).fit(["a"], [0]), ValueError, "epsilon must be a number"),

@@ -14,7 +14,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import log_loss
 
 import similia as sm
-from similia.learn.gaussian_process import _averaged_logistic, _expected_improvement
+from similia.learn.gaussian_process import _expected_improvement
+from similia.learn.gaussian_process_classifier import _averaged_logistic
 from tests.naive import gaussian_process as naive
 
 SPECTRUM = sm.kernels.Spectrum(k=2, normalize=True)
@@ -366,7 +367,7 @@ def test_an_indefinite_kernel_is_refused_or_cut():
     [
         (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab", "bc", "ca"], [2, 2, 2]), "y is 2 for all of the 3"),
         (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab"], [2]), "y has 1 sample"),
-        (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=0).fit(["ab", "b"], [1, 2]), "for exact targets a small"),
+        (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=0).fit(["ab", "b"], [1, 2]), "for exact targets, give a"),
         (
             lambda: sm.GaussianProcessRegressor(SPECTRUM, n_landmarks=0).fit(["ab", "b"], [1, 2]),
             "n_landmarks must be an integer >= 1, 'auto', or None",

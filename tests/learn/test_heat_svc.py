@@ -354,7 +354,7 @@ BAD = [
     ("label that is NaN", lambda: HeatSVC().fit(X_BAD, [0, 1, np.nan] * 4), r"y\[2\] is nan, expected a class label"),
     ("one class", lambda: HeatSVC().fit(X_BAD, ["a"] * 12), r"y holds one class, \['a'\]"),
     ("fewer labels", lambda: HeatSVC().fit(X_BAD, Y_BAD[:5]), "y has 5 labels for 12 objects"),
-    ("many folds", lambda: HeatSVC(cv=9).fit(X_BAD, Y_BAD), "cv=9 folds are more than the 4 rows of the largest class"),
+    ("many folds", lambda: HeatSVC(cv=9).fit(X_BAD, Y_BAD), "cv=9 is more than the 4 rows of the largest class"),
     ("class weight", lambda: HeatSVC(class_weight={"x": 2}).fit(X_BAD, Y_BAD), "class_weight holds 'x'"),
     ("width", lambda: FITTED.predict(X_BAD[:, 1:]), r"X has 39 features, but \w+ is expecting 40 features"),
     ("negative", lambda: FITTED.predict(-X_BAD), "negative"),

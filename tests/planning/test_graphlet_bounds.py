@@ -94,7 +94,7 @@ def test_bad_numbers():
         mmd_error(100, 0, 0.1)
     with pytest.raises(ValueError, match=r"optical features .* are not bounded"):
         mmd_error(100, 100, 0.1, features="optical")
-    with pytest.raises(ValueError, match="write n_components=None"):
+    with pytest.raises(ValueError, match="give n_components=None"):
         mmd_error(100, 100, 0.1, features="match")
     with pytest.raises(ValueError, match="features must be one of"):
         mmd_error(100, 100, 0.1, features="gaussian_eig")

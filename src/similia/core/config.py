@@ -95,6 +95,16 @@ def rows_per_block(bytes_per_row: int, at_most: int | None = None) -> int:
     return rows if at_most is None else min(rows, at_most)
 
 
+def check_memory(takes: str, needed: int, instead: str) -> None:
+    """Raise if `needed` bytes exceed ``max_memory``; the message starts with `takes` and advises `instead`."""
+    most = settings().max_memory
+    if needed > most:
+        raise ValueError(
+            f"{takes} {needed / 2**20:.0f} MiB, and max_memory is {most / 2**20:.0f} MiB; {instead}, or allow more "
+            "with similia.config(max_memory=...)"
+        )
+
+
 def _parse_bytes(size: int | str) -> int:
     if isinstance(size, str):
         digits = size.strip().rstrip("BKMGIbkmgi ")

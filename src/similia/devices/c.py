@@ -14,13 +14,7 @@ import numpy.typing as npt
 from similia.core.hashing import GOLDEN
 from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.floats import LARGEST, LN2, LN2_REST, LOG2_E, SERIES, Decay, FloatHadamard, FloatVectors
-from similia.devices.inputs import (
-    Edits,
-    NGrams,
-    Substrings,
-    Subtrees,
-    Warped,
-)
+from similia.devices.inputs import Edits, NGrams, Substrings, Subtrees, Warped
 from similia.devices.quantised import Loss, Quantised
 from similia.devices.stages import HadamardSigns, Linear, Prototypes
 from similia.devices.tables import literal, operations_of, short_length, tables_of
@@ -34,27 +28,25 @@ def export_c(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", numbers: str = "whole", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as C99 that computes the same codes and labels as its quantised twin in Python.
+    """Write a fitted pipeline as C99 that computes the same codes and labels as `similia.quantise` of it in Python.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
-    checks 20 objects on any machine; and ``NAME.txt`` with bytes, memory and operations. The C has no floating point
-    (unless `numbers` is "float"), no calls of a library, no recursion, and allocates nothing: its scratch memory is
-    static, so it must not be called by several threads or interrupts at once.
+    compares 20 objects with Python on any machine; and ``NAME.txt``, which lists constants, memory and operations. The
+    C has no floating point (unless `numbers` is "float"), no library calls and no recursion, and allocates nothing. Its
+    scratch memory is static, so several threads or interrupts must not call it at once.
 
     Parameters
     ----------
     model : Pipeline or Quantised
-        See `similia.quantise`.
+        A pipeline as for `similia.quantise`, or its result.
     folder : path
-        Is made if it does not exist.
+        Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
-        As for `similia.quantise`. The first 20 become the tests; without them, the landmarks do, if there are any.
+        As for `similia.quantise`. The first 20 become the tests; without `X`, the first 20 landmarks, if there are any.
     name : str, default="model"
-        Beginning of all names in C: letters, digits and underscores.
-    max_length : int, optional
+        Beginning of the names of all files, and of functions and types in C: letters, digits and underscores.
+    max_length, letters : int, str, optional
         As for `similia.quantise`; not used if `model` is quantised already.
-    letters : str, default=""
-        Likewise.
     numbers : "whole" or "float", default="whole"
         As for `similia.quantise`: "float" is for processors with a floating-point unit. A quantised `model` keeps its
         numbers.
@@ -71,12 +63,12 @@ def export_c(
     TypeError, ValueError
         As `similia.quantise`, or if `name` is not a name in C.
     FileExistsError
-        If a file exists and `overwrite` is False. Nothing is written then.
+        If a file exists and `overwrite` is False. Then nothing is written.
 
     Warns
     -----
     UserWarning
-        If whole numbers or float32 change more than 3 % of the bits of the codes of X.
+        If more than 3 % of the bits of the codes of `X` (at most 300 objects) differ from those of the pipeline.
 
     Examples
     --------
@@ -97,7 +89,7 @@ def export_c(
 
 
 def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
-    """Return (argument of the C function, index of the label, code in hexadecimal) of a few objects."""
+    """Return (arguments of the C function, number of the class, code in hexadecimal) for a few objects."""
     if X is None and small.linear is None:
         return []
     objects, codes, labels = answers(small, X, _N_TESTS)
@@ -110,7 +102,7 @@ def _tests(small: Quantised, X: Any) -> list[tuple[npt.NDArray, int, str]]:
 
 
 def _rendered(small: Quantised, name: str, tests: list[Any], loss: Loss | None) -> dict[str, str]:
-    """Return the files by name."""
+    """Return the text of each file, by its name."""
     tables = list(tables_of(small))
     read = small.input
     facts = {
@@ -135,14 +127,14 @@ def _rendered(small: Quantised, name: str, tests: list[Any], loss: Loss | None) 
 
 
 def _exponents(read: Any) -> str:
-    """Return the exponents of the steps, all powers of two, as an initialiser in C, or one number."""
+    """Return the exponents of the steps, which are powers of two, as a number or an array initialiser in C."""
     units = getattr(read, "units", None)
     found = [] if units is None else np.log2(units.steps).astype(int).tolist()
     return str(found[0]) if len(found) == 1 else "{" + ", ".join(map(str, found)) + "}"
 
 
 def _float_facts(read: Any) -> dict[str, Any]:
-    """Return what only float32 needs: the type of numbers k, and the constants of exp(-gamma q)."""
+    """Return the type of the numbers k, and for float32 the constants of exp(-gamma q)."""
     curve = getattr(read, "curve", None)
     if not isinstance(curve, Decay):
         return {"similarity": "float" if isinstance(read, FloatVectors) else "int32_t", "decay": None}
@@ -154,7 +146,7 @@ def _float_facts(read: Any) -> dict[str, Any]:
 
 
 def _kmers(read: Any) -> dict[str, int]:
-    """Return the parameters of the loop over features; empty for other inputs."""
+    """Return the parameters of the loop over the features of a string; empty for other inputs."""
     kernel = read.features.kernel if isinstance(read, Substrings) else None
     if isinstance(kernel, Spectrum):
         least, most = check_lengths(kernel.k, "k")
@@ -169,13 +161,13 @@ def _kmers(read: Any) -> dict[str, int]:
 
 
 def _counter_bits(read: Any) -> int:
-    """Return the bits of a counter of the vectors that an encoder adds."""
+    """Return the number of bits of a counter for the hypervectors that an encoder adds."""
     length = read.letters.longest if isinstance(read, NGrams) else max(1, getattr(read, "longest", 1))
     return 16 if length * getattr(read, "n_channels", 1) < 2**16 else 32
 
 
 def _scratch(small: Quantised) -> int:
-    """Return the bytes of static memory that the C writes to, without the stack."""
+    """Return the number of bytes of static memory that the C writes to."""
     read, total = small.input, small.n_bits // 8
     if isinstance(small.prototypes, Prototypes):
         total += 4 * len(small.prototypes.R)

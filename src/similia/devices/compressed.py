@@ -1,7 +1,8 @@
-"""Make a model smaller for the same accuracy: fewer landmarks, fewer bits, and prototypes of fewer bits.
+"""Find a smaller model of about the same accuracy: fewer landmarks, fewer bits, and prototypes of fewer bits.
 
-Landmarks are ordered by randomly pivoted Cholesky (`similia.embeddings.landmarks`), so that the first of them explain
-most. Codes of fewer bits are the beginnings of longer codes. Directions are Hadamard products, which need no matrix.
+Randomly pivoted Cholesky (`similia.embeddings.landmarks`) draws landmarks one after the other, each where the earlier
+ones leave the largest error, so fewer landmarks are the first of many. Fewer bits are the first bits of longer codes.
+The projection uses Hadamard products, which need no matrix.
 """
 
 from __future__ import annotations
@@ -21,30 +22,33 @@ from similia.core.errors import BadParameter, BadType
 from similia.core.progress import track
 from similia.core.text import short
 from similia.core.validation import RandomState, check_labels, check_positive_int, generator, spawn_seeds
-from similia.devices.quantised import kinds_of, quantise
+from similia.devices.coordinates import kinds_of
+from similia.devices.quantised import quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
 from similia.objects import n_objects, take
 from similia.pipelines import Pipeline, steps_of
 
-_HALVINGS = 5  # numbers of landmarks and of bits that are tried, each half of the one before
+_HALVINGS = 5  # how many numbers of landmarks, and of bits, are tried, each half of the one before
 _LEAST_LANDMARKS, _LEAST_BITS = 8, 256
 _PROTOTYPE_BITS = (8, 4, 1)
-_MOST = 2000  # objects on which sizes are compared
+_MOST = 2000  # maximum number of objects on which sizes are compared
 
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a model: its parts, its accuracy in cross-validation, and what a device needs for it.
+    """One size of a model, its accuracy in cross-validation, and the bytes and operations that a device needs for it.
 
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        What the model has; `n_landmarks` fewer, if these explain every object.
+        Number of landmarks (the model may have fewer, if these explain every object), number of bits of a code, and
+        number of bits of each number of a prototype.
     accuracy, error : float
-        Mean over the folds, and its standard error.
+        Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
-        Bytes of the tables, and operations for a label, of the model of the first fold in whole numbers.
+        Number of bytes of the tables, and of operations for a label, after `similia.quantise` of the model of the first
+        fold.
     """
 
     n_landmarks: int
@@ -67,10 +71,10 @@ class Compressed:
     Attributes
     ----------
     model : Pipeline
-        The chosen model, fitted to all objects; give it to `similia.export_c`.
+        The model of the chosen size, fitted to all objects. Give it to `similia.export_c`.
     chosen : Size
     sizes : list of Size
-        All that were tried, the smallest first.
+        All sizes that were tried, the smallest first.
     """
 
     model: Pipeline
@@ -90,7 +94,7 @@ class Compressed:
         return f"{self.table()}; .sizes has all"
 
     def table(self) -> str:
-        """Return the frontier and the chosen size as lines of text, the last of which says how many sizes there are."""
+        """Return the frontier and the chosen size as a table in text, with a last line that explains it."""
         head = "landmarks    bits  prototype          accuracy      bytes  operations"
         shown = sorted({*map(self.sizes.index, [*self.frontier, self.chosen])})
         rows = [f"{self.sizes[i]}{'  <- chosen' if self.sizes[i] is self.chosen else ''}" for i in shown]
@@ -107,27 +111,27 @@ def compress(
     Parameters
     ----------
     model : Pipeline
-        Such as `similia.recipes.nyshd` returns, fitted or not: `similia.Nystroem`, `similia.SignRandomProjection` and
-        `similia.HDClassifier`. Its numbers of landmarks and bits are the largest that are tried; then half of
-        each, a quarter, and so on. It is not changed.
+        A pipeline of `similia.Nystroem`, `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not, as
+        `similia.recipes.nyshd` returns. Its numbers of landmarks and bits are the largest that are tried; then half of
+        each, a quarter, and so on. The model itself is not changed.
     X : collection of n objects
     y : array-like (n,)
         Labels.
     max_loss : float, default=0.01
-        How much accuracy may be lost in cross-validation against the best size.
+        By how much the accuracy in cross-validation may be lower than that of the best size.
     max_bytes : int, optional
-        If given, the most accurate size whose tables take at most so many bytes, in the folds and fitted to all
-        objects, is chosen; `max_loss` is not used.
+        Maximum number of bytes of the tables. If given, the most accurate size that keeps to it is chosen, and
+        `max_loss` is not used.
     cv : int, default=5
-        Folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
+        Number of folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
-        Seed of the folds, the landmarks and the directions.
+        Source of randomness for the folds, the landmarks and the projection.
 
     Returns
     -------
     Compressed
-        With the chosen `model`, fitted to all objects. Printed, it shows the sizes that are more accurate than all
-        smaller ones, and the chosen one; ``sizes`` has all.
+        Its `model` has the chosen size and is fitted to all objects. When printed, the result shows the chosen size and
+        all sizes that are more accurate than every smaller one.
 
     Raises
     ------
@@ -138,9 +142,10 @@ def compress(
 
     Notes
     -----
-    The accuracies belong to the model before `similia.quantise`; its ``loss`` says what whole numbers change. The
-    accuracy of the chosen size is a little too high, since it was chosen by it: for a report, keep objects apart. With
-    few objects, cross-validation cannot tell sizes apart, and a small size may lose more than `max_loss` on new ones.
+    The accuracies are those of models before `similia.quantise`; ``Quantised.loss`` measures how much quantising
+    changes. The accuracy of the chosen size is a little too high, because the size was chosen for it: to report an
+    accuracy, measure it on objects that were not given to `compress`. With few objects, cross-validation cannot tell
+    sizes apart, and the chosen size may lose more than `max_loss` on new objects.
 
     Examples
     --------
@@ -188,7 +193,7 @@ def compress(
         if max_bytes is None or taken[-1] <= max_bytes:
             return Compressed(fitted, chosen, found)
     expected = f"at least {min(taken[1:] or taken)}, the bytes of the smallest size"
-    raise BadParameter("max_bytes", expected, str(max_bytes), "allow more bytes, or give a model of fewer landmarks")
+    raise BadParameter("max_bytes", expected, str(max_bytes), "allow more bytes, or give a model with fewer landmarks")
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,7 @@ class _Maker:
     def sizes(
         self, X: Any, y: npt.NDArray, new: Any, labels: npt.NDArray, n_bits: int
     ) -> Iterator[tuple[tuple[int, int, int], float, Pipeline]]:
-        """Yield (landmarks, bits, bits of prototypes), the accuracy on `new`, and the fitted model."""
+        """Yield (number of landmarks, of bits, of prototype bits), the accuracy on `new`, and the fitted model."""
         order = self._order(X)
         for n_landmarks in self.landmarks:
             nystroem = clone(self.nystroem).set_params(landmarks=order[:n_landmarks]).fit(X)
@@ -225,7 +230,7 @@ class _Maker:
         return _joined(nystroem, self._signs(size.n_bits), learner).fit(X, y)
 
     def _order(self, X: Any) -> npt.NDArray[np.int64]:
-        """Return the landmarks, those that explain most first; fewer than asked for if these explain every object."""
+        """Return landmarks in the order in which they are drawn; fewer than asked for if these explain every object."""
         how = {"n_components": self.landmarks[0], "landmarks": "rpcholesky", "random_state": self.landmark_seed}
         found = clone(self.nystroem).set_params(**how).fit(X)
         return np.asarray(found.landmark_indices_)
@@ -240,13 +245,9 @@ def _parts(model: Any) -> tuple[Nystroem, SignRandomProjection, HDClassifier]:
     kinds = (Nystroem, SignRandomProjection, HDClassifier)
     if len(steps) != 3 or not all(isinstance(step, kind) for step, kind in zip(steps, kinds, strict=True)):
         raise BadType(
-            None,
-            f"is {kinds_of(model)}",
-            " -> ".join(kind.__name__ for kind in kinds),
-            "{parameter} makes such a model",
-            collection="model",
-            parameter="similia.recipes.nyshd(kernel)",
-        )
+            None, f"is {kinds_of(model)}", " -> ".join(kind.__name__ for kind in kinds),
+            "{parameter} makes such a model", collection="model", parameter="similia.recipes.nyshd(kernel)",
+        )  # fmt: skip
     return steps[0], steps[1], steps[2]
 
 
@@ -255,7 +256,7 @@ def _joined(nystroem: Nystroem, signs: SignRandomProjection, classifier: HDClass
 
 
 def _halves(n: int, least: int) -> list[int]:
-    """Return n, n / 2 and so on, as multiples of 8 (the first as it is), down to `least`."""
+    """Return n, n / 2 and so on, down to `least`; all but n are rounded up to multiples of 8."""
     found = [n]
     while len(found) < _HALVINGS and (half := -(-(found[-1] // 2) // 8) * 8) >= min(least, n) and half < found[-1]:
         found.append(half)
@@ -263,7 +264,7 @@ def _halves(n: int, least: int) -> list[int]:
 
 
 def _preferred(sizes: list[Size], max_loss: float, max_bytes: int | None) -> list[Size]:
-    """Return the sizes to take, the best first; a later one if, fitted to all objects, the first has too many bytes."""
+    """Return the sizes to try on all objects, the best first; with more objects, a size may exceed `max_bytes`."""
     best = max(size.accuracy for size in sizes)
     if max_bytes is None:
         return [next(size for size in sizes if size.accuracy >= best - max_loss)]

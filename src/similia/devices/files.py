@@ -1,4 +1,4 @@
-"""What the writers of C and Verilog share: names, objects to test with, templates, and writing all files or none."""
+"""Functions that the writers of C and Verilog share: checks of names, objects for tests, templates, writing files."""
 
 from __future__ import annotations
 
@@ -17,45 +17,44 @@ from similia.devices.quantised import Loss, Quantised, quantise
 from similia.objects import n_objects, take
 from similia.pipelines import steps_of
 
-_COMPARED, _ALIKE = 300, 0.97  # objects on which whole numbers are compared, and bits that should be equal
+_COMPARED, _ALIKE = 300, 0.97  # maximum number of objects compared with the pipeline; share of bits to be equal
 
 
 def check_name(name: str) -> None:
-    """Raise unless `name` can begin the names of files and of what they define."""
+    """Raise if `name` cannot begin the names of files, of functions in C, or of a module in Verilog."""
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in ("stdint", "stdio", "string"):
-        expected = "a letter followed by letters, digits and underscores, such as 'model', and no header of C"
+        expected = "a letter followed by letters, digits and underscores, such as 'model', but not a header of C"
         raise BadParameter("name", expected, short(name))
 
 
 def quantised(
     model: Any, X: Any, max_length: int | None, letters: str, numbers: str = "whole"
 ) -> tuple[Quantised, Loss | None]:
-    """Return a model as on the device and, given X, what that changes on some of its objects; warn of a bad loss."""
+    """Return the quantised model and, if X is given, its loss on some of X; warn if the loss is large."""
     small = model
     if isinstance(model, Quantised) and numbers == "float" and not model.in_floats:
-        found = "a model of whole numbers"
-        raise BadParameter("model", "a pipeline, or quantised with numbers='float'", found)
+        raise BadParameter("model", "a pipeline, or quantised with numbers='float'", "a model of whole numbers")
     if not isinstance(model, Quantised):
         small = quantise(model, X, max_length=max_length, letters=letters, numbers=numbers)
     if X is None:
         return small, None
     if small is model:
-        small.input.read(X)  # raises for what it cannot hold; otherwise `quantise` did
+        small.input.read(X)  # raises if an object breaks a limit, as `quantise` does otherwise
     n = n_objects(X)
     loss = small.loss(take(X, np.linspace(0, n - 1, min(n, _COMPARED)).astype(int)))
     if loss.bits < _ALIKE:
         if small.in_floats:
-            warn_user(f"in float32, {loss}: small eigenvalues may need more digits (try fewer landmarks)")
+            warn_user(f"in float32, {loss}: small eigenvalues may need more digits; try fewer landmarks")
         else:
             warn_user(
                 f"in whole numbers, {loss}: similarities may be too close to 0 for 24 bits (try a smaller gamma), or "
-                "the units too coarse (give X as in training)"
+                "the steps of numbers too large (give X as in training)"
             )
     return small, loss
 
 
 def write(files: dict[str, str], folder: str | Path, overwrite: bool) -> None:
-    """Write texts by their names; if a file exists and `overwrite` is False, raise before anything is written."""
+    """Write the texts of `files`, by name; if a file exists and `overwrite` is False, raise before writing any."""
     folder = Path(folder)
     check_new(files, folder, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def render(template: str, facts: dict[str, Any]) -> str:
 def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the first `most` objects of X, or of the landmarks, as the model reads them, with codes and labels.
 
-    A label is the number of a class, and 0 if the model has none.
+    A label is the number of its class, or 0 if the model has no classes.
     """
     if X is None:
         X = getattr(small.input, "landmarks", None)

@@ -1,8 +1,8 @@
-"""The stages of a model on a device in float32: each operation rounds, and all are taken in one order.
+"""The stages of a quantised model in float32, with the operations in a fixed order.
 
-So the C of ``templates/model.c.jinja`` and the classes here give the same bits on every processor that has float32 of
-IEEE 754, if no compiler joins a product and a sum (FMA). Similarities that are counts stay whole numbers, prototypes of
-8, 4 or 1 bits too. Sums run over ascending indices:
+Each operation rounds to float32. So the C of ``templates/model.c.jinja`` and the classes here give the same bits on
+every processor with IEEE 754, unless a compiler joins a product and a sum (FMA). Similarities that are counts, and
+prototypes of 8, 4 or 1 bits, stay whole numbers. Sums run over ascending indices:
 
     t = gamma * q,  k = exp(-t)            `Decay` of a squared or edit distance q
     z_i = (((A_i1 k_1) + A_i2 k_2) + ...) + c_i        `FloatLinear`
@@ -25,10 +25,10 @@ from similia.devices.stages import hadamard
 
 Floats = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
-LARGEST = np.float32(86)  # from here on, exp(-t) counts as 0; 2^-124 is far from the numbers that some devices drop
+LARGEST = np.float32(86)  # for larger t, exp(-t) counts as 0, before it is so small that some devices take it for 0
 LOG2_E = np.float32(1.44269504)
-LN2, LN2_REST = np.float32(0.693359375), np.float32(-2.12194440e-4)  # products with n < 2^15 are exact for the first
-SERIES = tuple(np.float32(1 / n) for n in (720, 120, 24, 6, 2, 1, 1))  # of exp, the highest power first
+LN2, LN2_REST = np.float32(0.693359375), np.float32(-2.12194440e-4)  # sum: ln 2; n LN2 is exact for n < 2^15
+SERIES = tuple(np.float32(1 / n) for n in (720, 120, 24, 6, 2, 1, 1))  # coefficients of exp, highest power first
 
 
 def exp_minus(t: Floats) -> Floats:
@@ -45,14 +45,14 @@ def exp_minus(t: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Decay:
-    """The function exp(-gamma q) of a distance d: q is d, or its square."""
+    """The function exp(-gamma q) of a distance d, where q is d or, if `square`, d^2."""
 
     limit: ClassVar[int] = 1
     gamma: float
     square: bool = False
 
     def __call__(self, d: npt.NDArray) -> Floats:
-        """Return the function in float32; gamma is rounded to it."""
+        """Return the function in float32, with gamma rounded to float32."""
         with np.errstate(over="ignore"):
             return exp_minus(np.float32(self.gamma) * (d * d if self.square else d).astype(np.float32))
 
@@ -63,7 +63,7 @@ class Decay:
 
 @dataclass(frozen=True)
 class FloatVectors:
-    """Vectors of float32, as they are."""
+    """The numbers of a vector themselves, in float32."""
 
     kind: ClassVar[str] = "vector"
     n_features: int
@@ -79,20 +79,20 @@ class FloatVectors:
             found = X.astype(np.float32)
         if not np.isfinite(found).all():
             i, j = np.argwhere(~np.isfinite(found))[0]
-            raise BadValue(i, f"holds {X[i, j]:g} in column {j}", "numbers of float32", "scale the column")
+            raise BadValue(i, f"holds {X[i, j]:g} in column {j}", "numbers of float32", "scale the column down")
         return found
 
     def numbers(self, objects: Floats) -> Floats:
         return objects
 
     def arguments(self, objects: Floats) -> list[Floats]:
-        """Return each object as the numbers that the C function is given."""
+        """Return the arguments of the C function for each object."""
         return list(objects)
 
 
 @dataclass(frozen=True)
 class FloatGaussian(FloatVectors):
-    """Gaussian kernel of vectors of float32."""
+    """Values of a Gaussian kernel with landmarks, from vectors of float32."""
 
     kind: ClassVar[str] = "gaussian"
     landmarks: Floats
@@ -122,7 +122,7 @@ class FloatLinear:
 
     @classmethod
     def of(cls, A: npt.NDArray, c: npt.NDArray) -> FloatLinear:
-        """Round the matrix and the offsets to float32; a common power of two keeps the largest factor near 1."""
+        """Round the matrix and the offsets to float32, times a power of two that brings the largest factor near 1."""
         largest = np.abs(A).max(initial=0.0)
         if not largest > 0:
             raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
@@ -150,7 +150,7 @@ class FloatSigns:
 
 @dataclass(frozen=True)
 class FloatHadamard:
-    """As `similia.devices.stages.HadamardSigns`, without its shifts: `flips` is bool (n_blocks, 3, p)."""
+    """As `similia.devices.stages.HadamardSigns`, without shifts; `flips` is bool (n_blocks, 3, p)."""
 
     flips: npt.NDArray[np.bool_]
     n_bits: int

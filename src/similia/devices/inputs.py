@@ -1,13 +1,13 @@
-"""What a quantised model reads, and how it turns an object into whole numbers: similarities to landmarks, or a vector.
+"""The first stage of a quantised model: it turns an object into whole numbers k, or directly into a code.
 
-Each class has the fields that its loop in C needs (``templates/model.c.jinja``), and the same arithmetic for many
-objects here:
+Each class holds the numbers that its loop in C needs (``templates/model.c.jinja``), and computes the same results here
+for many objects at once:
 
 ==========  ============================================  ==============================================
 class       object                                        whole numbers k
 ==========  ============================================  ==============================================
 Numbers     numbers of a vector, in steps, int16          the vector itself
-Gaussian    the same                                      curve of squared distances to landmarks
+Gaussian    numbers of a vector, in steps, int16          curve of squared distances to landmarks
 Substrings  letters, one byte each                        products of k-mer counts with those of landmarks
 Subtrees    a graph: arcs, labels                         products of colour counts with those of landmarks
 Edits       letters, one byte each                        curve of edit distances to landmarks
@@ -16,7 +16,8 @@ Levels      a vector or a series in steps                 none: it makes codes (
 NGrams      letters, one byte each                        none: it makes codes (`NGramEncoder`)
 ==========  ============================================  ==============================================
 
-A curve is a function of a distance, such as exp(-gamma d), as a table of numbers up to 2^24 (`Curve`).
+A curve is a function of a distance, such as exp(-gamma d), as a table of whole numbers below 2^24 (`Curve`). Steps and
+the bounds of letters and lengths are in `similia.devices.reading`.
 """
 
 from __future__ import annotations
@@ -32,63 +33,29 @@ import scipy.sparse as sp
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
 from similia.codes.hypervectors import basis, tie_code
 from similia.core.errors import BadValue
-from similia.core.text import counted, short
 from similia.core.validation import check_vectors
 from similia.devices.floats import Decay
+from similia.devices.reading import LARGER, REACH, Letters, Units, as_whole_series
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
 from similia.kernels.dna import complements_of, letters_read
-from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings
+from similia.objects import GraphBatch, StringBatch, as_graphs
 from similia.objects.series import SeriesBatch
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]
-_ONE = 2**24 - 1  # what 1.0 is in a curve
-_SEGMENTS = 2048  # of a curve, at most
-_REACH = 2**15 - 1  # largest number of an int16
-_LARGER = "quantise with a larger {parameter}"
-
-
-@dataclass(frozen=True)
-class Units:
-    """How numbers become int16: divided by a step, one for each column, and rounded to the nearest (ties to even)."""
-
-    steps: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, X: npt.NDArray, *, common: bool = False) -> Units:
-        """Choose steps for columns of numbers: 1 for whole numbers, or a power of two that leaves room for twice X.
-
-        If `common`, all columns have the same step.
-        """
-        largest = np.abs(X).max(axis=0)
-        whole = (np.rint(X) == X).all(axis=0) & (largest <= _REACH)
-        if common:
-            largest, whole = np.full_like(largest, largest.max()), np.full_like(whole, whole.all())
-        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, 2 * largest, 1.0) / _REACH)))
-        return cls(np.where(whole, 1.0, steps).astype(np.float64))
-
-    def read(self, X: npt.NDArray) -> Ints:
-        """Return the vectors `X` in steps; raise if one does not fit into int16."""
-        whole = np.rint(X / self.steps)
-        wrong = np.abs(whole) > _REACH
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0]
-            reach = _REACH * self.steps[j]
-            raise BadValue(
-                i, f"holds {X[i, j]:g} in column {j}", f"at most {reach:g}", "quantise with X that holds such numbers"
-            )
-        return whole.astype(np.int64)
+_ONE = 2**24 - 1  # the whole number that stands for 1.0 in a curve
+_SEGMENTS = 2048  # maximum number of segments of a curve
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Vectors of whole numbers, as they are."""
+    """The numbers of a vector themselves, in steps."""
 
     kind: ClassVar[str] = "vector"
     units: Units
 
-    limit: ClassVar[int] = _REACH
+    limit: ClassVar[int] = REACH
 
     @property
     def width(self) -> int:
@@ -102,7 +69,7 @@ class Numbers:
         return objects
 
     def arguments(self, objects: Ints) -> list[Ints]:
-        """Return each object as the numbers that the C function is given."""
+        """Return the arguments of the C function for each object."""
         return list(objects)
 
 
@@ -110,7 +77,7 @@ class Numbers:
 class Curve:
     """A smooth function of a whole number d, as a table with a parabola between its entries.
 
-    Entry i stands for d = i 2^shift. From the last but one, the function has its value.
+    Entry i is the value at d = i 2^shift. For d from the last entry but one on, the value stays the same.
     """
 
     limit: ClassVar[int] = _ONE
@@ -119,7 +86,7 @@ class Curve:
 
     @classmethod
     def of(cls, function: Callable[[npt.NDArray], npt.NDArray], largest: int) -> Curve:
-        """Return the table of `function`, with values in [0, 1], for d from 0 to `largest`, or to where it is 0."""
+        """Return the table of `function`, with values in [0, 1], from d = 0 to `largest` or to where it is almost 0."""
         ends = np.minimum(2.0 ** np.arange(63), largest)
         zero = function(ends) * _ONE < 0.5
         reach = int(ends[np.argmax(zero)]) if zero.any() else largest
@@ -139,7 +106,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Gaussian(Numbers):
-    """Gaussian kernel of vectors of whole numbers."""
+    """Values of a Gaussian kernel with landmarks, from vectors of whole numbers."""
 
     kind: ClassVar[str] = "gaussian"
     landmarks: Ints
@@ -157,51 +124,6 @@ class Gaussian(Numbers):
         return self.curve(squares - 2 * cross.astype(np.int64))
 
 
-@dataclass(frozen=True)
-class Letters:
-    """Strings of at most `longest` letters of one byte, each of them one of `known`."""
-
-    known: npt.NDArray[np.uint8]
-    longest: int
-
-    @classmethod
-    def of(cls, batches: list[StringBatch], letters: str, longest: int | None) -> Letters:
-        """Take the letters of all strings and of `letters`, and the length of the longest string or `longest`."""
-        values = np.unique(
-            np.concatenate([batch.values.astype(np.int64) for batch in batches] + [[*map(ord, letters)]])
-        )
-        if len(values) and values[-1] > 255:
-            raise ValueError(
-                f"the letter {short(chr(int(values[-1])))} takes more than a byte; fit with bytes: x.encode()"
-            )
-        found = max(int(np.diff(batch.offsets).max()) for batch in batches)
-        return cls(values.astype(np.uint8), found if longest is None else longest)
-
-    def read(self, X: Any) -> StringBatch:
-        batch = as_strings(X)
-        lengths = np.diff(batch.offsets)
-        if lengths.max() > self.longest:
-            i = int(np.argmax(lengths > self.longest))
-            raise BadValue(i, f"has {lengths[i]} letters", f"at most {self.longest}", _LARGER, parameter="max_length")
-        strange = ~np.isin(batch.values, self.known)
-        if strange.any():
-            place = int(np.argmax(strange))
-            i = int(np.searchsorted(batch.offsets, place, side="right")) - 1
-            raise BadValue(
-                i,
-                f"holds {short(chr(batch.values[place]))} at position {place - batch.offsets[i]}",
-                f"letters among {short(''.join(map(chr, self.known)))}",
-                "quantise with it among {parameter}",
-                parameter="letters",
-            )
-        return batch
-
-    @property
-    def bitmap(self) -> npt.NDArray[np.uint8]:
-        """Bit c % 8 of byte c // 8 says whether letter c is known."""
-        return np.packbits(np.isin(np.arange(256), self.known), bitorder="little")
-
-
 class _Strings:
     letters: Letters
 
@@ -215,9 +137,10 @@ class _Strings:
 
 @dataclass(frozen=True)
 class Features:
-    """Feature counts of landmarks, to be multiplied by those of objects.
+    """Feature counts of landmarks, by feature, for products with the counts of an object.
 
-    A feature is known by 32 bits of its id: the upper half XOR the lower half. Features that share them are one.
+    A feature is identified by 32 bits: the upper half of its id XOR the lower half. Features with the same 32 bits
+    count as one.
 
     Attributes
     ----------
@@ -225,7 +148,8 @@ class Features:
     ids : ndarray of uint32 (n_ids,)
         Features of the landmarks, ascending.
     offsets, landmarks, counts : ndarray of int64
-        Feature i occurs in ``landmarks[offsets[i]:offsets[i + 1]]``; its counts there times its weight.
+        Feature i occurs in the landmarks ``landmarks[offsets[i]:offsets[i + 1]]``; the same part of `counts` says how
+        often, times the weight of the feature.
     width : int
         Number of landmarks.
     """
@@ -262,10 +186,12 @@ class Features:
         return np.asarray((sp.csr_array((values, (rows, place[known])), shape=shape) @ table).toarray())
 
     def limit(self, n_occurrences: int) -> int:
-        """Return the largest product of an object with so many features; raise if 32 bits are too few."""
+        """Return the largest product for an object with this many features; raise if it needs more than 32 bits."""
         limit = max(1, n_occurrences * int(self.counts.max()))
         if limit > 2**31 - 1:
-            raise ValueError(f"products of counts may reach {limit}, above 32 bits; give smaller objects")
+            raise ValueError(
+                f"products of counts may reach {limit}, above 32 bits; quantise with smaller objects or max_length"
+            )
         return limit
 
 
@@ -287,7 +213,7 @@ class Substrings(_Strings):
 
     @property
     def n_occurrences(self) -> int:
-        """Most features of a string, each counted as often as it occurs."""
+        """Largest number of features of a string, each counted as often as it occurs."""
         return self.letters.longest * int(self.features.kernel._ids_per_letter())
 
     def numbers(self, objects: StringBatch) -> Ints:
@@ -295,7 +221,7 @@ class Substrings(_Strings):
 
     @property
     def tables(self) -> tuple[npt.NDArray, npt.NDArray]:
-        """What each byte is read as, and the complement of that; the second is empty for one strand."""
+        """The letter as which the kernel reads each byte, and its complement (empty if strings have one strand)."""
         kernel = self.features.kernel
         both = bool(getattr(kernel, "reverse_complement", False))
         read = letters_read(np.arange(256, dtype=np.uint32), both, bool(getattr(kernel, "ignore_case", False)))
@@ -304,15 +230,15 @@ class Substrings(_Strings):
 
 @dataclass(frozen=True)
 class Subtrees:
-    """Products of the Weisfeiler-Lehman colours of graphs with those of landmarks.
+    """Products of the counts of Weisfeiler-Lehman colours of graphs with those of landmarks.
 
     Attributes
     ----------
     features : Features
     most_nodes, most_arcs : int
-        Largest graph; an undirected edge is two arcs.
+        Maximum size of a graph; an undirected edge is two arcs.
     node_labels, edge_labels : bool
-        Whether the graphs have them, and the kernel reads them.
+        Whether the graphs have labels that the kernel reads.
     """
 
     kind: ClassVar[str] = "subtrees"
@@ -324,7 +250,7 @@ class Subtrees:
 
     @classmethod
     def of(cls, kernel: WeisfeilerLehman, batches: list[GraphBatch], most_nodes: int | None) -> Subtrees:
-        """Take the landmarks, first in `batches`, and the size of the largest graph of all, or `most_nodes`."""
+        """Take landmarks, the first of `batches`; allow graphs up to the size of the largest, or `most_nodes`."""
         landmarks = batches[0]
         if kernel.details and any(batch.node_details is not None for batch in batches):
             raise TypeError("details of nodes cannot be quantised; fit with WeisfeilerLehman(details=False)")
@@ -353,10 +279,10 @@ class Subtrees:
         ):
             if sizes.max() > most:
                 i = int(np.argmax(sizes > most))
-                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", _LARGER, parameter="max_length")
+                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", LARGER, parameter="max_length")
         for name in ("node_labels", "edge_labels"):
             if getattr(self, name) and getattr(batch, name) is None:
-                raise BadValue(None, f"has no {name}", "those of training")
+                raise BadValue(None, f"has no {name}", f"graphs with {name}, as in training")
         return batch
 
     def numbers(self, objects: GraphBatch) -> Ints:
@@ -419,10 +345,10 @@ class Warped:
 
     def read(self, X: Any) -> SeriesBatch:
         """Return series in steps; raise if one is too long or has another number of channels."""
-        return _series(X, self.n_channels, self.longest, self.units)
+        return as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def numbers(self, objects: SeriesBatch) -> Ints:
-        # Costs are whole numbers below 2^53, so the distances in float64 are exact.
+        # costs are whole numbers below 2^53, so float64 holds the distances exactly
         return self.curve(DTW(self.distance.window, self.distance.local)(objects, self.landmarks).astype(np.int64))
 
     def arguments(self, objects: SeriesBatch) -> list[npt.NDArray]:
@@ -433,7 +359,7 @@ class Warped:
 class Levels:
     """Codes of `LevelEncoder`, for vectors, or of `SequenceEncoder`, for series of at most `longest` points.
 
-    The level of a number q of feature or channel j is (m_j q + c_j) / 2^16, rounded down, from 0 to the last level.
+    A number q of feature or channel j has the level (m_j q + c_j) / 2^16, rounded down, within the levels that exist.
 
     Attributes
     ----------
@@ -476,15 +402,15 @@ class Levels:
         """Return vectors as whole numbers, (n, n_features), or series as a `SeriesBatch` of whole numbers."""
         if not self.longest:
             return self.units.read(check_vectors(X, n_features=self.n_channels))
-        return _series(X, self.n_channels, self.longest, self.units)
+        return as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def codes(self, objects: Any) -> Codes:
-        """Return the codes of what `read` returned; the encoder is given the number that each level stands for."""
+        """Return the codes of objects from `read`; the encoder gets, for each number, the value of its level."""
         values = objects.values.astype(np.int64) if self.longest else objects
         last = len(self.encoder.levels_) - 1
         levels = np.clip((values * self.m + self.c) >> 16, 0, last)
-        meant = self.encoder.low_ + levels / last * (self.encoder.high_ - self.encoder.low_)
-        return self.encoder.transform(SeriesBatch(meant, objects.offsets) if self.longest else meant)
+        rounded = self.encoder.low_ + levels / last * (self.encoder.high_ - self.encoder.low_)
+        return self.encoder.transform(SeriesBatch(rounded, objects.offsets) if self.longest else rounded)
 
     def arguments(self, objects: Any) -> list[npt.NDArray]:
         return _points(objects) if self.longest else list(objects)
@@ -520,32 +446,9 @@ class NGrams(_Strings):
         return self.encoder.transform(objects)
 
 
-def _series(X: Any, n_channels: int, longest: int, units: Units) -> SeriesBatch:
-    """Return series in steps; raise if one is too long or has another number of channels."""
-    batch = as_series(X)
-    lengths = np.diff(batch.offsets)
-    if batch.n_dims != n_channels:
-        raise BadValue(None, f"has series of {counted(batch.n_dims, 'channel')}", f"{n_channels} as in training")
-    if lengths.max() > longest:
-        i = int(np.argmax(lengths > longest))
-        raise BadValue(i, f"has {lengths[i]} points", f"at most {longest}", _LARGER, parameter="max_length")
-    return in_steps(batch, units)
-
-
 def _points(objects: SeriesBatch) -> list[npt.NDArray]:
     bounds = zip(objects.offsets[:-1], objects.offsets[1:], strict=True)
     return [objects.values[a:b].astype(np.int64).ravel() for a, b in bounds]
-
-
-def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
-    """Return series whose values are whole numbers of steps, as float64; errors name the series."""
-    try:
-        return SeriesBatch(units.read(batch.values.astype(np.float64)).astype(np.float64), batch.offsets)
-    except BadValue as error:
-        if error.index is None:
-            raise
-        row = int(np.searchsorted(batch.offsets, error.index, side="right")) - 1
-        raise error.changed(index=row) from None
 
 
 def _folded(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:

@@ -7,67 +7,38 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.decomposition import PCA
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.codes.sign_projection import hadamard_length
-from similia.core.errors import BadParameter, BadType, BadValue
+from similia.core.errors import BadParameter, BadType
 from similia.core.text import counted, short
-from similia.core.validation import check_labels, check_positive_int, check_vectors
-from similia.devices.floats import (
-    Decay,
-    FloatGaussian,
-    FloatHadamard,
-    FloatLinear,
-    FloatPrototypes,
-    FloatSigns,
-    FloatVectors,
-)
-from similia.devices.inputs import (
-    Curve,
-    Edits,
-    Features,
-    Gaussian,
-    Letters,
-    Levels,
-    NGrams,
-    Numbers,
-    Substrings,
-    Subtrees,
-    Units,
-    Warped,
-    in_steps,
-)
-from similia.devices.stages import DenseSigns, HadamardSigns, Ints, Linear, Prototypes, signs_of
+from similia.core.validation import check_labels, check_positive_int
+from similia.devices.coordinates import after_step, check_unused, first_stage, input_of_encoder, kinds_of, name_of
+from similia.devices.floats import FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
+from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 from similia.devices.tables import operations_of, short_length, sizes_of
-from similia.distances import DTW, Levenshtein
-from similia.embeddings import D2KE, Nystroem
-from similia.embeddings.vectors import FeatureScaler
-from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree, WeisfeilerLehman
 from similia.learn import ConformalClassifier, HDClassifier
-from similia.objects import as_graphs, as_series, as_strings, n_objects, take
+from similia.objects import n_objects
 from similia.pipelines import steps_of
 
-Floats = npt.NDArray[np.float64]
-_EXAMPLES = 300
 _HOW = 'SignRandomProjection(method="hadamard"), or similia fit --directions hadamard'
-_KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and DistanceRBF of Levenshtein or DTW"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What quantising a model changes, on some objects.
+    """How much a quantised model differs from the original, on some objects.
 
     Attributes
     ----------
     n : int
         Number of objects.
-    labels, bits : float
-        Shares of labels, and of bits of the codes, that are equal before and after.
+    bits : float
+        Share of the bits of the codes that are equal in both models.
+    labels : float or None
+        Share of the predicted labels that are equal in both models; None if they predict no labels.
     before, after : float or None
-        Accuracies, if labels were given.
+        Accuracies of the original and of the quantised model, if true labels were given.
     """
 
     n: int
@@ -88,16 +59,16 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A fitted pipeline in whole numbers, or in float32: what `similia.quantise` returns and `export_c` writes.
+    """A fitted pipeline in whole numbers or float32, as `similia.quantise` returns it and `similia.export_c` writes it.
 
     Attributes
     ----------
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages; see ``similia.devices.inputs``, ``similia.devices.stages`` and, for float32,
-        ``similia.devices.floats``. `linear` and `signs` are None if an
-        encoder of hypervectors makes the codes, and `prototypes` if the pipeline ends with the codes.
+        The stages, objects of ``similia.devices.inputs``, ``similia.devices.stages`` and, for float32,
+        ``similia.devices.floats``. `linear` and `signs` are None if an encoder of hypervectors makes the codes;
+        `prototypes` is None if the pipeline makes codes only.
     classes_ : ndarray or None
         Labels, in the order of the scores.
     """
@@ -126,12 +97,12 @@ class Quantised:
 
     @property
     def operations(self) -> dict[str, int]:
-        """How many operations of each kind the label of the longest object takes."""
+        """Number of operations, by kind, that the label of the longest object takes."""
         return operations_of(self)
 
     @property
     def hint(self) -> str:
-        """How Hadamard directions would save bytes, in a sentence; empty if they would not."""
+        """A sentence on how many bytes Hadamard directions would save; empty if they would save none."""
         if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
@@ -158,7 +129,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare codes and labels with those of the model before, and the accuracies if labels are given.
+        """Compare the codes and labels of objects with those of the original model, and accuracies if `y` is given.
 
         Parameters
         ----------
@@ -173,7 +144,7 @@ class Quantised:
         Raises
         ------
         ValueError
-            If an object does not fit the model, such as a string that is too long, or `y` has another length.
+            If an object is not valid for the model, such as a string that is too long, or `y` has another length.
         """
         y = None if y is None else check_labels(y, n_objects(X))
         before, after = self._codes_before(X), self.transform(X)
@@ -189,7 +160,7 @@ class Quantised:
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
-        signs: Any = self.signs  # both stages are whole, or both are float32
+        signs: Any = self.signs  # of the same kind of numbers as `linear`
         return np.asarray(signs(self.linear(self.input.numbers(objects))))
 
     def _codes_before(self, X: Any) -> npt.NDArray[np.uint8]:
@@ -207,39 +178,44 @@ class Quantised:
 def quantise(
     model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "", numbers: str = "whole"
 ) -> Quantised:
-    """Return a fitted pipeline as a model of whole numbers, or of float32, for small devices.
+    """Turn a fitted pipeline into a model of whole numbers, or of float32, for small devices.
 
     Parameters
     ----------
     model : Pipeline
-        A fitted pipeline that makes codes by `similia.SignRandomProjection`, and labels by `similia.HDClassifier` if
-        it has one. Before the projection, it has
+        A fitted pipeline that makes codes by `similia.SignRandomProjection` and, optionally, labels by
+        `similia.HDClassifier`. The projection gets
 
-        - `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``, ``WeightedDegree``,
-          ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
-        - or `similia.D2KE` with ``Levenshtein`` or ``DTW``;
-        - or vectors. Scalers and ``PCA`` of scikit-learn may come before the projection, also after `D2KE`.
+        - vectors of `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
+          ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
+        - or vectors of `similia.D2KE` with ``Levenshtein`` or ``DTW``;
+        - or vectors that the user gives.
 
-        Instead, a `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` may make the codes.
+        Scalers and ``PCA`` of scikit-learn may come before the projection. Instead of all this, a
+        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` may make the codes.
     X : collection of objects, optional
-        Objects such as the training objects. Letters, lengths and units are taken from them and from the landmarks:
-        strings may have these letters, no object may be longer than the longest, and numbers of vectors and series
-        become int16. Whole numbers stay, others are divided by steps, powers of two that leave room for numbers twice
-        as large. Needed if the model keeps no objects: vectors without `Nystroem`, and encoders of hypervectors.
+        Objects such as the training objects, which with the landmarks set the limits of the model. Strings may hold
+        only their letters, and no object may be longer than the longest. Numbers of vectors and series become int16:
+        whole numbers stay; others are divided by steps, powers of two that leave room for numbers twice as large. `X`
+        is needed if the model keeps no objects, that is, for vectors without `Nystroem` and for encoders of
+        hypervectors.
     max_length : int, optional
-        Most letters of a string, points of a series or nodes of a graph, instead of those of the longest object.
+        Maximum number of letters of a string, points of a series or nodes of a graph. By default that of the longest
+        object.
     letters : str, default=""
-        Further letters that strings may hold. Other letters raise an error, and a device returns an error code.
+        Further letters that strings may hold. For other letters, Python raises an error and a device returns an error
+        code.
     numbers : "whole" or "float", default="whole"
-        With "float", coordinates, projections and prototypes have float32, for devices with a floating-point unit;
-        counts of substrings and of colours, and prototypes with `prototype_bits`, stay whole. Vectors are read as
-        float32. Every operation rounds in a fixed order, so a device and Python still agree bit for bit. Series under
-        ``DTW`` and the encoders of hypervectors cannot be in float32.
+        With "float", coordinates, projections and prototypes are float32, for devices with a floating-point unit, and
+        vectors are read as float32. Counts of substrings and of colours, and prototypes with `prototype_bits`, stay
+        whole numbers. Operations have a fixed order, so a device and Python still agree bit for bit. Series under
+        ``DTW`` and the encoders of hypervectors do not allow "float".
 
     Returns
     -------
     Quantised
-        With `transform` and `predict` as on the device; `loss` compares them with those of `model`.
+        A model whose `transform` and `predict` give the results of the device; its `loss` compares them with those of
+        `model`.
 
     Raises
     ------
@@ -248,18 +224,19 @@ def quantise(
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ValueError
-        If `numbers` is neither "whole" nor "float", `X` is needed, `max_length` is below the length of an object of
-        `X` (without `X`, of a landmark), `max_length` or `letters` is given for objects that have none, or sums could
-        exceed 64 bits.
+        If `numbers` is neither "whole" nor "float"; `X` is needed, but not given; `max_length` is below the length of
+        an object of `X` (without `X`, of a landmark); `max_length` or `letters` is given for objects without length or
+        letters; or sums could exceed 64 bits.
 
     Notes
     -----
-    With ``numbers="whole"``, similarities are whole numbers: exact products of counts, or a table of exp(-gamma d) with
-    24 bits and at most 2050 entries; coordinates that this rounding would drown are left out. Factors of coordinates
-    have 16 bits, with a power of two for each coordinate, or 32 bits if 16 change the coordinates by more than 1 %.
-    Projections have 8 bits, and prototypes 8 or as few as `prototype_bits` of the classifier. The norm of an object is
-    not computed, as it changes no sign. With ``SignRandomProjection(method="hadamard")``, no projection matrix is kept,
-    only two to three bits for each bit of the code.
+    With ``numbers="whole"``, similarities are whole numbers: exact products of counts, or values from a table of
+    exp(-gamma d) with 24 bits and at most 2050 entries. Coordinates that this rounding changes by more than their size
+    are left out. Factors of coordinates have 16 bits, with a power of two for each coordinate, or 32 bits if 16 change
+    the coordinates by more than 1 %. Projections have 8 bits, and prototypes 8 bits or the classifier's
+    `prototype_bits`. The norm of an object is not computed, because it changes no sign.
+    ``SignRandomProjection(method="hadamard")`` needs no projection matrix, only two to three bits for each bit of the
+    code.
 
     Examples
     --------
@@ -276,8 +253,8 @@ def quantise(
     whole = numbers == "whole"
     if isinstance(model, ConformalClassifier):
         raise TypeError(
-            "ConformalClassifier predicts sets of labels, which cannot be quantised; give the classifier inside, "
-            "model.estimator_, or fit without --conformal"
+            "ConformalClassifier predicts sets of labels, which cannot be quantised; give model.estimator_, the "
+            "classifier inside, or fit without --conformal"
         )
     steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
@@ -286,46 +263,44 @@ def quantise(
     length = None if max_length is None else check_positive_int(max_length, "max_length")
     if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
         if not whole:
-            raise TypeError(f"{_name(steps[0])} has no numbers to compute in float32; take numbers='whole'")
-        read = _encoder(steps[0], X, length, letters)
-        _check_unused(read, length, letters)
+            raise TypeError(f"{name_of(steps[0])} computes nothing in float32; take numbers='whole'")
+        read = input_of_encoder(steps[0], X, length, letters)
+        check_unused(read, length, letters)
         return Quantised(model, read, None, None, *_learner(classifier, read.n_bits, whole))
     if not steps or not isinstance(steps[-1], SignRandomProjection):
         raise BadType(
-            None,
-            f"makes codes or labels by {_name(steps[-1] if steps else model)}, which cannot be quantised",
+            None, f"makes codes or labels by {name_of(steps[-1] if steps else model)}, which cannot be quantised",
             "codes by SignRandomProjection, or by LevelEncoder, SequenceEncoder or NGramEncoder as the first step, and "
-            "labels, if any, by HDClassifier",
-            "{parameter} makes such a model",
-            collection="model",
-            parameter="similia.recipes.nyshd(kernel).fit(X, y)",
-        )
+            "labels, if any, by HDClassifier", "{parameter} makes such a model",
+            collection="model", parameter="similia.recipes.nyshd(kernel).fit(X, y)",
+        )  # fmt: skip
     projection = steps.pop()
-    read, k, A, c = _input(steps, projection, X, length, letters, whole)
-    _check_unused(read, length, letters)
+    read, k, A, c = first_stage(steps, projection, X, length, letters, whole)
+    check_unused(read, length, letters)
     for step in steps:
-        A, c = _affine(step, A, c)
+        A, c = after_step(step, A, c)
     used = 1 + int(np.flatnonzero(np.abs(A.reshape(len(A), -1)).sum(axis=1) + np.abs(c)).max(initial=0))
-    if whole:
-        signs = signs_of(projection, used)
-        linear = Linear.of(A[:used], c[:used], read.limit, k)
-        return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits, whole))
-    floats = _float_signs(projection, used)
-    return Quantised(
-        model, read, FloatLinear.of(A[:used], c[:used]), floats, *_learner(classifier, floats.n_bits, whole)
-    )
+    A, c = A[:used], c[:used]
+    linear = Linear.of(A, c, read.limit, k) if whole else FloatLinear.of(A, c)
+    signs = _signs(projection, used, whole)
+    return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits, whole))
 
 
-def _float_signs(projection: SignRandomProjection, n_coordinates: int) -> FloatSigns | FloatHadamard:
+def _signs(
+    projection: SignRandomProjection, n_coordinates: int, whole: bool
+) -> DenseSigns | HadamardSigns | FloatSigns | FloatHadamard:
+    """Return the stage of a fitted projection for its first coordinates; the others are 0."""
     if projection.projection_ is not None:
-        return FloatSigns(projection.projection_[:, :n_coordinates].astype(np.float32))
-    return FloatHadamard(projection.signs_ < 0, 8 * len(projection.get_feature_names_out()))
+        rows = projection.projection_[:, :n_coordinates]
+        return DenseSigns.of(rows) if whole else FloatSigns(rows.astype(np.float32))
+    hadamard = HadamardSigns if whole else FloatHadamard
+    return hadamard(projection.signs_ < 0, 8 * len(projection.get_feature_names_out()))
 
 
 def _learner(
     classifier: HDClassifier | None, n_bits: int, whole: bool
 ) -> tuple[Prototypes | FloatPrototypes | None, npt.NDArray | None]:
-    """Return the prototypes and the classes, or None twice; prototypes of `prototype_bits` are whole in any case."""
+    """Return prototypes and classes, or (None, None); prototypes with `prototype_bits` are always whole numbers."""
     if classifier is None:
         return None, None
     if not whole and classifier.prototype_bits is None:
@@ -334,199 +309,3 @@ def _learner(
         return floats, classifier.classes_
     integers, factors, intercepts, bits = classifier.in_integers()
     return Prototypes.of(integers, factors / np.sqrt(n_bits), intercepts, bits), classifier.classes_
-
-
-def _encoder(encoder: Any, X: Any, length: int | None, letters: str) -> Levels | NGrams:
-    """Return the input that makes the codes of an encoder of hypervectors."""
-    if encoder.output != "bits":
-        raise TypeError(f"{_name(encoder)} returns counts; quantise an encoder with output='bits'")
-    if X is None:
-        raise _needs_objects(type(encoder).__name__)
-    if isinstance(encoder, NGramEncoder):
-        if encoder.binding != "multiply":
-            raise TypeError(f"{_name(encoder)} cannot be quantised; binding='multiply' can")
-        return _holding(NGrams.of(encoder, Letters.of([as_strings(X)], letters, length)), X)
-    if isinstance(encoder, LevelEncoder):
-        return Levels.of(encoder, Units.of(check_vectors(X, n_features=len(encoder.low_)).astype(np.float64)), 0)
-    batch = as_series(X)
-    found = int(np.diff(batch.offsets).max()) if length is None else length
-    return _holding(Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
-
-
-def _input(
-    steps: list[Any], projection: Any, X: Any, length: int | None, letters: str, whole: bool
-) -> tuple[Any, Ints | None, Floats, Floats]:
-    """Take the first step off `steps` if it compares objects.
-
-    Return the input, the whole numbers of some objects, if the step compares them, and A and c of the coordinates.
-    """
-    first = steps[0] if steps else None
-    if isinstance(first, Nystroem):
-        kernel, landmarks, A = first.kernel_, first.landmarks_, first.components_.T
-        del steps[0]
-        if isinstance(kernel, WeisfeilerLehman | Spectrum | GappyKmers | WeightedDegree) and not getattr(
-            kernel, "boundaries", None
-        ):
-            return _features(kernel, landmarks, steps, X, letters, length, A)
-        if isinstance(kernel, RBF):
-            return _above_noise(_gaussian(kernel, landmarks, X, whole), kernel, landmarks, X, A)
-        if isinstance(kernel, DistanceRBF):
-            decay = Decay(float(kernel.gamma), square=True)
-            found = _distances(kernel.distance, landmarks, X, letters, length, decay, whole)
-            return _above_noise(found, kernel, landmarks, X, A)
-        raise TypeError(f"the kernel {_name(kernel)} cannot be quantised; {_KERNELS} can")
-    if isinstance(first, D2KE):
-        del steps[0]
-        decay = Decay(float(first.gamma_))
-        found = _distances(first.distance, first.random_objects_, X, letters, length, decay, whole)
-        factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
-        return found, None, factors, np.zeros(found.width)
-    if not whole:
-        n_features = (first or projection).n_features_in_
-        read = FloatVectors(n_features)
-        return (read if X is None else _holding(read, X)), None, np.ones(n_features), np.zeros(n_features)
-    if X is None:
-        raise _needs_objects("a model without landmarks")
-    units = Units.of(check_vectors(X).astype(np.float64))
-    return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
-
-
-def _needs_objects(who: str) -> BadParameter:
-    return BadParameter("X", f"objects such as the training objects, whose units or letters {who} needs", "nothing")
-
-
-def _check_unused(read: Any, length: int | None, letters: str) -> None:
-    """Raise if a bound is given that objects of this kind do not have."""
-    if length is not None and read.kind in ("vector", "gaussian", "levels"):
-        raise BadParameter("max_length", "left out for vectors, which have one length", str(length))
-    if letters and not hasattr(read, "letters"):
-        raise BadParameter("letters", "left out for objects that are not strings", short(letters))
-
-
-def _holding(read: Any, X: Any, landmarks: Any = None) -> Any:
-    """Return an input; raise if it refuses an object of X or, without X, a landmark, as one longer than its bound."""
-    try:
-        read.read(landmarks if X is None else X)
-    except BadValue as error:
-        raise error.changed(collection="landmarks" if X is None else "X") from None
-    return read
-
-
-def _features(
-    kernel: Any, landmarks: Any, steps: list[Any], X: Any, letters: str, length: int | None, A: Floats
-) -> tuple[Substrings | Subtrees, Ints, Floats, Floats]:
-    """Return what `_input` does, for kernels that are products of feature counts."""
-    if kernel.normalize and steps:
-        raise TypeError(
-            f"{_name(steps[0])} after a kernel with normalize=True cannot be quantised, since the norm of an object is "
-            "not computed; leave one of them out"
-        )
-    found: Substrings | Subtrees
-    if isinstance(kernel, WeisfeilerLehman):
-        found = Subtrees.of(kernel, [landmarks, *([] if X is None else [as_graphs(X)])], length)
-    else:
-        known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
-        found = Substrings(Features.of(kernel, landmarks), known)
-    _holding(found, X, landmarks)
-    _ = found.limit  # raises if products of counts exceed 32 bits
-    norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
-    return found, found.numbers(landmarks), A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
-
-
-def _above_noise(read: Any, kernel: Any, landmarks: Any, X: Any, A: Floats) -> tuple[Any, Ints, Floats, Floats]:
-    """Return what `_input` does, with 0 for coordinates that rounding of similarities changes by more than their size.
-
-    These belong to small eigenvalues, by whose roots the similarities are divided. Changes and sizes are mean squares
-    over at most 300 objects of X, or landmarks.
-    """
-    objects = kernel.as_objects(landmarks if X is None else X)
-    objects = take(objects, np.linspace(0, n_objects(objects) - 1, min(n_objects(objects), _EXAMPLES)).astype(int))
-    exact, k = kernel(objects, landmarks).astype(np.float64), read.numbers(read.read(objects))
-    size, change = (np.square(values @ A.T).mean(axis=0) for values in (exact, k / read.limit - exact))
-    kept = change < size
-    if not kept.any():
-        raise ValueError("rounding changes all coordinates beyond recognition; quantise with X as in training")
-    return read, k, np.where(kept[:, None], A / read.limit, 0.0), np.zeros(len(A))
-
-
-def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any, whole: bool) -> Gaussian | FloatGaussian:
-    gamma = float(kernel.gamma) * float(kernel.scale)
-    if not whole:
-        return _holding(FloatGaussian(landmarks.shape[1], landmarks.astype(np.float32), Decay(gamma)), X, landmarks)
-    vectors = landmarks if X is None else np.concatenate([landmarks, check_vectors(X, n_features=landmarks.shape[1])])
-    units = Units.of(vectors.astype(np.float64), common=True)
-    step = float(units.steps[0])
-    rows = units.read(landmarks.astype(np.float64))
-    curve = Curve.of(lambda d: np.exp(-gamma * step**2 * d), _most_squared(rows.shape[1]))
-    return Gaussian(units, rows, curve)
-
-
-def _distances(
-    distance: Any, landmarks: Any, X: Any, letters: str, length: int | None, decay: Decay, whole: bool
-) -> Edits | Warped:
-    """Return the input that applies the function `decay` to distances to `landmarks`."""
-    if type(distance) is Levenshtein:
-        known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
-        longest = max(known.longest, int(np.diff(landmarks.offsets).max()))
-        curve_of_edits = Curve.of(decay.exact, longest) if whole else decay
-        return _holding(Edits(known, landmarks, curve_of_edits), X, landmarks)
-    if not whole:
-        raise TypeError(f"the distance {_name(distance)} cannot be in float32, Levenshtein can; take numbers='whole'")
-    if type(distance) is DTW and (landmarks.n_dims == 1 or distance.local == "sqeuclidean"):
-        batches = [landmarks, *([] if X is None else [as_series(X)])]
-        units = Units.of(np.concatenate([batch.values for batch in batches]).astype(np.float64), common=True)
-        found = max(int(np.diff(batch.offsets).max()) for batch in batches)
-        length = found if length is None else length
-        step = float(units.steps[0])
-
-        def curve(d: Floats) -> Floats:
-            if distance.local == "euclidean":
-                return decay.exact(d * step)
-            return decay.exact(np.sqrt(d) * step if distance.root else d * step**2)
-
-        both = length + int(np.diff(landmarks.offsets).max())
-        cost = 2 * 2**15 if distance.local == "euclidean" else _most_squared(landmarks.n_dims)
-        rows = in_steps(landmarks, units)
-        return _holding(Warped(distance, units, rows, length, Curve.of(curve, both * cost)), X, landmarks)
-    raise TypeError(f"the distance {_name(distance)} cannot be quantised; Levenshtein and DTW (one channel) can")
-
-
-def _affine(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
-    """Return factors and offsets of coordinates after `step`, which scales, shifts or rotates them."""
-    if isinstance(step, FeatureScaler):
-        step = step.scaler_
-    if isinstance(step, StandardScaler):
-        scale = np.ones(len(A)) if step.scale_ is None else step.scale_
-        mean = np.zeros(len(A)) if step.mean_ is None or not step.with_mean else step.mean_
-        return _times(1 / scale, A), (c - mean) / scale
-    if isinstance(step, MinMaxScaler) and not step.clip:
-        return _times(step.scale_, A), c * step.scale_ + step.min_
-    if isinstance(step, MaxAbsScaler):
-        return _times(1 / step.scale_, A), c / step.scale_
-    if isinstance(step, PCA):
-        axes = step.components_
-        if step.whiten:
-            axes = axes / np.sqrt(step.explained_variance_)[:, None]
-        return axes * A if A.ndim == 1 else axes @ A, axes @ (c - step.mean_)
-    raise TypeError(
-        f"the step {_name(step)} cannot be quantised; StandardScaler, MinMaxScaler without clip, MaxAbsScaler and PCA "
-        "can"
-    )
-
-
-def _times(factors: Floats, A: Floats) -> Floats:
-    return factors * A if A.ndim == 1 else factors[:, None] * A
-
-
-def _most_squared(n: int) -> int:
-    """Return the largest squared distance of two vectors of n numbers of 16 bits."""
-    return n * 2**32
-
-
-def kinds_of(model: Any) -> str:
-    """Return the names of the steps of a model."""
-    return " -> ".join(type(step).__name__ for step in steps_of(model)) or "no steps"
-
-
-def _name(step: Any) -> str:
-    return repr(step) if len(repr(step)) < 60 else type(step).__name__

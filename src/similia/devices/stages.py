@@ -1,14 +1,14 @@
 """The stages of a quantised model after its input: whole numbers to bits, and bits to a label, in whole numbers only.
 
     k = input(object)            similarities or distances to landmarks, or the numbers of a vector (`inputs`)
-    z = fit(A k + c, B)          `Linear`: coordinates, shifted such that the largest takes B bits
+    z = fit(A k + c, B)          `Linear`: coordinates, shifted so that the largest takes B bits
     b = [P z >= 0]               `DenseSigns` or `HadamardSigns`: the code
     score_j = m_j R_j x + c_j    `Prototypes`: x is the code as +-1; the label is the first with the largest score
 
-A positive factor does not change the sign of P z. So the norm of an object, and the common factor of coordinates, are
-dropped, and shifts make the numbers fit. Every sum is exact: `quantise` chooses the widths such that no sum exceeds 64
-bits in `Linear` and `Prototypes`, and 32 bits in the signs. So sums may be taken in any order, and the loops in C have
-the results of those here. A shift to the right rounds down, also for negative numbers.
+A positive factor does not change the sign of P z. So the norm of an object, and a common factor of its coordinates,
+need not be computed, and shifts can make the numbers fit. `quantise` chooses widths for which no sum exceeds 64 bits in
+`Linear` and `Prototypes`, or 32 bits in the signs. So every sum is exact, in any order, and the loops in C give the
+same results as those here. A shift to the right rounds down, also for negative numbers.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes import SignRandomProjection
 from similia.core.config import rows_per_block
 from similia.core.hadamard import padded
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]
-_COORDINATE_BITS = 14  # most bits of a coordinate, without its sign
-_SUM_BITS = 62  # most bits of a sum of 64 bits, without its sign and one to spare
-_FACTOR_BITS = 15  # usual bits of a factor in `Linear.A`, without its sign
-_SMALL_CHANGE = 0.01  # of the coordinates, relative to their norm, by rounding factors
+_COORDINATE_BITS = 14  # maximum number of bits of a coordinate, without its sign
+_SUM_BITS = 62  # maximum number of bits of a sum of 64 bits, without its sign and one to spare
+_FACTOR_BITS = 15  # usual number of bits of a factor in `Linear.A`, without its sign
+_SMALL_CHANGE = 0.01  # of the norm of the coordinates: allowed change by rounding the factors
 
 
 @dataclass(frozen=True)
 class Linear:
-    """Coordinates z = A k + c of the whole numbers k, each row of A with a scale 2^s of its own.
+    """Coordinates z = A k + c of the whole numbers k, where each row of A has a scale 2^s of its own.
 
     Attributes
     ----------
     A : ndarray of int64 (r, m) or (r,)
-        Factors of 16 or 32 bits; one number a row if z_i depends on k_i only.
+        Factors of 16 or 32 bits; with shape (r,), z_i depends on k_i only.
     c : ndarray of int64 (r,)
-        Offsets, in the units of the sums.
+        Offsets, each in the scale of its row.
     shifts : ndarray of int64 (r,)
-        Sum i is divided by 2^shifts[i], so that all have the same scale.
+        Sum i is divided by 2^shifts[i], so that all sums have the same scale.
     guard : int
-        Sums are multiplied by 2^guard first, so that the division loses little.
+        Sums are multiplied by 2^guard before that, so that the division loses little.
     n_bits : int
         Width of z, without the sign.
     """
@@ -99,18 +98,18 @@ class DenseSigns:
         return len(self.P)
 
     def __call__(self, z: Ints) -> Codes:
-        # Below 2^31 in float64, products and sums are exact.
+        # products and sums are below 2^31, so float64 is exact
         return np.packbits(z.astype(np.float64) @ self.P.T.astype(np.float64) >= 0, axis=1)
 
 
 @dataclass(frozen=True)
 class HadamardSigns:
-    """Signs of blocks of p products: three times, flip signs and multiply by a Hadamard matrix.
+    """Signs of p numbers a block, made from the coordinates by three times flipping signs and a Hadamard product.
 
     Attributes
     ----------
     flips : ndarray of bool (n_blocks, 3, p)
-        Which coordinates change their sign before each product.
+        Whether each number changes its sign before each product.
     n_bits : int
     """
 
@@ -119,7 +118,7 @@ class HadamardSigns:
 
     @property
     def shift(self) -> int:
-        """By how many bits the first two products are shifted to the right, so that the third fits into 32 bits."""
+        """Number of bits by which the first two products are shifted right, so that the third fits into 32 bits."""
         return (self.flips.shape[2].bit_length() - 1) // 2
 
     def __call__(self, z: Ints) -> Codes:
@@ -149,7 +148,7 @@ class Prototypes:
     bits : int
         8, 4 or 1.
     unit : float
-        What 1 means in the units of `HDClassifier.decision_function`.
+        Size of a score of 1 in the units of `HDClassifier.decision_function`.
     """
 
     R: npt.NDArray[np.int8]
@@ -178,7 +177,7 @@ class Prototypes:
 
 
 def fit_to(z: Ints, n_bits: int) -> Ints:
-    """Shift each row such that its largest number takes `n_bits` bits; a row of zeros stays zero."""
+    """Shift each row so that its largest number takes `n_bits` bits; a row of zeros stays zero."""
     length = bit_length(np.abs(z).max(axis=1, initial=0))
     shift = np.where(length > 0, length - n_bits, 0)[:, None]
     return (z << np.maximum(-shift, 0)) >> np.maximum(shift, 0)
@@ -190,7 +189,7 @@ def bit_length(values: Ints) -> Ints:
 
 
 def hadamard(rows: npt.NDArray) -> npt.NDArray:
-    """Multiply each row by the Hadamard matrix of its length p, a power of two, by its factors 1, 2, ..., p / 2."""
+    """Multiply each row by the Hadamard matrix of its length p, a power of two, in steps 1, 2, ..., p / 2."""
     n, p = rows.shape
     half = 1
     while half < p:
@@ -200,15 +199,8 @@ def hadamard(rows: npt.NDArray) -> npt.NDArray:
     return rows
 
 
-def signs_of(projection: SignRandomProjection, n_coordinates: int) -> DenseSigns | HadamardSigns:
-    """Return the stage of a fitted projection, for the first so many coordinates, the others being 0."""
-    if projection.projection_ is not None:
-        return DenseSigns.of(projection.projection_[:, :n_coordinates])
-    return HadamardSigns(projection.signs_ < 0, 8 * len(projection.get_feature_names_out()))
-
-
 def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDArray[np.int32]:
-    """Return s for each row, such that its factors times 2^s take at most `width` bits, and c 2^s half of a sum."""
+    """Return s for each row: its factors times 2^s take at most `width` bits, and c 2^s at most half of a sum."""
     largest = np.abs(rows).max(axis=1)
     if not (largest > 0).any():
         raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
@@ -217,10 +209,10 @@ def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDA
         scales = np.minimum(scales, np.floor(_SUM_BITS - 1 - np.log2(np.abs(c))))
     if width > room:
         raise ValueError(
-            f"sums of coordinates need {_SUM_BITS + width - room} bits, and 64 hold {_SUM_BITS}; use fewer landmarks "
-            "or shorter objects"
+            f"sums of coordinates need {_SUM_BITS + width - room} bits, but only {_SUM_BITS} are available; use fewer "
+            "landmarks or shorter objects"
         )
-    # A coordinate that does not depend on k has the scale of the finest other.
+    # a coordinate that does not depend on k gets the finest scale of the others
     return np.where(np.isfinite(scales), scales, scales[largest > 0].max()).astype(np.int32)
 
 

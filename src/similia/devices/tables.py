@@ -12,29 +12,19 @@ import numpy.typing as npt
 
 from similia.core.hadamard import padded
 from similia.devices.floats import FloatGaussian, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
-from similia.devices.inputs import (
-    Curve,
-    Edits,
-    Features,
-    Gaussian,
-    Letters,
-    Levels,
-    NGrams,
-    Substrings,
-    Subtrees,
-    Warped,
-)
+from similia.devices.inputs import Curve, Edits, Features, Gaussian, Levels, NGrams, Substrings, Subtrees, Warped
+from similia.devices.reading import Letters
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 
 if TYPE_CHECKING:
     from similia.devices.quantised import Quantised
 
-_PER_LINE = 100  # characters of a line of numbers
+_PER_LINE = 100  # maximum number of characters in a line of numbers
 
 
 @dataclass(frozen=True)
 class Table:
-    """A constant array in C: its name, what it holds, its type and its numbers."""
+    """A constant array in C: its name, meaning, type and numbers."""
 
     name: str
     meaning: str
@@ -47,7 +37,7 @@ class Table:
         return int(self.values.size) * bits // 8
 
     def lines(self) -> str:
-        """Return the numbers, a line for about every 100 characters."""
+        """Return the numbers, separated by commas, in lines of about 100 characters."""
         numbers = [literal(value, self.type) for value in self.values.ravel()]
         lines, line = [], ""
         for number in numbers:
@@ -59,7 +49,7 @@ class Table:
 
 
 def literal(value: Any, kind: str) -> str:
-    """Return a number as C of type `kind`, with a suffix for 64 bits and for the smallest number."""
+    """Return a number as a literal of type `kind` in C."""
     if kind == "float":
         return re.sub(r"\.?0*p", "p", float(value).hex()) + "F"  # hexadecimal, so that no compiler rounds it
     value = int(value)
@@ -172,13 +162,16 @@ def _prototype_tables(prototypes: Prototypes) -> Iterator[Table]:
 
 
 def short_length(linear: Linear) -> int:
-    """Return the size of the Hadamard matrix that the coordinates need; a larger one repeats the product with it."""
+    """Return the size of the Hadamard matrix that the coordinates need; larger ones repeat the product with it."""
     return max(8, padded(len(linear.A)))
 
 
 def _flips(signs: HadamardSigns, linear: Any) -> npt.NDArray[np.uint8]:
-    """Return the flips of each block in the order in which C reads them: those of the first product that meet
-    coordinates, all of the second, and of the third in eights at a distance of p / 8."""
+    """Return the flips of each block in the order in which C reads them.
+
+    First those of the first product for coordinates that exist, then all of the second product, then those of the third
+    in groups of eight, p / 8 apart.
+    """
     n_blocks, _, p = signs.flips.shape
     first, second, third = np.moveaxis(signs.flips, 1, 0)
     third = np.swapaxes(third.reshape(n_blocks, 8, p // 8), 1, 2).reshape(n_blocks, p)
@@ -186,8 +179,11 @@ def _flips(signs: HadamardSigns, linear: Any) -> npt.NDArray[np.uint8]:
 
 
 def _words(prototypes: Prototypes) -> npt.NDArray[np.uint32]:
-    """Return prototypes as words, the first number in the highest bits: those of all classes for a byte of the code (a
-    word of the code, filled up with zeros, if numbers have 1 bit), then those for the next."""
+    """Return prototypes as 32-bit words, the first number in the highest bits.
+
+    First come the words of all classes for the first byte of the code, then those for the next byte, and so on. If
+    numbers have 1 bit, a word of the code takes the place of a byte; the last word ends with zeros.
+    """
     n, d = prototypes.R.shape
     if prototypes.bits == 1:
         signs = np.pad(prototypes.R > 0, ((0, 0), (0, -d % 32)))
@@ -211,13 +207,13 @@ def _half_widths(read: Warped) -> npt.NDArray[np.int64] | None:
 
 
 def _smallest(name: str, meaning: str, values: npt.NDArray) -> Table:
-    """Return a table of whole numbers >= 0 with the smallest type."""
+    """Return a table of whole numbers >= 0, of the smallest sufficient type."""
     kind = next(bits for bits in (8, 16, 32) if int(values.max(initial=0)) < 2**bits)
     return Table(name, meaning, f"uint{kind}_t", values)
 
 
 def operations_of(small: Quantised) -> dict[str, int]:
-    """Return how many operations of each kind the label of the longest object takes."""
+    """Return the number of operations, by kind, that the label of the longest object takes."""
     found, floats = _operations_of_input(small.input), small.in_floats
     if small.linear is not None:
         found[f"multiplications of coordinates ({'float32' if floats else '16 x 32 bits'})"] = int(small.linear.A.size)

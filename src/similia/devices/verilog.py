@@ -1,8 +1,8 @@
-"""Write a quantised model as Verilog: a core from numbers k to the code and the label, its tables, and a testbench.
+"""Write a quantised model as Verilog: a core that computes code and label, its tables, and a testbench.
 
-The core is ``templates/model.v.jinja``: one multiplier, tables in ROMs that are read from their first number to their
-last, and sums in registers just wide enough for any numbers k that fit its port. So no sum can overflow, and every
-result is that of `similia.devices.stages`.
+The core, ``templates/model.v.jinja``, takes the whole numbers k of `similia.devices.inputs`. It has one multiplier,
+tables in ROMs that are read from their first number to their last, and registers just wide enough for the sums of any
+numbers k that fit its port. So no sum can overflow, and every result is that of `similia.devices.stages`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from similia.devices.quantised import Quantised
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
 
 _N_TESTS = 1000
-_WITHIN_A_CLOCK = {"a", "b", "start", "shifted"}  # what the core declares as reg and no tool keeps
+_WITHIN_A_CLOCK = {"a", "b", "start", "shifted"}  # declared as reg, but synthesis makes no registers of them
 _KEYWORDS = """
     always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign default defparam
     design disable edge else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify
@@ -37,7 +37,7 @@ _KEYWORDS = """
 
 @dataclass(frozen=True)
 class Rom:
-    """A table of the core: its name, what it holds, its numbers, their width, and the counter that walks through it."""
+    """A table of the core: name, meaning, numbers, their width in bits, and the counter that addresses the table."""
 
     name: str
     meaning: str
@@ -57,7 +57,7 @@ class Rom:
 
 @dataclass(frozen=True)
 class Widths:
-    """Bits of what the core computes; numbers that may be negative have one for the sign.
+    """Numbers of bits of the signals of the core; signals that may be negative have one bit for the sign.
 
     Attributes
     ----------
@@ -66,11 +66,11 @@ class Widths:
     coordinate : int
         Sums of A k + c after their shifts, and coordinates z.
     a, b, sum : int
-        Factors of the multiplier, and what it adds to.
+        Factors of the multiplier, and the sum to which it adds their product.
     shifter, by : int
-        What is shifted, and by how much.
+        Input of the shifter, and the distance by which it shifts.
     row, column, address, numbers_address, coordinates_address, code_address, position, label : int
-        Counters, and the parts of them that address memories.
+        Counters, and the parts of counters that address memories.
     """
 
     k: int
@@ -92,7 +92,7 @@ class Widths:
 
 @dataclass(frozen=True)
 class Stage:
-    """What the core does for an object, and in how many clocks."""
+    """A step of the core: its meaning, and the number of clocks that it takes for an object."""
 
     meaning: str
     clocks: int
@@ -102,30 +102,22 @@ def export_verilog(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as Verilog that computes the same codes and labels as its quantised twin in Python.
+    """Write a fitted pipeline as Verilog that computes the same codes and labels as `similia.quantise` of it in Python.
 
     The core ``NAME.v`` takes the numbers of an object one by one: similarities to landmarks, as `export_c` computes
-    them, or the numbers of a vector. It gives the code byte by byte and the number of the label. It has one
-    multiplier, one clock and no parts of a vendor. ``NAME_tb.v`` simulates the core and counts the objects whose code
-    or label differs from Python. Tables of both are in ``NAME_*.hex``. ``NAME_verilog.txt`` tells how to run them, and
-    lists sizes, clocks and operations.
+    them, or the numbers of a vector. It outputs the code byte by byte, and the number of the label. It has one
+    multiplier and one clock, and needs no library of a vendor. The testbench ``NAME_tb.v`` simulates the core, and
+    counts the objects whose code or label differs from Python. The tables of both are in ``NAME_*.hex``.
+    ``NAME_verilog.txt`` explains how to run them, and lists sizes, clocks and operations.
 
     Parameters
     ----------
-    model : Pipeline or Quantised
-        See `similia.quantise`.
-    folder : path
-        Is made if it does not exist.
+    model, folder, max_length, letters, overwrite : Pipeline or Quantised, path, int, str, bool
+        As for `similia.export_c`.
     X : collection of objects, optional
-        As for `similia.quantise`. The first 1000 become the tests; without them, the landmarks do.
+        As for `similia.quantise`. The first 1000 become the tests; without `X`, the first 1000 landmarks.
     name : str, default="model"
-        Name of the module and beginning of all files: letters, digits and underscores.
-    max_length : int, optional
-        As for `similia.quantise`; not used if `model` is quantised already.
-    letters : str, default=""
-        Likewise.
-    overwrite : bool, default=False
-        Whether to replace files that exist.
+        Name of the module, and beginning of the names of all files: letters, digits and underscores.
 
     Returns
     -------
@@ -137,7 +129,12 @@ def export_verilog(
     TypeError, ValueError
         As `similia.quantise`, if an encoder of hypervectors makes the codes, or if `name` is not a name in Verilog.
     FileExistsError
-        If a file exists and `overwrite` is False. Nothing is written then.
+        If a file exists and `overwrite` is False. Then nothing is written.
+
+    Warns
+    -----
+    UserWarning
+        As `similia.export_c`.
 
     Examples
     --------
@@ -153,7 +150,7 @@ def export_verilog(
     """
     check_name(name)
     if name in _KEYWORDS.split():
-        raise BadParameter("name", "no word of Verilog", repr(name), f"give another, such as '{name}_model'")
+        raise BadParameter("name", "no keyword of Verilog", repr(name), f"give another, such as '{name}_model'")
     small, _ = quantised(model, X, max_length, letters)
     _linear_and_signs(small)
     write(_rendered(small, name, *answers(small, X, _N_TESTS)), folder, overwrite)
@@ -161,7 +158,7 @@ def export_verilog(
 
 
 def _rendered(small: Quantised, name: str, objects: Any, codes: npt.NDArray, labels: npt.NDArray) -> dict[str, str]:
-    """Return the files by name."""
+    """Return the text of each file, by its name."""
     linear, signs = _linear_and_signs(small)
     roms = roms_of(small)
     widths = widths_of(small, roms)
@@ -187,7 +184,7 @@ def _rendered(small: Quantised, name: str, objects: Any, codes: npt.NDArray, lab
 
 
 def roms_of(small: Quantised) -> list[Rom]:
-    """Return the tables of the core, those that would hold zeros only left out."""
+    """Return the tables of the core, except those of zeros only."""
     (linear, signs), prototypes = _linear_and_signs(small), small.prototypes
     roms = [_rom("factors", "A, row by row" if linear.A.ndim == 2 else "the diagonal of A", linear.A, "address")]
     if linear.c.any():
@@ -208,7 +205,7 @@ def roms_of(small: Quantised) -> list[Rom]:
 
 
 def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
-    """Return the widths with which no sum overflows, whatever the numbers k are."""
+    """Return widths for which no sum overflows, for any numbers k."""
     width = {rom.name: rom.width for rom in roms}
     (linear, signs), prototypes = _linear_and_signs(small), small.prototypes
     M, R = small.input.width, len(linear.A)
@@ -245,7 +242,7 @@ def widths_of(small: Quantised, roms: list[Rom]) -> Widths:
 
 
 def stages_of(small: Quantised, widths: Widths) -> list[Stage]:
-    """Return what the core does for an object, in order."""
+    """Return the steps of the core for an object, in order."""
     (linear, signs), n_bits = _linear_and_signs(small), small.n_bits
     M, R, terms = small.input.width, len(linear.A), int(linear.A.size)
     stages = [
@@ -271,8 +268,8 @@ def _linear_and_signs(small: Quantised) -> tuple[Linear, DenseSigns | HadamardSi
     """Return the stages from numbers k to the code; raise if the input makes codes itself."""
     if small.linear is None or small.signs is None:
         raise TypeError(
-            "the codes of an encoder of hypervectors are made without numbers k, which the core takes; give a pipeline "
-            "with SignRandomProjection, or use export_c"
+            "an encoder of hypervectors makes codes without numbers k, which the core takes; give a pipeline with "
+            "SignRandomProjection, or use export_c"
         )
     if not isinstance(small.linear, Linear) or not isinstance(small.signs, DenseSigns | HadamardSigns):
         raise TypeError("the core has no floating point; quantise the model with numbers='whole', or use export_c")
@@ -280,7 +277,7 @@ def _linear_and_signs(small: Quantised) -> tuple[Linear, DenseSigns | HadamardSi
 
 
 def _ram(small: Quantised, widths: Widths) -> dict[str, int]:
-    """Return the bits of each memory that the core writes."""
+    """Return the number of bits of each memory that the core writes."""
     linear, signs = _linear_and_signs(small)
     found = {"numbers k": widths.k * small.input.width, "coordinates": widths.coordinate * len(linear.A)}
     if isinstance(signs, HadamardSigns):
@@ -291,7 +288,7 @@ def _ram(small: Quantised, widths: Widths) -> dict[str, int]:
 
 
 def _registers(core: str) -> int:
-    """Return the bits of the registers that a core declares, without memories and results within a clock."""
+    """Return the number of bits of the registers of a core, without its memories."""
     total = 0
     for high, names in re.findall(r"\breg (?:signed )?(?:\[(\d+):0\] )?(\w+(?:, \w+)*)[;,\n]", core):
         total += (int(high or 0) + 1) * len(set(names.split(", ")) - _WITHIN_A_CLOCK)
@@ -299,7 +296,7 @@ def _registers(core: str) -> int:
 
 
 def _rom(name: str, meaning: str, values: npt.NDArray, counter: str) -> Rom:
-    """Return a table of numbers that may be negative, just wide enough."""
+    """Return a table of signed numbers of the smallest sufficient width."""
     return Rom(name, meaning, values.reshape(-1), _signed_width(int(np.abs(values.astype(np.int64)).max())), counter)
 
 
@@ -309,16 +306,16 @@ def _most(row: npt.NDArray, largest: int) -> int:
 
 
 def _signed_width(largest: int) -> int:
-    """Return the bits of numbers from -largest to largest."""
+    """Return the number of bits of a number from -largest to largest."""
     return largest.bit_length() + 1
 
 
 def _counter_width(n: int) -> int:
-    """Return the bits of numbers below n."""
+    """Return the number of bits of a number from 0 to n - 1."""
     return max(1, (n - 1).bit_length())
 
 
 def _hexadecimal(values: npt.NDArray, width: int) -> str:
-    """Return a number a line, as $readmemh reads them; negative numbers as their two's complement of `width` bits."""
+    """Return one number per line for $readmemh; negative numbers as two's complement of `width` bits."""
     digits, mask = -(-width // 4), 2**width - 1
     return "".join(f"{int(value) & mask:0{digits}x}\n" for value in values.ravel().tolist())

@@ -1,4 +1,4 @@
-"""`explain_classes` shows what the members of each class or cluster share, and other objects lack."""
+"""`explain_classes` shows which parts the members of each class or cluster share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from similia.explanations._explanation import INTERCEPT
 from similia.objects.sequences import at_least_one, item
 from similia.similarity import name_of
 
-_ALL = 2**31  # parts of an explanation
+_ALL = 2**31  # list all parts of an explanation
 
 
 class SharedPart(NamedTuple):
@@ -27,9 +27,10 @@ class SharedPart(NamedTuple):
     name : str
         Name of the part, such as a k-mer, a word or a subgraph.
     contribution : float
-        Mean over the members of what the part adds to the decision for their class; 0 for a member that lacks it.
+        Mean, over the members, of the amount that the part adds to the decision for their class; 0 for members without
+        the part.
     share : float
-        Share of the members for which the part speaks for their class.
+        Share of the members for whom this amount is positive.
     """
 
     name: str
@@ -49,24 +50,24 @@ def explain_classes(
     Parameters
     ----------
     model : estimator or pipeline
-        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` splits into parts.
+        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts.
     X : collection of n objects
-        Objects in any form that the model takes. Their classes are those that the model predicts.
+        Objects in any form that the model takes. The class of an object is the one that the model predicts.
     top : int, default=5
         Maximum number of parts listed for a class.
     n_members : int, default=30
-        Number of members of a class to explain, chosen at random; all if there are fewer.
+        Maximum number of members of a class to explain, chosen at random.
     label_names : mapping of int to str, optional
         Names of node and edge labels of graphs, as for `explain`.
     random_state : int, numpy Generator or None, default=0
-        Source of randomness for the members.
+        Source of randomness for choosing the members.
 
     Returns
     -------
     dict
         For each predicted class, in order, a list of `SharedPart`, the largest contribution first. A part is listed if
-        its contribution is above 0 and, unless only one member was explained, at least two members have it. So the list
-        is empty where members share no part, for example if parts are stretches of time, which differ between series.
+        its contribution is above 0 and, unless only one member was explained, at least two members have it. The list is
+        empty if the members share no part, for example if parts are stretches of time, which differ between series.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def explain_classes(
 
 
 def _amounts(model: Any, x: Any, label_names: Mapping[int, str] | None) -> dict[str, float]:
-    """Return what the parts of the decision for one object add, summed by name."""
+    """Return the contributions of the parts of the decision for one object, added up by name."""
     amounts: dict[str, float] = defaultdict(float)
     for part in explain(model, x, top=_ALL, label_names=label_names).parts:
         if part.name != INTERCEPT:
@@ -115,10 +116,10 @@ def _amounts(model: Any, x: Any, label_names: Mapping[int, str] | None) -> dict[
 
 
 def _shared(amounts: Mapping[str, list[float]], n: int) -> list[SharedPart]:
-    """Return the parts that more than one of n members have and that speak for them on the whole, the largest first."""
+    """Return the parts that at least two of n members have, with a positive mean contribution, the largest first."""
     parts = [
         SharedPart(name, sum(values) / n, sum(value > 0 for value in values) / n)
         for name, values in amounts.items()
         if sum(values) > 0 and len(values) >= min(2, n)
     ]
-    return sorted(parts, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))  # whatever the last bits
+    return sorted(parts, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))  # ties by 9 digits

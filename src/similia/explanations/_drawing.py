@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation
 
 _ROUNDS = 60
-MOST_CHANNELS = 12  # of a series that are drawn
+MOST_CHANNELS = 12  # maximum number of channels of a series to draw
 MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
 _FOR, _AGAINST, GREY = (0, 114, 178), (213, 94, 0), "#9a9a9a"  # Okabe & Ito, "Color universal design", 2008
 _PIXELS = 24.0  # pixels per unit of RDKit's coordinates; a bond is 1.5 units long
@@ -34,8 +34,8 @@ Floats = npt.NDArray[np.float64]
 def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
     """Return (name, view, shares, strengths) for x and, if there is a y, for y.
 
-    Shares are what the parts add at each place or, for series of several channels, at each place of each channel, an
-    array of shape (n_places, n_channels). Strengths are shares scaled to [-1, 1], with the sign changed for
+    Shares are the amounts that the parts add at each place, (n_places,), or, for series of several channels, at each
+    place of each channel, (n_places, n_channels). Strengths are shares scaled to [-1, 1], with the sign changed for
     distances: places of positive strength make the objects similar or support the decision.
     """
     found = []

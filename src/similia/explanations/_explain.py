@@ -16,7 +16,7 @@ first step           parts of the decision
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `OutlierDetector`    no decision, but the distance to the k-th neighbour, as between two objects
 `D2KE`               w_j (f_j(x) - mean) for each random object
-`Hydra`, ...         stretches of time: what their points add to the sum of w_j (f_j(x) - mean), by ``time_shares``
+`Hydra`, ...         stretches of time: the shares of their points in the sum of w_j (f_j(x) - mean)
 `FeatureUnion`       the parts of each of its transformers
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
 ===================  ==============================================================================================
@@ -57,7 +57,8 @@ from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.clusters import KernelKMeans
-from similia.learn.gaussian_process import GaussianProcess, GaussianProcessClassifier, GaussianProcessRegressor
+from similia.learn.gaussian_process import GaussianProcess, GaussianProcessRegressor
+from similia.learn.gaussian_process_classifier import GaussianProcessClassifier
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -81,16 +82,9 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        What to explain. With `y`, this is the similarity or distance of `x` and `y`. It is computed by `what`, or by
-        the kernel or distance inside `what` if that is an estimator (a pipeline, or a search over pipelines). Without
-        `y`, `what` is an estimator, and its decision for `x` is explained. Its learner must be a linear model, a
-        support-vector machine, kernel ridge regression, a Gaussian process, random or extremely randomised trees,
-        `similia.learn.HDClassifier`, nearest neighbours or `similia.learn.KernelKMeans`, whose decision is how much
-        larger the squared distance to the second nearest centre is. Of a `similia.learn.OutlierDetector` by neighbours,
-        the distance to the neighbour by which it judges is explained. For voting and calibrated models, one member is
-        explained, if possible one that agrees with the result. If the targets were scaled linearly for training, the
-        parts are in the original units of the targets. If they were transformed in another way, the parts are in the
-        transformed units, and the `note` of the result gives the prediction in the original ones.
+        With `y`, a kernel or distance, whose value for `x` and `y` is explained, or an estimator (a pipeline, or a
+        search over pipelines) that contains one. Without `y`, a fitted estimator, whose decision for `x` is explained;
+        see Notes for the learners that it may end with.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -105,10 +99,10 @@ def explain(
     -------
     Explanation
         The explained value, its largest parts, each with its places in x and y, and the residual. The value of a
-        decision is the lead of the predicted class over its closest rival. For linear models of two classes, this is
-        the margin. One-vs-one classifiers (such as `KernelSVC`) have a machine for each pair of classes; the value is
-        the output of the machine for the predicted class and its rival. With more than two classes it may be negative,
-        because the predicted class wins most comparisons, not all.
+        decision is the score of the predicted class minus that of its closest rival. For linear models of two classes,
+        this is the margin. One-vs-one classifiers (such as `KernelSVC`) have a machine for each pair of classes; the
+        value is the output of the machine for the predicted class and its rival. With more than two classes it may be
+        negative, because the predicted class wins most comparisons, not all.
 
     Raises
     ------
@@ -119,14 +113,23 @@ def explain(
 
     Notes
     -----
-    The parts add up to the value exactly for alignments, set distances and kernels with features; for linear models on
-    `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are training objects. The
-    same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid kernels), whose parts are
-    integrated gradients from the zero vector. It also holds for trees, whose parts are sums over the splits on the
-    decision path of x, each of which changes the mean target (Saabas). The columns of `RandomConvolutions`, `Hydra` and
-    `IntervalQuantiles` are statistics over time. What they add to a linear model or to trees is split over the time
-    points by the embedding's method ``time_shares``, so the parts are stretches of time. They add up to the value up to
-    the rounding of float32.
+    **Models.** The learner must be a linear model, a support-vector machine, kernel ridge regression, a Gaussian
+    process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest neighbours. For
+    `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre minus that to the
+    nearest. For a `similia.learn.OutlierDetector` by neighbours, the distance to the k-th neighbour is explained. For
+    voting and calibrated models, one member is explained, if possible one that agrees with the result. If the targets
+    were scaled linearly for training, the parts are in the original units of the targets. If they were transformed in
+    another way, the parts are in the transformed units, and the `note` of the result gives the prediction in original
+    units.
+
+    **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
+    linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are
+    training objects. The same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid
+    kernels), whose parts are integrated gradients from the zero vector. It also holds for trees: each split on the
+    decision path of x changes the mean target, and the part of a column is the sum of the changes at its splits
+    (Saabas). The columns of `RandomConvolutions`, `Hydra` and `IntervalQuantiles` are statistics over time. Their
+    contributions to a linear model or to trees are split over the time points by the embedding's method
+    ``time_shares``, so the parts are stretches of time. They add up to the value up to the rounding of float32.
 
     Two amounts stay unexplained and form the residual: the entropy term of soft alignments (`SoftDTW`,
     `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
@@ -155,7 +158,7 @@ def explain(
     >>> found.parts[0].in_x, found.parts[0].in_y
     (array([1, 2, 3]), array([0, 1, 2]))
     """
-    refuse_class(what, "what is to be explained")
+    refuse_class(what, "the first argument of explain")
     check_positive_int(top, "top")
     naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
     if y is None:
@@ -171,9 +174,7 @@ def explain(
     if not callable(what):
         comparison = parts_of(what).comparison()
         if comparison is None:
-            raise TypeError(
-                f"{name_of(what)} compares objects by no kernel or distance; give explain the kernel itself"
-            )
+            raise TypeError(f"{name_of(what)} contains no kernel or distance; give explain the kernel itself")
         compared = comparison.function
     try:
         return _of_a_pair(compared, one_object(compared, x, "x"), one_object(compared, y, "y"), naming, top)
@@ -207,7 +208,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
     if isinstance(learner, KernelKMeans):
         check_is_fitted(learner)
         if learner.n_clusters_ == 1:
-            raise ValueError("the model has one cluster; to explain why an object belongs to a cluster takes two")
+            raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
         center = linear.NearestCenter().fit(learner.cluster_centers_)
         return _of_steps([*steps[:-1], learner.embedding_, center], x, naming, top)
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
@@ -244,9 +245,8 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
     """Explain the prediction of a learner that compares its input with training objects."""
     learner = steps[-1]
     check_is_fitted(learner)
-    given = X = collection(steps[0], x)
-    for step in steps[:-1]:
-        X = step.transform(X)
+    given = collection(steps[0], x)
+    X = _through(steps[:-1], given)
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
         given = X = as_objects(learner.distance_, X)
     elif not hasattr(learner, "kneighbors"):
@@ -262,13 +262,9 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     check_is_fitted(detector)
     if detector.method != "neighbors":
         raise TypeError(
-            f"OutlierDetector(method={detector.method!r}) judges by the distance from a span, which has no parts; "
-            "method='neighbors' can be explained"
+            f"the scores of OutlierDetector(method={detector.method!r}) have no parts; those of method='neighbors' have"
         )
-    X = collection(steps[0], x)
-    for step in before:
-        X = step.transform(X)
-    X = as_objects(detector.distance_, X)
+    X = as_objects(detector.distance_, _through(before, collection(steps[0], x)))
     (distances,), (numbers,) = detector.kneighbors(X)
     number = int(numbers[-1])
     try:
@@ -279,8 +275,8 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
         raise TypeError(str(error)) from None
     return _noted(
         found,
-        f"neighbour {len(numbers)} of x is training object {number}, at distance {distances[-1]:.3g}; "
-        f"what is farther than {-detector.offset_:.3g} from that neighbour is an outlier",
+        f"neighbour {len(numbers)} of x is training object {number}, at distance {distances[-1]:.3g}; an object whose "
+        f"distance is above {-detector.offset_:.3g} is an outlier",
     )
 
 
@@ -289,7 +285,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = collection(voters[0][0], x)
-    decided, *answers = (_predicted(voter, X) for voter in (steps, *voters))
+    decided, *answers = (voter[-1].predict(_through(voter[:-1], X))[0] for voter in (steps, *voters))
     agree = [isinstance(learner, VoteRegressor) or answer == decided for answer in answers]
     errors: list[TypeError] = []
     for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
@@ -299,7 +295,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
             errors.append(error)
             continue
         return _noted(found, _voter(learner, i, agree, decided))
-    raise TypeError(f"none of the {len(errors)} models that vote can be explained, e.g. {errors[0]}")
+    raise TypeError(f"none of the {len(errors)} models that vote can be explained; for example, {errors[0]}")
 
 
 def _noted(found: Explanation, *notes: str) -> Explanation:
@@ -314,16 +310,16 @@ def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
         return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
     calibrated = isinstance(learner, CalibratedClassifierCV)
     if calibrated and n == 1:
-        return "this is the decision that the calibration makes a probability of"
+        return "this is the decision that the calibration turns into a probability"
     who = f"number {i + 1} of the {n} models {'whose probabilities are averaged' if calibrated else 'that vote'}"
     return f"this is {who}; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
 
 
-def _predicted(steps: list[Any], X: Any) -> Any:
-    """Return the prediction of a pipeline, given as its steps, for the first object of `X`."""
-    for step in steps[:-1]:
+def _through(steps: list[Any], X: Any) -> Any:
+    """Return `X` transformed by steps, one after the other."""
+    for step in steps:
         X = step.transform(X)
-    return steps[-1].predict(X)[0]
+    return X
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:
@@ -334,7 +330,7 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
 
     if type(learner.transformer_).__name__ not in _AFFINE:
         predicted = f"{back(found.value):.4g}, the prediction"
-        return _noted(found, f"the model takes this number back to {predicted}; the parts add up before that")
+        return _noted(found, f"the model transforms this number to {predicted}; the parts add up to it before that")
     shift = back(0.0)
     scale = back(1.0) - shift
     parts = [replace(part, contribution=scale * part.contribution) for part in found.parts]
@@ -391,12 +387,12 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
 
 
 def _doubt(machine: GaussianProcessRegressor, X: Any) -> str:
-    """Return how large the standard deviation of a prediction is, and which training objects make it smaller."""
+    """Return a note on the standard deviation of a prediction, and on the training objects that make it smaller."""
     std = float(machine.predict(X, return_std=True)[1][0])
     shares = machine.knowledge(X)[0]
     told = [f"{machine.indices_[i]} ({shares[i]:.0%})" for i in np.argsort(-shares)[:3] if shares[i] >= 0.01]
-    note = f"the standard deviation is {std:.3g}, of noise alone {machine.noise_:.3g}"
-    return note + (f"; most is known from the training objects {', '.join(told)}" if told else "")
+    note = f"the standard deviation is {std:.3g}, that of the noise alone {machine.noise_:.3g}"
+    return note + (f"; the training objects that reduce it most are {', '.join(told)}" if told else "")
 
 
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:
@@ -412,7 +408,7 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
         if len(classes) == 1:
             raise ValueError(
-                f"{name_of(machine)} was fitted to the one class {classes[0]!s}: there is nothing to explain"
+                f"{name_of(machine)} was fitted to one class, {classes[0]!s}, so it makes no decision to explain"
             )
         shares = machine.predict_proba(X)[0]
         winner, other = linear.best_two(shares)
@@ -433,7 +429,7 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         return f"{answers[k]!s}: training object {number}{more}, at distance {distances[k]:.3g}", NOWHERE, NOWHERE
 
     by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
-    note, nearest = f"the nearest by {by}; explain x with one of them to see what they share", None
+    note, nearest = f"the nearest by {by}; to see how x resembles one of them, explain x and that object", None
     if ours:
         space = "" if isinstance(machine.distance_, Distance) else " distance in the feature space of"
         note, number = f"the nearest by{space} {by}", int(numbers[0])
@@ -441,9 +437,9 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         try:
             nearest = _of_a_pair(machine.distance_, X, Y, naming, top, f"y, training object {number},")
         except NoParts:
-            note += f"; {by} has no parts, so what x shares with them cannot be shown"
+            note += f"; {by} has no parts, so it cannot be shown how x resembles them"
         except ValueError as error:  # no alignment, or none that fits into memory
-            note += f"; what x shares with them is not shown: {error}"
+            note += f"; it is not shown how x resembles the nearest one: {error}"
     title = f"{kind} of {name_of(machine)}, {title}"
     found = explained(value, kind, Found(adds, describe), top, title, (view_of(given, naming), None), note=note)
     return replace(found, nearest=nearest)

@@ -81,11 +81,12 @@ class Explanation:
     title : str
         One line that names the explained value and the model.
     note : str
-        How to read the numbers; empty if they need no comment.
+        Remarks on how to read the numbers; empty if there are none.
     shares_x, shares_y : ndarray of float64, or None
         For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
-        not, add there. A part is shared equally among its occurrences, and each occurrence equally among its places.
-        Of a series of several channels whose decision is split by time, shape (n_time_points, n_channels).
+        not, add there. The amount of a part is divided equally among its occurrences, and that of an occurrence equally
+        among its places. The shape is (n_places,) or, for a series of several channels whose decision is split by time,
+        (n_time_points, n_channels).
     nearest : Explanation or None
         Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the similarity or distance of x and the
         nearest training object, if it has parts. `to_text` and `to_html` show it below.
@@ -172,12 +173,12 @@ class Explanation:
     def to_text(self) -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        A part is a feature, such as a k-mer, with its contribution; the number below a letter names the part that
-        covers it. For molecules, and for strings of which the listed parts hold less than half of `absolute_sum`,
-        tables of `groups` come first; each table splits the whole value. Percentages are shares of the value or, if
-        positive and negative amounts meet in a table, shares of the sum of absolute amounts, as the head of the
-        column says. A series whose decision is split by time is drawn in bars; below those that add more than the mean
-        amount stands + or, if it is negative, -. Lines have at most about 100 characters and no control characters.
+        The number below a letter is that of the largest part that covers the letter. For molecules, and for strings
+        whose listed parts hold less than half of `absolute_sum`, tables of `groups` come first; each table splits the
+        whole value. Percentages are shares of the value or, if a table has positive and negative amounts, of the sum of
+        absolute amounts; the head of the column says which. A series whose decision is split by time is drawn in bars;
+        the sign below a bar, + or -, means that its time points add, or subtract, more than the mean amount. Lines have
+        at most about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 
@@ -204,7 +205,7 @@ class Explanation:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the objects or, if they cannot be drawn, the bars. By default, a new figure shows both.
+            Axes for the objects or, if they cannot be drawn, for the bars. By default, a new figure shows both.
 
         Returns
         -------
@@ -215,7 +216,7 @@ class Explanation:
         return plot(self, ax)
 
     def logo(self, ax: Any = None) -> Any:
-        """Draw a string as a sequence logo with matplotlib: each letter is as high as what it adds to the value.
+        """Draw a string as a sequence logo with matplotlib: the height of a letter is its contribution to the value.
 
         Letters with a negative contribution hang below the axis. The contributions are those of `shares_x`. If the
         explanation has a `y`, a second logo below shows `shares_y`.
@@ -229,7 +230,7 @@ class Explanation:
         Returns
         -------
         matplotlib Axes
-            That of x.
+            The axes of x.
 
         Raises
         ------
@@ -353,7 +354,7 @@ def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x
 
 
 def _note_of_share(e: Explanation, view: View) -> str:
-    """Return a note that says how much the listed parts hold and what shows the rest; empty if they hold much."""
+    """Return a note on the share of the listed parts and on where to see the rest; empty if the share is large."""
     drawn = view.kind in ("strings", "graphs") or (view.kind == "series" and e._y is None)
     if e.listed_share >= _FEW or e.shares_x is None or not drawn:
         return ""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import settings
+from similia.core.config import check_memory
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
 from similia.kernels import GappedKmers, GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree, Words
 from similia.kernels.counts import Counts
@@ -52,7 +52,7 @@ class Occurrences:
     n_places : int
         Number of places of the object.
     groups : ndarray of uint64, shape (n,), optional
-        Id of each occurrence's part if features, such as a path and its reverse, can share a part; None if not.
+        Id of the part of each occurrence, if several features, such as a path and its reverse, make one part.
     kinds : list of str, optional
         Kind of each occurrence, such as the label of its node; the name of a part ends with all kinds in the part.
     """
@@ -159,16 +159,12 @@ def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
 
 
 def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
-    """Return the features of one string, or None if this module does not know the kernel."""
+    """Return the features of one string, or None for a kernel that this module does not know."""
     width = getattr(kernel, "k", getattr(kernel, "informative", 1))
     width = max(width) if isinstance(width, tuple | list) else width
     needed = 8 * kernel._ids_per_letter() * len(batch.values) * (width + 4)
-    if needed > settings().max_memory:
-        raise ValueError(
-            f"the features of a string of {len(batch.values)} letters under {kernel!r} take {needed / 2**20:.0f} MiB, "
-            f"and max_memory is {settings().max_memory / 2**20:.0f} MiB; allow more with "
-            "similia.config(max_memory=...), or explain pieces of the string"
-        )
+    taking = f"the features of a string of {len(batch.values)} letters under {kernel!r} take"
+    check_memory(taking, needed, "explain pieces of the string")
     values, offsets = arrays_of(batch, slice(0, 1))
     if isinstance(kernel, Mismatch):
         return _mismatches(kernel, values, offsets)
@@ -383,11 +379,11 @@ class Block:
     prefix : str
         Text before the names of the features.
     path : tuple of int
-        Number of the kernel in the innermost sum, number of that sum in the next, and so on, up to an `Intersection`.
+        Number of the kernel in the innermost sum, number of this sum in the sum around it, and so on.
     least : bool
         Whether an `Intersection` compares the features.
     factor : float
-        What that multiplies the counts of the features by before it compares them.
+        Factor by which the `Intersection` multiplies the counts of the features before it compares them.
     """
 
     kernel: FeatureKernel

@@ -59,7 +59,7 @@ def _branches(union: FeatureUnion) -> list[tuple[str, Any, float]]:
 
 
 def note_of_length(steps: list[Any], view: View | None) -> str:
-    """Return a note if a series is shorter or longer than all that a model knows from training; empty otherwise."""
+    """Return a note if a series is shorter or longer than all training series of a model; empty otherwise."""
     if view is None or view.kind != "series":
         return ""
     for step in (*_inside(steps[0]), steps[-1]):
@@ -71,7 +71,7 @@ def note_of_length(steps: list[Any], view: View | None) -> str:
 
 
 def _lengths_in(step: Any) -> tuple[str, int, int]:
-    """Return what series an estimator knows from training, and their smallest and largest length; "" if none."""
+    """Return the name of the training series that an estimator keeps, their least and largest length; or "", 0, 0."""
     if getattr(step, "length_range_", None) is not None:
         return "training series", *step.length_range_.tolist()
     for name, what in _SERIES.items():
@@ -83,7 +83,7 @@ def _lengths_in(step: Any) -> tuple[str, int, int]:
 
 
 def parts_of_decision(first: Any, X: Any, rows: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
-    """Return the parts of a decision, and its intercept, the amount that is the same for every object."""
+    """Return the parts of a decision, and the amount that is the same for every object."""
     if isinstance(first, FeatureUnion):
         return _of_union(first, X, found, naming)
     if hasattr(first, "time_shares"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LONGEST_STRING = 2000
 _MOST_POINTS = 2000
 _MOST_LINKS = 120
-_MOST_BANDS = 340  # of colour behind a curve
+_MOST_BANDS = 340  # maximum number of coloured bands behind a curve
 _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
 
 

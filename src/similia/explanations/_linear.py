@@ -3,8 +3,9 @@
 Let f be the output of the first step. A last step with coefficients w decides by z . w + b. The scalers, selections
 and projections in between are affine, z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b).
 
-Trees decide by the mean target in the leaves that an object reaches. A split on the way moves that mean, from that of
-its node to that of the next; the column that it asks gets the difference (Saabas 2014, "Interpreting random forests").
+Trees decide by the mean target in the leaves that an object reaches. Each split on the way leads from a node with one
+mean target to a node with another; the column of the split gets the difference (Saabas 2014, "Interpreting random
+forests").
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from similia.embeddings.vectors import FeatureScaler
 from similia.explanations._explanation import Floats
 from similia.explanations._views import dense
 from similia.learn import HDClassifier
-from similia.objects.sequences import offsets_of
+from similia.learn.gram_svm import pair_weights
 from similia.similarity import name_of
 
 _LEARNERS = (
-    "what can be explained is a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
+    "explain takes a pipeline that ends in a linear model (LinearSVC, LogisticRegression, RidgeClassifier, "
     "SGDClassifier, Ridge, ...), in SVC or SVR, in ExtraTrees or RandomForest, in KernelSVC, KernelRidge, KernelSVR "
     "or a Gaussian process, in nearest neighbours, or in SignRandomProjection and HDClassifier"
 )
 _FORESTS = ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 _SCALERS = StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, SparseScaler
 _PATHS = (
-    "a column adds what the splits by it change in the mean target, on the way of x through each tree, and the "
-    "intercept is the mean at the roots"
+    "a column adds the changes of the mean target at the splits by this column, on the way of x through each tree; "
+    "the intercept is the mean at the roots"
 )
 _CURVED = (
-    "the model is not linear: a part is what its feature adds on the way from the zero vector to x (integrated "
-    "gradients), and the intercept is the decision at zero"
+    "the model is not linear: a part is the amount that its feature adds on the way from the zero vector to x "
+    "(integrated gradients), and the intercept is the decision at zero"
 )
 _LINEAR = 1e-3  # share of the terms by which a prediction in float32 may differ from their sum
 _NODES, _EXACT = (16, 64, 256, 1024), 1e-10  # points of the numerical integration, and its tolerance
@@ -59,14 +60,14 @@ class Decision:
         Decision as the model computes it.
     kind : {"decision", "prediction"}
     title : str
-        Such as "for a against b", where a and b are classes, or "the predicted number".
+        For example "for a against b", where a and b are classes, or "the predicted number".
     weights : ndarray of float64, shape (n_columns,)
     intercept : float
     centre : ndarray of float64 or None
         Mean of the columns if the model subtracts it.
     note : str
     amounts : ndarray of float64, shape (n_columns,), or None
-        What each column adds, if this is not weight times value; then `weights` do not count.
+        Amount that each column adds, if it is not weight times value; then `weights` are not used.
     """
 
     value: float
@@ -104,7 +105,7 @@ def decision(steps: list[Any], first: Any) -> Decision:
 def before(steps: list[Any], rows: list[Any], found: Decision) -> Decision:
     """Convert a decision that is linear in the output of affine `steps` to one that is linear in their input.
 
-    ``rows[i]`` is the input of ``steps[i]``. What trees say of the output, they say of the input, column by column.
+    ``rows[i]`` is the input of ``steps[i]``. The amounts of trees are the same for the input, column by column.
     """
     if found.amounts is not None:
         _check_columns_kept(steps)
@@ -137,7 +138,7 @@ def _centre(step: Any, row: Any) -> Floats | None:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise TypeError if a learner is not linear, no kernel machine on vectors, no forest and no `HDClassifier`."""
+    """Raise TypeError unless a learner is linear, a kernel machine on vectors, a forest or an `HDClassifier`."""
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
@@ -172,7 +173,7 @@ def _linear(learner: Any, row: Any) -> Decision:
             raise several_numbers(learner, len(predicted))
         terms = dense(row).ravel() * coef[0]
         if abs(predicted[0] - terms.sum() - intercept[0]) > _LINEAR * (np.abs(terms).sum() + abs(intercept[0])):
-            raise TypeError(f"{name_of(learner)} predicts no linear function of its input; {_LEARNERS}")
+            raise TypeError(f"{name_of(learner)} does not predict a linear function of its input; {_LEARNERS}")
         return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]))
     classes = learner.classes_
     if len(classes) > 2 and isinstance(learner, SVC | NuSVC):
@@ -235,11 +236,11 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
         found = "no step" if projection is None else f"{projection!r}"
         raise TypeError(
-            "HDClassifier decides by bits; they can be explained only if SignRandomProjection(method='gaussian') "
-            f"makes them, found {found} before it"
+            "the decisions of HDClassifier can be explained only if SignRandomProjection(method='gaussian') makes the "
+            f"bits, found {found} before it"
         )
     z = np.asarray(rows[-2], dtype=np.float64).ravel()
-    directions = learner._directions()
+    directions, _ = learner.in_floats()
     scores = learner._scores(rows[-1])[0]
     winner, other = best_two(scores)
     units = directions / np.sqrt(directions.shape[1])
@@ -248,8 +249,8 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     pulled = ((units[winner] - units[other]).astype(np.float32) @ P).astype(np.float64)
     weights = np.sqrt(2 / np.pi) / scale * pulled if scale > 0 else np.zeros(len(z))
     note = (
-        "bits are no linear function of the object: the parts are those of the best linear prediction of the signs, "
-        "and what it misses is not explained by parts"
+        "bits are not a linear function of the object: the parts are those of the best linear prediction of the bits, "
+        "and its error is not explained by parts"
     )
     title = against(learner.classes_, winner, other)
     intercept = float(learner.intercept_[winner] - learner.intercept_[other])
@@ -257,7 +258,7 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
-    """Return the decision of a forest, split exactly by the columns that the splits on the way to the leaves ask."""
+    """Return the decision of a forest as a sum over the columns of the splits on the way to the leaves."""
     learner, row = steps[-1], np.asarray(dense(rows[-1]), dtype=np.float32)
     _check_columns_kept(steps[:-1])
     if learner.n_outputs_ != 1:
@@ -265,7 +266,7 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
     if is_regressor(learner):
         kind, title, direction = "prediction", PREDICTED, np.ones(1)
     elif len(learner.classes_) < 2:
-        raise ValueError(f"{name_of(learner)} was fitted to one class, so there is no decision to explain")
+        raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
     else:
         winner, other = best_two(learner.predict_proba(row)[0])
         kind, title = "decision", against(learner.classes_, winner, other)
@@ -286,7 +287,9 @@ def _check_columns_kept(steps: list[Any]) -> None:
     """Raise TypeError if a step before trees is not a scaler, which maps each column to itself."""
     for step in steps:
         if not isinstance(getattr(step, "scaler_", step), _SCALERS):
-            raise TypeError(f"{type(step).__name__} mixes columns before the trees ask for them; leave it out or scale")
+            raise TypeError(
+                f"{type(step).__name__} mixes columns before the trees split by them; leave it out, or use a scaler"
+            )
 
 
 def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
@@ -308,9 +311,7 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         scaled = w / np.sqrt(step.explained_variance_) if step.whiten else w
         back = step.components_.T @ scaled
         return back, -float(step.mean_ @ back)
-    if isinstance(
-        step, FeatureWeights
-    ):  # as for a Normalizer below, the norm and the logarithms of this row are factors
+    if isinstance(step, FeatureWeights):  # as for a Normalizer below, norm and logarithms of this row are factors
         before, after = dense(row).ravel(), dense(step.transform(row)).ravel()
         return w * np.divide(after, before, out=np.zeros_like(after), where=before != 0), 0.0
     if kind == "Normalizer":
@@ -325,7 +326,7 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         back[step.get_support()] = w
         return back, 0.0
     raise TypeError(
-        f"{kind} is a step that is not affine, so the decision is no sum over its input; before the learner, use "
+        f"{kind} is not affine, so the decision is not a sum over its input; before the learner, use "
         "FeatureWeights, SparseScaler, StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, "
         "TruncatedSVD or feature selection"
     )
@@ -339,11 +340,12 @@ def _is_curved(learner: Any) -> bool:
 def _curved(learner: Any, row: Any) -> Decision:
     """Return the decision that a support-vector machine with a nonlinear kernel makes for `row`."""
     z, support = dense(row).ravel(), dense(learner.support_vectors_)
-    a, b = _machines(learner)
     predicted = learner.predict(row)[0]
     if is_regressor(learner):
-        weights, constant, _ = _integrated(learner, support, a[0], float(b[0]), z)
+        a, b = dense(learner.dual_coef_), float(learner.intercept_[0])
+        weights, constant, _ = _integrated(learner, support, a[0], b, z)
         return Decision(float(predicted), "prediction", PREDICTED, weights, constant, note=_CURVED)
+    a, b = pair_weights(learner)
     classes = learner.classes_
     values = _kernel(learner, support, z, np.ones(1))[0][:, 0]
     scores = np.array([float(coefficients @ values) for coefficients in a]) + b
@@ -351,23 +353,6 @@ def _curved(learner: Any, row: Any) -> Decision:
     weights, constant, value = _integrated(learner, support, sign * a[machine], sign * float(b[machine]), z)
     note = "; ".join(filter(None, (one_vs_one(classes), _CURVED)))
     return Decision(value, "decision", against(classes, winner, other), weights, constant, note=note)
-
-
-def _machines(learner: Any) -> tuple[Floats, Floats]:
-    """Return (dual coefficients, intercepts) of one-vs-one machines; positive scores mean the first class of a pair."""
-    D, b = dense(learner.dual_coef_), dense(learner.intercept_)
-    if is_regressor(learner):
-        return D, b
-    n_classes = len(learner.classes_)
-    if n_classes == 2:  # the one machine is positive for the second class
-        return -D, -b
-    first = offsets_of(learner.n_support_)
-    a = np.zeros((len(b), D.shape[1]))
-    pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
-    for row, (i, j) in zip(a, pairs, strict=True):
-        row[first[i] : first[i + 1]] = D[j - 1, first[i] : first[i + 1]]
-        row[first[j] : first[j + 1]] = D[i, first[j] : first[j + 1]]
-    return a, b
 
 
 def _integrated(learner: Any, support: Floats, a: Floats, b: float, z: Floats) -> tuple[Floats, float, float]:

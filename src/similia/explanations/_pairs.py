@@ -59,11 +59,10 @@ from similia.objects.tables import is_frame
 from similia.similarity import as_objects, decided, evaluate, name_of
 
 WHAT = (
-    "what can be explained are kernels with features (of strings: Spectrum, GappyKmers, GappedKmers, Mismatch, "
+    "explain takes kernels with features (of strings: Spectrum, GappyKmers, GappedKmers, Mismatch, "
     "Words, WeightedDegree; of graphs: WeisfeilerLehman, ShortestPath, Propagation, Graphlet, VertexHistogram, "
     "EdgeHistogram; of molecules: Morgan), Intersection, MinMax, Cosine, MeanMap, GlobalAlignment, FromDistance, "
-    "DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set distances; "
-    "and fitted linear models"
+    "DistanceRBF, NegativeDistance, Sum, Product and Normalized; edit, elastic and set distances; and fitted models"
 )
 Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]  # name, contribution, places in x, places in y
@@ -108,7 +107,7 @@ def pair(kernel: Any, X: Any, Y: Any, naming: Naming) -> tuple[float, str, Found
     if isinstance(kernel, GlobalAlignment):
         return global_alignment(kernel, X, Y)
     found = similarity(kernel, X, Y, naming)
-    note = "a factor's parts are weighted by the other factors, and halves, thirds, ... of the value given to each"
+    note = "of p factors, each gets 1/p of the value; its parts are multiplied by the other factors"
     return value_of(kernel, X, Y), "similarity", found, note if isinstance(kernel, Product) else ""
 
 
@@ -205,7 +204,7 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
     rbf = isinstance(kernel, DistanceRBF)
     if not rbf and kernel.origin is not None:
         raise NoParts(
-            "NegativeDistance with an origin adds three distances; explain(kernel.distance, x, y) explains one of them"
+            "NegativeDistance with an origin is a sum of three distances; explain(kernel.distance, x, y) explains one"
         )
     power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
     # The parts of the distance add up to d^scale, and d^power = d^scale d^(power - scale).
@@ -231,11 +230,11 @@ def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], flo
     """Return (function that finds the parts, power, note); the parts add up to the distance to that power."""
     read = next((read for kinds, read in _READERS if isinstance(distance, kinds)), None)
     if read is None or (isinstance(distance, MMD) and distance.kernel not in ("match", "match_iso")):
-        hint = "; with kernel='match' or 'match_iso' it can be explained" if isinstance(distance, MMD) else ""
+        hint = "; MMD has with kernel='match' or 'match_iso'" if isinstance(distance, MMD) else ""
         raise NoParts(f"{name_of(distance)} has no parts to name{hint}; {WHAT}")
     if isinstance(distance, SoftDTW):
         left = f"-gamma times their entropy{' and the self terms' if distance.divergence else ''}"
-        return read, 1.0, f"expected local costs over all alignments; what is left is {left}"
+        return read, 1.0, f"the parts are expected local costs over all alignments; the rest is {left}"
     power = float(distance.p) if isinstance(distance, SlicedWasserstein | Wasserstein) else 1.0
     if isinstance(distance, MMD) or (isinstance(distance, DTW) and distance.root):
         power = 2.0

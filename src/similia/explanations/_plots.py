@@ -60,7 +60,9 @@ def logo(e: Explanation, ax: Any = None) -> Any:
     """Draw x, and y if there is one, as sequence logos, and return the axes of x; with `ax`, draw x only, there."""
     shown = [(name, view.text, shares) for name, view, shares, _ in sides(e) if view.kind == "strings"]
     if not shown or any(shares is None for _, _, shares in shown):
-        raise ValueError("a logo shows what each letter of a string adds, and this explanation has no such amounts")
+        raise ValueError(
+            "a logo shows the contribution of each letter of a string, but this explanation has no such contributions"
+        )
     axes = [ax]
     if ax is None:
         import matplotlib.pyplot as plt
@@ -124,7 +126,7 @@ def _plain(text: str, most: int) -> str:
 
 
 def _bars(e: Explanation, ax: Any) -> None:
-    """Draw a bar for each substructure of molecules and each part, and grey bars for what the parts leave over."""
+    """Draw a bar for each substructure of molecules and each part, and grey bars for the rest of the value."""
     groups = e._shown_groups[:MOST_GROUPS]
     where = ["" if e._y is None else " of x" if len(part.in_x) else " of y" for part in groups]
     named = [(f"{_plain(part.name, 40)}{of}", part) for part, of in zip(groups, where, strict=True)]

@@ -8,9 +8,9 @@ kappa_ij of time points i and j, satisfy
 
 .. math:: \log \sum_\pi \prod_{(i, j) \in \pi} \kappa_{ij} = \sum_{ij} P_{ij} \log \kappa_{ij} + H,
 
-with P the probability that i and j are matched and H the entropy of the alignments, which belongs to no pair (i, j).
+where P_ij is the probability that i and j are matched, and H the entropy of the alignments, which belongs to no pair.
 
-Cost: O(m n) operations and about 40 m n bytes.
+Cost: O(m n) operations and about 48 m n bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.spatial.distance import cdist
 
 from similia.alignments.groups import as_series_pair, window_band
 from similia.alignments.log_sums import half_width, in_units
-from similia.core.config import settings
+from similia.core.config import check_memory
 from similia.core.jit import njit
 from similia.distances import recurrences as kinds
 from similia.distances.dtw import DTW
@@ -118,7 +118,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
-        """Return costs: a row splits a value `new` from its predecessor `old`; a column is for one value `other`."""
+        """Return the costs of a split, for each value `new` after its predecessor `old` (rows) and each `other`."""
         low, high = np.minimum.outer(old, other), np.maximum.outer(old, other)
         result: Floats = c + np.abs(new[:, None] - np.clip(new[:, None], low, high))
         return result
@@ -131,7 +131,7 @@ def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
 
 
 def _lcss(alike: Any, outside: Any, names: Names) -> Found:
-    """Return unmatched points of the shorter series as parts of 1 / its length; `alike` (m, n) says what may match."""
+    """Return unmatched points of the shorter series as parts of 1 / its length; `alike` (m, n) allows matches."""
     m, n = alike.shape
     match = np.where(alike & ~outside, -1.0, np.inf)
     none = np.zeros((m, n))
@@ -216,12 +216,8 @@ def matched(names: Names, i: int, j: int) -> str:
 
 def check_cells(m: int, n: int) -> None:
     """Raise if a table of m x n cells would exceed the memory limit."""
-    if _BYTES_PER_CELL * m * n > settings().max_memory:
-        raise ValueError(
-            f"the alignment of x and y, of lengths {m} and {n}, takes {_BYTES_PER_CELL * m * n / 2**20:.0f} MiB and "
-            f"max_memory is {settings().max_memory / 2**20:.0f} MiB; allow more with similia.config(max_memory=...), "
-            "or explain shorter pieces"
-        )
+    taking = f"the alignment of x and y, of lengths {m} and {n}, takes"
+    check_memory(taking, _BYTES_PER_CELL * m * n, "explain shorter pieces")
 
 
 def _outside(m: int, n: int, window: Any) -> Any:
@@ -253,7 +249,7 @@ def global_alignment(kernel: GlobalAlignment, X: Any, Y: Any) -> tuple[float, st
     if value == -np.inf:
         raise ValueError(
             f"no alignment of x and y is allowed by triangular={kernel.triangular} (lengths {len(A.values)} and "
-            f"{len(B.values)}), so that k = 0; raise it"
+            f"{len(B.values)}), so that k = 0; raise triangular"
         )
     centred = " and the norms" if kernel.normalize else ""
     note = (

@@ -12,7 +12,7 @@ with features          w_f f(x) sum_i a_i f(y_i), a_i divided by the norms if no
 other kernels          none: a part is a_i k(x, y_i), that of object y_i
 =====================  ========================================================================================
 
-Cost: linear in the features of all y_i that x has, after those have been counted.
+Cost: that of counting the features of all y_i, then linear in the number of their features that x has.
 """
 
 from __future__ import annotations

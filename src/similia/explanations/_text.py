@@ -26,7 +26,7 @@ _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding er
 class Row(NamedTuple):
     """A row of a table; `size` is the sum of the absolute amounts in it.
 
-    `mark` is what stands for a part below letters, "-" for a group, and empty for what is left of the value.
+    `mark` is the sign of a part below letters, "-" for a group, and empty for rows that are neither.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Table(NamedTuple):
     Attributes
     ----------
     heading : str
-        What is split and by what; empty if this is the only table.
+        Says by what the value is split; empty if this is the only table.
     head, percentages : str
         Heads of the columns of names and of percentages.
     rows : list of Row
@@ -94,7 +94,7 @@ def _row(part: Part, mark: str) -> Row:
 
 
 def rest(e: Explanation) -> list[Row]:
-    """Return the last rows of the table of parts: parts not listed, and what no part explains."""
+    """Return the last rows of the table of parts: parts that are not listed, and the unexplained amount."""
     size = max(abs(e.omitted), (1 - e.listed_share) * e.absolute_sum)
     return _left(e, e.n_omitted, "smaller part", e.omitted, size, e.unexplained, _UNEXPLAINED)
 
@@ -157,7 +157,7 @@ def _strings(e: Explanation) -> list[str]:
 
 
 def _series(e: Explanation) -> list[str]:
-    """Return a row of bars for each channel of x; signs below mark what adds more than the mean amount, + or -."""
+    """Return a row of bars for each channel of x; + or - below marks points that add more than the mean amount."""
     lines: list[str] = []
     for name, values, strengths in curves(e):
         if not strengths.any():

@@ -7,10 +7,10 @@ _NAMES = {
     "D2KESearch": "d2ke_search",
     "KernelSVC": "kernel_machines", "KernelRidge": "kernel_machines", "KernelSVR": "kernel_machines",
     "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
-    "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process",
+    "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process_classifier",
     "OutlierDetector": "outliers",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
-    "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
+    "ConformalClassifier": "conformal_classifier", "ConformalRegressor": "conformal_regressor",
     "KernelKMeans": "clusters",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip

@@ -1,17 +1,16 @@
-"""Loops of `HDClassifier`: one perceptron epoch, class bundles, products with prototypes.
+"""Loops of `HDClassifier`: one perceptron epoch, sums of classes, products with prototypes.
 
 Samples are rows of floats, or packed bits (uint8). Packed bits are expanded one row at a time, to int8 signs; 10,000
 signs stay in the first-level cache. Slower alternatives: expanding to floats (longer rows), expanding all samples at
 once (eight times the memory traffic), and looking bits up inside the sum (no vector instructions). The signs of a row
-are ordered by bit (first bit 0 of every byte, then bit 1, ...), which takes a few vector instructions. Prototypes for
-packed bits have their dimensions in the same order; see `by_bit` and `by_byte`.
+are ordered by bit (first bit 0 of every byte, then bit 1, ...), because this takes only a few vector instructions.
+Prototypes for packed bits have their dimensions in the same order; see `by_bit` and `by_byte`.
 
 For each sample, an epoch first computes in float32 how much closer the sample is to its own class than to the others.
-If rounding could hide a mistake, the epoch computes the cosines in float64, so no result depends on float32. For two
-classes the float32 step is one sum over numbers in the first-level cache.
+If rounding could hide a mistake, it computes the cosines in float64, so no result depends on float32.
 
-The mean of the prototypes after each of T steps is H - U / T, if each correction c made after t steps is added to U as
-t c: so a step without a correction costs nothing.
+The mean of the prototypes after each of T steps is H - U / T, where H holds the prototypes after the last step, and
+each correction c, made after t steps, was added to U as t c. So a step without a correction costs nothing.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-r"""Clusters of strings, graphs, series, sets or vectors, with any kernel or distance: k-means in the feature space.
+r"""K-means of objects in the feature space of a kernel or distance.
 
-With the feature map phi of a kernel, k-means minimises
+K-means finds the centres mu_c that minimise
 
-.. math:: \sum_i \min_c \|\phi(x_i) - \mu_c\|^2
+.. math:: \sum_i \min_c \|\phi(x_i) - \mu_c\|^2,
 
-over labels and centres mu_c (Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
-Neural Computation 10, 1998, section 5). Here phi is the Nyström embedding with m landmarks, so a centre is a vector,
-and time and memory grow linearly with the number of objects n (Chitta, Jin, Havens & Jain, "Approximate kernel k-means:
-solution to large scale kernel clustering", KDD 2011). For a distance d, phi is the embedding of `similia.D2KE` with
-training objects as its random objects: coordinates exp(-gamma d(x, z_j)) / sqrt(m).
+where phi(x) is the feature vector of an object x (Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel
+eigenvalue problem", Neural Computation 10, 1998, section 5). For a kernel, phi is the Nyström embedding with m
+landmarks, so a centre is a vector, and time and memory grow linearly with the number of objects n (Chitta, Jin, Havens
+& Jain, "Approximate kernel k-means: solution to large scale kernel clustering", KDD 2011). For a distance d, phi has
+the coordinates exp(-gamma d(x, z_j)) / sqrt(m) of `similia.D2KE`, where the z_j are training objects.
 
 Each start chooses centres by greedy k-means++ and improves them by Lloyd's iterations on a sample of at most 20,000
-objects. The best start goes on with all objects. Products and sums have a fixed order, so labels depend neither on
-blocks nor on threads, and not on the partitions of a Dask collection.
+objects. The start with the least inertia then continues with all objects. Products and sums have a fixed order, so
+labels do not depend on blocks, on threads or on the partitions of a Dask collection.
 
 Cost of `fit`: n m kernel values, and 2 n m k operations for each iteration with k centres.
 """
@@ -59,13 +59,13 @@ from similia.sources.dask import Distributed, as_partitions, each_block, from_pa
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _BLOCK = 4096  # objects per block; sums over blocks are added in order
-_SAMPLE = 20_000  # most objects on which starts are compared
+_SAMPLE = 20_000  # maximum number of objects on which starts are compared
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed from differences
 _NUMBERS = range(2, 11)  # tried by n_clusters="stability"
-_PAIRS, _SHARE, _STABILITY_SAMPLE = 10, 0.8, 2000  # pairs of subsamples, share of objects in each, most objects
+_PAIRS, _SHARE = 10, 0.8  # number of pairs of subsamples, share of the objects in each
+_STABILITY_SAMPLE = 2000  # maximum number of objects from which subsamples are drawn
 
 
-# ---- k-means of vectors
 class _Assignment(NamedTuple):
     """Vectors assigned to their nearest centres."""
 
@@ -73,11 +73,11 @@ class _Assignment(NamedTuple):
     sums: Floats  # of the vectors of each cluster, (k, rank)
     counts: Index  # (k,)
     inertia: float  # sum of squared distances to the nearest centres
-    nearest: Index  # position of the vector nearest to each centre, (k,); the first of equals
-    squares: Floats  # squared distances of these, (k,)
+    nearest: Index  # position of the vector nearest to each centre, (k,); of equally near vectors, the first
+    squares: Floats  # squared distances of these vectors to their centres, (k,)
 
     def means(self, otherwise: Floats) -> Floats:
-        """Return the mean of each cluster; for an empty one, its row of `otherwise`."""
+        """Return the mean of each cluster; for an empty cluster, its row of `otherwise`."""
         kept = self.counts > 0
         means = otherwise.copy()
         means[kept] = self.sums[kept] / self.counts[kept, None]
@@ -88,7 +88,7 @@ def _squared_distances(F: Floats, centers: Floats) -> Floats:
     """Return the squared distances of vectors to centres, (n, k); each depends only on its two vectors, bit for bit."""
     norms = _squared_norms(F)[:, None] + _squared_norms(centers)
     squares: Floats = norms - 2.0 * row_product(F, centers.T.copy())
-    rows, columns = np.nonzero(squares < _CLOSE * norms)  # differences of nearly equal numbers lost their digits
+    rows, columns = np.nonzero(squares < _CLOSE * norms)  # here the subtraction has lost most digits
     squares[rows, columns] = _squared_norms(F[rows] - centers[columns])
     return squares
 
@@ -111,7 +111,7 @@ def _assign_block(block: Any, start: int, embedding: Any, centers: Floats) -> _A
 
 
 def _assign(F: Any, embedding: Any, centers: Floats) -> _Assignment:
-    """Assign vectors to the nearest centres; with an `embedding`, `F` holds objects, which it turns into vectors."""
+    """Assign vectors to the nearest centres; if `embedding` is given, `F` holds objects, which it embeds first."""
     parts = list(each_block(F, _BLOCK, _assign_block, embedding, centers))
     squares, nearest = (np.array([getattr(part, name) for part in parts]) for name in ("squares", "nearest"))
     block, each = squares.argmin(axis=0), np.arange(len(centers))
@@ -123,9 +123,9 @@ def _assign(F: Any, embedding: Any, centers: Floats) -> _Assignment:
 
 
 def _lloyd(F: Any, embedding: Any, centers: Floats, max_iter: int, tol: float) -> tuple[Floats, _Assignment, int]:
-    """Return (centres, assignment to them, number of iterations) once centres move by at most `tol`, squared.
+    """Return (centres, assignment to them, number of iterations); stop once centres move by at most `tol`, squared.
 
-    The centres returned are means, whatever the last bits of the first ones.
+    At least one iteration is made, so the centres are means.
     """
     n_iter = 0
     for _ in track(range(max_iter), "k-means", total=max_iter):
@@ -138,7 +138,7 @@ def _lloyd(F: Any, embedding: Any, centers: Floats, max_iter: int, tol: float) -
 def _best_of(
     F: Floats, k: int, n_init: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> tuple[Floats, _Assignment]:
-    """Return the centres of the start that ends with the least inertia, and the assignment; of equals, the first."""
+    """Return the centres of the start that ends with the least inertia, and the assignment of the vectors to them."""
     found = []
     for _ in range(n_init):
         with one_blas_thread():
@@ -149,11 +149,11 @@ def _best_of(
 
 
 def _stability(F: Floats, k: int, max_iter: int, tol: float, rng: np.random.Generator) -> Floats:
-    """Return the agreement of k clusters in two random subsamples, by their common objects, for each of `_PAIRS`."""
+    """Return, for each pair of random subsamples, how well their k clusters agree on the objects that they share."""
     n = len(F)
     size, agreement = max(k, round(_SHARE * n)), np.empty(_PAIRS)
     for i in range(_PAIRS):
-        clusters = np.full((2, n), -1)  # of objects in each subsample
+        clusters = np.full((2, n), -1)  # -1 for objects that are not in the subsample
         for row in clusters:
             rows = np.sort(rng.permutation(n)[:size])
             row[rows] = _best_of(F[rows], k, 3, max_iter, tol, rng)[1].labels
@@ -161,7 +161,6 @@ def _stability(F: Floats, k: int, max_iter: int, tol: float, rng: np.random.Gene
     return agreement
 
 
-# ---- the estimator
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     codes = state["labels_"]
     known = len(codes) > 0 and 0 <= codes.min() <= codes.max() < sizes["k"]
@@ -182,18 +181,21 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Parameters
     ----------
     similarity : callable
-        A kernel, ``k(X, Y=None) -> (n, m)``, or a distance of `similia.distances`. A function of your own is taken for
-        a kernel; ``similia.distances.FromFunction(f)`` makes it a distance.
+        A kernel, ``k(X, Y=None) -> (n, m)``, or a distance of `similia.distances`. Any other callable counts as a
+        kernel; ``similia.distances.FromFunction(f)`` makes a distance from a function f of two objects.
     n_clusters : int, "stability" or list of int, default=8
-        Number of clusters. A list of numbers chooses among them by stability (see Notes); "stability" tries 2 to 10.
+        Number of clusters. For a list of numbers, `fit` takes the one that gives stable clusters (see Notes);
+        "stability" stands for the numbers from 2 to 10.
     n_landmarks : int, default=300
-        Number of training objects to which all objects are compared, chosen at random; all if there are fewer.
+        Number of landmarks: training objects, drawn at random, with which all objects are compared. If there are fewer
+        training objects, all are landmarks.
     n_init : int, default=10
-        Number of starts; that with the least inertia counts.
+        Number of starts from different centres; `fit` keeps the start with the least inertia.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float, default=1e-4
-        Iterations end once the squared movement of the centres is at most `tol` times the mean variance of a feature.
+        Iterations end once the centres move by at most this, as a sum of squared distances, in units of the variance of
+        a feature (the mean over all features).
     random_state : int, numpy Generator or None, default=None
         Source of randomness for landmarks, starts and subsamples.
 
@@ -204,21 +206,21 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     medoids_ : collection of n_clusters objects
         The training object nearest to each centre, in the layout that the similarity uses.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
-        Positions of the medoids in the training objects; with `partial_fit`, in all batches, one after the other.
+        Positions of the medoids in the training objects; with `partial_fit`, counted through all batches in order.
     cluster_centers_ : ndarray of float64, shape (n_clusters, rank)
         The centres, in the coordinates of `embedding_`.
     counts_ : ndarray of int64, shape (n_clusters,)
-        Number of objects in each cluster; with `partial_fit`, of all objects that were averaged.
+        Number of objects in each cluster; with `partial_fit`, number of objects in the mean that is its centre.
     inertia_ : float
-        Sum of the squared distances of the training objects (of the last batch) to their centres.
+        Sum of the squared distances of the training objects (or those of the last batch) to the nearest centres.
     n_iter_ : int
-        Number of iterations over all objects; with `partial_fit`, of batches.
+        Number of iterations over all objects; each call of `partial_fit` adds 1.
     n_clusters_ : int
         Number of clusters.
     n_clusters_tried_ : ndarray of int64, shape (n_tried,)
         The numbers of clusters tried; empty if `n_clusters` is a number.
     stability_ : ndarray of float64, shape (n_tried, 10)
-        Adjusted Rand index of each pair of subsamples for each of these numbers.
+        For each number of clusters tried, the adjusted Rand index of each pair of subsamples (see Notes).
     embedding_ : Nystroem or D2KE
         The fitted embedding, `Nystroem` for a kernel and `D2KE` for a distance.
     similarity_ : callable
@@ -231,26 +233,28 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer objects than clusters, or the similarity is a distance given as a kernel, that is,
-        0 between equal objects and above 0 between others.
+        In `fit`, if there are fewer objects than clusters, or if `similarity` counts as a kernel, but its values are
+        those of a distance: 0 between equal objects and above 0 between others.
 
     Warns
     -----
     UserWarning
-        If a cluster stays empty: fewer objects differ than there are clusters.
+        If a cluster is empty, because there are fewer different objects than clusters.
 
     Notes
     -----
-    Stability: two random subsamples, each of 80 % of at most 2,000 objects, are clustered. The adjusted Rand index of
-    their common objects is 1 if both agree and 0 on average if they agree by chance. Its mean over 10 pairs is compared
-    between numbers of clusters. The largest number within one standard error of the best mean is taken. A single
-    cluster is always stable, so 1 cannot be tried; if all means are low, the objects have no clear groups.
+    Stability of a number of clusters: `fit` clusters two random subsamples, each of 80 % of at most 2,000 objects. The
+    adjusted Rand index compares the clusters of the objects that are in both: 1 means the same clusters, 0 no more
+    agreement than by chance. `fit` takes the mean over 10 pairs of subsamples for each number of clusters, and chooses
+    the largest number whose mean is within one standard error of the best. A single cluster is always stable, so 1
+    cannot be tried. If all means are low, the objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise objects are grouped
-    by their sizes. Vectors that do not fit into half of ``similia.config(max_memory=...)`` are computed again for each
-    iteration; those of a Dask collection are kept by its workers.
+    by their sizes. `fit` keeps the feature vectors in memory if they fit into half of
+    ``similia.config(max_memory=...)``, otherwise it computes them again for each iteration. For a Dask collection, the
+    workers keep them.
 
     References
     ----------
@@ -287,7 +291,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find clusters of n objects, in memory or of a Dask collection; of `y`, only the length is checked."""
+        """Find clusters of n objects, in memory or in a Dask collection; `y` is ignored, except for its length."""
         numbers = self._check_parameters()
         rng = generator(self.random_state)
         X, n = self._embed(X, y, numbers, rng)
@@ -307,11 +311,11 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @all_at_once
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add a batch of objects: move each centre to the mean of all objects that were nearest to it.
+        """Add a batch of objects: each centre becomes the mean of all objects, of any batch, that were assigned to it.
 
-        The first batch chooses landmarks and starts, as `fit` does, so it should be a random sample of some thousand
-        objects. The model does not forget: a centre moves less, the more objects it has seen. A medoid is the nearest
-        object of the batch, or the medoid before, whichever is nearer to the centre now.
+        The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of some thousand
+        objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster is
+        replaced if an object of the batch is nearer to the new centre.
         """
         numbers = self._check_parameters()
         refuse_lazy(X, "partial_fit takes one batch in memory; fit takes the whole collection")
@@ -320,7 +324,9 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         X = read_objects(self, self.similarity_, X, reset=False)
         at_least_one(X)
         if len(numbers) == 1 and numbers[0] != self.n_clusters_:
-            raise ValueError(f"the model has {self.n_clusters_} clusters, but n_clusters={numbers[0]}; start a new one")
+            raise ValueError(
+                f"n_clusters={numbers[0]}, but the fitted model has {self.n_clusters_} clusters; fit a new KernelKMeans"
+            )
         F = np.asarray(self.embedding_.transform(X), dtype=np.float64)
         batch = _assign(F, None, self.cluster_centers_)
         sums = self.counts_[:, None] * self.cluster_centers_ + batch.sums
@@ -405,7 +411,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         return np.asarray(self.embedding_.transform(X), dtype=np.float64), None
 
     def _choose(self, numbers: list[int], F: Floats, tol: float, rng: np.random.Generator) -> int:
-        """Return the number of clusters to make of the vectors `F`; store the stability of all numbers tried."""
+        """Return the most stable of the given numbers of clusters; store the stability of each."""
         self.n_clusters_tried_, self.stability_ = np.zeros(0, np.int64), np.zeros((0, _PAIRS))
         if len(numbers) == 1:
             return numbers[0]
@@ -425,17 +431,19 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_clusters_ = self._n_features_out = len(centers)
         empty = int((counts == 0).sum())
         if empty:
-            warn_user(f"{empty} of {len(centers)} clusters are empty: too few objects differ; lower n_clusters")
+            warn_user(
+                f"{empty} of {len(centers)} clusters are empty, because too few objects are different; lower n_clusters"
+            )
 
 
 def _refuse_distance(kernel: Any, X: Any, n: int) -> None:
-    """Raise if the values of a user's kernel are those of a distance: 0 for equal objects, above 0 for others."""
+    """Raise if a user's kernel has the values of a distance: 0 for equal objects, above 0 for others."""
     if isinstance(kernel, Kernel) and not isinstance(kernel, Pairwise):
         return
     few = take(X, np.arange(min(n, 8)))
     K = evaluate(kernel, few, few)
     if not K.diagonal().any() and (K > 0).any():
         raise BadParameter(
-            "similarity", "a kernel, large for similar objects", "a function that is 0 for equal objects",
-            "for a distance, write similia.distances.FromFunction(f)",
+            "similarity", "a kernel, with large values for similar objects", "a function that is 0 for equal objects",
+            "if it is a distance, give similia.distances.FromFunction(f)",
         )  # fmt: skip

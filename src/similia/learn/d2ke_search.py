@@ -1,10 +1,12 @@
-"""Tuning and hold-out for models on D2KE features, with each distance computed once.
+"""Tune models on D2KE features, with each distance computed once.
 
-The features exp(-gamma D) for all gamma come from one matrix D of distances to R random objects, which do not depend on
-labels. So D is computed once for the n training objects, and cross-validation of gamma and of the learner's parameters
-slices the rows of D. Random objects made of training objects are drawn anew in each fold, so that none is made of the
-objects on which the fold is validated; the fold then has one matrix for all candidates. Cost: n R distances (times
-folds + 1 if drawn anew; for representatives, at most n^2 more), then (candidates x folds) fits of the learner.
+`D2KE` turns an object into the features exp(-gamma d), from its distances d to R random objects. The distances of the n
+training objects are one matrix D, which serves all values of gamma and, row by row, all folds of cross-validation.
+Random objects may be made of training objects. Then each fold draws its own, from its training objects only, and has a
+matrix of its own; otherwise validation objects would take part in training.
+
+Cost: n R distances, or n R (folds + 1) and at most n^2 more if each fold draws its own; then (candidates x folds) fits
+of the learner.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """
@@ -45,7 +47,7 @@ from similia.similarity import as_objects
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Split = tuple[npt.NDArray, npt.NDArray]  # training and validation indices
-Part = tuple[npt.NDArray, float, list[Split]]  # distances, the number that gamma="median" means, folds
+Part = tuple[npt.NDArray, float, list[Split]]  # distances, the number that gamma="median" stands for, folds
 Grid = dict[str, list[Any]]  # for each parameter, the values to try
 
 _INDEPENDENT = (RandomStrings, RandomSeries, RandomSets, type(None))  # None: the objects are a given collection
@@ -62,11 +64,14 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
 
 @state(pipeline_=made("Pipeline"))
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
-    """Tune a pipeline that starts with `D2KE`, by cross-validation on one matrix of distances.
+    """Tune a pipeline that starts with `D2KE` by cross-validation, with each distance computed only once.
 
-    `D2KE` computes features exp(-gamma d) from the distances d to random objects; all values of gamma share these
-    distances. With ``objects=similia.embeddings.Representatives(hold_out=True)``, the random objects are training
-    objects, and the later steps are tuned and fitted on the other training objects.
+    `D2KE` computes the features exp(-gamma d) of an object from its distances d to random objects. All values of gamma
+    share these distances, so this search is faster than scikit-learn's GridSearchCV, which would compute them for each
+    candidate.
+
+    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, some training objects serve as its
+    random objects; the later steps are tuned and fitted on the other training objects.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         The first step must be a `D2KE`, the last a classifier or regressor.
     param_grid : dict of str to list, optional
         Values to try. For the first step, only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``);
-        tune its other parameters, which change the distances, with GridSearchCV. For the other steps, any parameter is
+        its other parameters change the distances, so tune them with GridSearchCV. For the other steps, any parameter is
         allowed. By default nothing is tuned.
     cv : int or splitter, default=5
         Folds, as in scikit-learn's GridSearchCV.
@@ -83,19 +88,19 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        Search to fit in place of this one if `y` holds numbers to predict (see ``task="auto"`` of
-        `similia.recipes.d2ke`).
+        Another search, which `fit` fits in place of this one if `y` holds numbers to predict. ``task="auto"`` of
+        `similia.recipes.d2ke` uses it.
 
     Attributes
     ----------
     pipeline_ : Pipeline
         The fitted pipeline with the best parameters. It can be used and saved by itself.
     best_params_ : dict
-        The chosen values; gamma is the number that `pipeline_` uses.
+        The chosen values; gamma is a number, never text such as ``"4*median"``.
     cv_results_ : dict
         ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. A gamma such
-        as ``"4*median"`` is stored as a number. If random objects are drawn anew in each fold, it is stored as text,
-        since the median distance then varies.
+        as ``"4*median"`` is stored as a number, unless each fold draws its own random objects: then the median distance
+        differs between folds, and the text is stored.
 
     Examples
     --------
@@ -127,7 +132,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline; the distances to the random objects are held in memory."""
+        """Choose the parameters and fit the pipeline; the distances to the random objects must fit into memory."""
         if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
             found = clone(self.regression).fit(X, as_numbers(y))
             for learnt in ("cv_results_", "best_params_", "pipeline_"):
@@ -145,9 +150,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         kept = _not_held_out(d2ke.fit(X), n_objects(X))
         anew = bool(grid) and len(kept) == len(y) and not isinstance(d2ke.sampler_, _INDEPENDENT)
         if anew and isinstance(X, Distributed):
-            pieces = f"random objects made of training objects, {type(d2ke.sampler_).__name__},"
-            found = f"is a Dask collection, and {pieces} are drawn anew in each fold, which needs all objects here"
-            raise BadType(None, found, remedy="tune others, such as RandomStrings(), or fit to X.compute()")
+            kind = type(d2ke.sampler_).__name__
+            found = f"is a Dask collection, but {kind} draws random objects from the training objects of each fold"
+            raise BadType(None, found, remedy="take other random objects, such as RandomStrings(), or give X.compute()")
         splits = self._splits(X, y) if anew else []
         among = _all_distances(d2ke, X, len(splits))
         if among is not None:
@@ -185,7 +190,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     def _search(
         self, name: str, steps: list[Any], grid: Grid, parts: Iterable[Part], y: npt.NDArray, n_folds: int
     ) -> dict[str, Any]:
-        """Store `cv_results_`; return the best values of `grid` by mean score; for `parts`, see `_drawn_anew`."""
+        """Store `cv_results_`; return the values of `grid` with the best mean score over the folds of all `parts`."""
         fits = len(ParameterGrid(grid)) * n_folds
         scores: list[npt.NDArray] = []
         with closing(track(range(fits), "cross-validation", fits)) as bar:
@@ -212,7 +217,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
                 bad = ~np.isfinite(y.astype(np.float64))
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"y holds {short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels "
+                    f"y holds {short(y[:1].tolist())} of dtype {y.dtype}, expected numbers to predict; for labels, "
                     'write recipes.d2ke(..., task="classification"), or end the pipeline with a classifier'
                 ) from None
             if bad.any():
@@ -227,7 +232,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @available_if(_learner_has("decision_function"))
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the learner's confidences, shape (n, n_classes), or (n,) for two classes."""
+        """Return the decision values of the learner, shape (n, n_classes), or (n,) for two classes."""
         return self._fitted().decision_function(X)
 
     @available_if(_learner_has("predict_proba"))
@@ -247,12 +252,12 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns, if `fit` saw a table; otherwise not defined."""
+        """Number of columns; exists only if `fit` saw a table."""
         return int(self._fitted()[0].n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns, if `fit` saw a table and all names are text; otherwise not defined."""
+        """Names of the columns; exists only if `fit` saw a table whose names are all text."""
         return self._fitted()[0].feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
@@ -287,13 +292,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
             step, _, parameter = key.partition("__")
             if key not in known and "__" not in parameter:  # deeper parameters may exist only after fit
                 there = sorted(k for k in known if k.startswith(f"{step}__")) or sorted(self.pipeline.named_steps)
-                raise ValueError(
-                    f"param_grid holds {key!r}, and there is no such parameter; there are {', '.join(there)}"
-                )
+                raise ValueError(f"param_grid holds {key!r}, which is no parameter; there are {', '.join(there)}")
             if key != f"{name}__gamma" and key.split("__")[0] == name:
                 raise ValueError(
-                    f"param_grid holds {key!r}, which changes the distances, and these are computed once; "
-                    f"search it with scikit-learn's GridSearchCV around this estimator, as 'pipeline__{key}'"
+                    f"param_grid holds {key!r}, which changes the distances, but they are computed only once; "
+                    f"tune it with scikit-learn's GridSearchCV around this estimator, as 'pipeline__{key}'"
                 )
         return grid
 
@@ -316,9 +319,9 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
-    """Return the distances between all objects, or None if `n_folds` draws of representatives need fewer distances.
+    """Return the distances between all objects if the folds can share them, else None.
 
-    Also None if the matrix exceeds ``max_memory``, if `X` is a Dask collection, or if no representatives are drawn.
+    They can if each fold draws representatives, there are no fewer than `n_folds` draws need, and they fit into memory.
     """
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
@@ -334,10 +337,9 @@ def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:
 
 
 def _drawn_anew(d2ke: D2KE, X: Any, among: npt.NDArray | None, split: Split) -> Part:
-    """Return (distances, gamma, [`split`]) for random objects drawn from the training objects of the fold `split`.
+    """Return (distances of all objects, gamma, [`split`]) for random objects from the training objects of one fold.
 
-    The distances are those of all objects to the random objects, and gamma is fitted to this draw. `among` holds the
-    distances between all objects, or is None if they were not computed.
+    `among` holds the distances between all objects, or is None if they were not computed.
     """
     fold = clone(d2ke)
     if among is not None:
@@ -354,7 +356,7 @@ class _CountingScorer:
         self.scorer = scorer
         self._bar = bar
         self._lock = Lock()
-        next(bar)  # start here, since other threads do not see the setting that enables progress
+        next(bar)  # start in this thread, since others do not see the setting that enables progress
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         score = self.scorer(*arguments, **keywords)
@@ -367,25 +369,25 @@ class _CountingScorer:
 
 
 def _check_folds(n_folds: int, y: npt.NDArray) -> None:
-    """Raise if a fold may leave a single class to learn from, or if all classes have fewer objects than `n_folds`."""
+    """Raise if a fold may leave a single class to learn from, or if no class has `n_folds` objects."""
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts)
     rarest, most = classes[order[:1]].tolist()[0], int(counts[order[-1]])
     alone = len(classes) > 1 and counts[order[-2]] == 1
     if (alone or n_folds > most) and y.dtype.kind not in "biuf" and task_of(y) == "regression":
         raise ValueError(
-            f"y holds numbers written as text, such as {rarest!r}, and too few objects of each for cv={n_folds} folds "
-            'of classes; give numbers to predict as floats with recipes.d2ke(..., task="regression"), or bin them'
+            f"y holds numbers as text, such as {rarest!r}, and too few objects of each for cv={n_folds} folds of "
+            'classes; to predict numbers, give floats and recipes.d2ke(..., task="regression"); or bin them to classes'
         )
     if alone:
         raise ValueError(
             f"class {rarest!r} has one object, and the fold that holds it out leaves one class to learn from; "
-            "give more objects, or values in place of 'tune'"
+            "give more objects, or a number in place of 'tune'"
         )
     if n_folds > most:
         raise ValueError(
-            f"cv={n_folds} folds are more than the {most} objects of the largest class; "
-            f"take cv={max(2, counts.min())}, or more objects (n_samples = {len(y)})"
+            f"cv={n_folds} is more than the {most} objects of the largest class; "
+            f"take cv={max(2, counts.min())}, or give more objects (n_samples = {len(y)})"
         )
 
 

@@ -1,18 +1,22 @@
-"""Exact nearest neighbours under dynamic time warping (DTW); lower bounds skip most of the work.
+"""Exact nearest neighbours under dynamic time warping (DTW), with lower bounds that rule out most series.
 
-For a query x, each training series y gets lower bounds on its distance, each dearer and tighter than the one before:
+For a query x, each training series y gets three lower bounds on its distance, each more expensive and tighter than the
+one before:
 
-1. Every time point of y is matched with a point of x within the warping band, so it costs at least its distance from
-   the envelope (the range of x in the band) there: LB_Keogh. As distances from a range are convex, so does the mean of
-   some points of y from the widest range beside them: LB_PAA, computed for all series from means of `WIDTH` points.
-2. LB_Keogh itself, for the series in ascending order of the first bound, `LANES` at a time, one in each SIMD lane.
-3. LB_Improved: the projection of y into the envelope is what is left of y to match; the points of x cost at least their
-   distances from the envelope of the projection, in addition. With a Euclidean cost over several channels the two do
-   not add up; the larger counts, with the envelope of y itself.
+1. LB_PAA. DTW matches every time point of y with a point of x within the warping band. The envelope is the range of x
+   in the band, so a point of y costs at least its distance from the envelope. As distances from a range are convex,
+   `WIDTH` points of y cost at least `WIDTH` times the distance of their mean from the widest envelope beside them. This
+   bound is computed for all series.
+2. LB_Keogh: the sum over all points of y of their distances from the envelope. It is computed for the series in
+   ascending order of the first bound, `LANES` series at a time, one in each SIMD lane.
+3. LB_Improved: the points of y are moved into the envelope, and each point of x costs at least its distance from the
+   envelope of these moved points. The sum is added to LB_Keogh. With a Euclidean cost over several channels the two do
+   not add up: then the larger counts, with the envelope of y itself.
 
-DTW is computed for those whose bounds are at most the k-th smallest distance so far, until the first bound of the next
-series exceeds that distance, and abandoned once every cell in a row of the DTW table, in all lanes, exceeds it. Bounds
-are lowered by the possible rounding error, so distances and ties equal those of an exhaustive search, bit for bit.
+DTW is computed for the series whose bounds do not exceed the k-th smallest distance so far. The search ends when the
+first bound of the next series exceeds it, and a computation ends when all cells in a row of the DTW table exceed it, in
+all lanes. Bounds are lowered by the possible rounding error, so distances and ties equal those of an exhaustive search,
+bit for bit.
 
 Cost for x of length m and n series of length l with p channels: n l p for the means, once for all queries;
 n l p / `WIDTH` for the first bounds; then (m + l) p or, where bounds do not help, m l p for each series.
@@ -38,7 +42,7 @@ from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
 
 _WORTH_A_RANGE = 2**20  # minimum number of table cells per thread
-WIDTH = 8  # points of a segment whose mean stands for them in the first bound
+WIDTH = 8  # number of points in a segment, whose mean gives the first bound
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
@@ -51,7 +55,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     """
     A, B = as_series_pair(X, Y)
     with np.errstate(over="ignore"):  # infinite distances raise below
-        A = A.astype(B.values.dtype)  # the dtype of the fitted series, so that queries do not affect each other
+        A = A.astype(B.values.dtype)  # of the training series, so that the result does not depend on other queries
     rooted, p = distance._rooted(), A.n_dims
     values, indices = np.empty((len(A), k), A.values.dtype), np.empty((len(A), k), np.int64)
     how = (p, rooted, distance.root, *window_band(distance.window))
@@ -74,7 +78,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     far = np.isinf(values).any(axis=1)
     if far.any():
         raise ValueError(
-            f"the distance of X[{int(far.argmax())}] to its nearest series exceeds the largest {values.dtype}; "
+            f"the distance of X[{int(far.argmax())}] to its neighbours exceeds the largest {values.dtype}; "
             f"scale the series{' or give them as float64' if values.dtype == np.float32 else ''}"
         )
     return values, indices
@@ -208,7 +212,7 @@ def _search(  # type: ignore[no-untyped-def]
             waiting[:n_waiting] = waiting[size : size + n_waiting]
             continue
         size = min(LANES, n - done)
-        chosen = waiting[n_waiting : n_waiting + size]  # overwritten by those that stay
+        chosen = waiting[n_waiting : n_waiting + size]  # a view: series that pass the bounds are written over it
         reach = 0
         for k in range(size):
             chosen[k] = columns[order[done + k]]
@@ -240,7 +244,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(flat, places, p, chosen, group, lengths):  # type: ignore[no-untyped-def]
-    """Write the series at `chosen` side by side, and their `lengths`; return the largest. The last fills all lanes."""
+    """Write the series at `chosen` to the lanes of `group`, the last to all lanes left; return the largest length."""
     longest = 0
     for k in range(LANES):
         j = chosen[min(k, len(chosen) - 1)]
@@ -317,7 +321,7 @@ def _bound_back(  # type: ignore[no-untyped-def]
 ):
     """Add to ``found[k]`` the total distance of the points of the query from the envelope of the `projected` series k.
 
-    With Euclidean costs of several channels, it becomes the larger of the two.
+    With Euclidean costs of several channels, ``found[k]`` becomes the larger of the two instead.
     """
     zero = lane.splat(projected[:0].sum())
     for i in range(m):
@@ -337,19 +341,17 @@ def _bound_back(  # type: ignore[no-untyped-def]
 def _add_beyond(  # type: ignore[no-untyped-def]
     values, at, m, projected, n, p, c, sign, reach, lengths, ups, downs, row
 ):
-    """Add to `row` how far each point of the query is above the envelope of channel `c`, squared; below, if `sign` < 0.
+    """Add to `row` the squared distance of each point of the query above (or, for `sign` -1, below) the envelope.
 
-    The largest value of a window is that of the end of a block or of the beginning of the next, in blocks as long as a
-    window: `downs` holds the largest from each place to the end of its block, `ups` from the beginning (van Herk).
+    Maxima of windows by van Herk's algorithm: in blocks as long as a window, `ups` holds the maximum from the beginning
+    of the block to each place, and `downs` from each place to the end of the block.
     """
     number = projected.dtype.type
     wide, end, shortest = 2 * reach + 1, max(m, n) + 2 * reach, lengths.min()
     zero, never = lane.splat(number(0)), lane.splat(number(-np.inf))
     length, signs = lane.load(lengths, 0), lane.splat(number(sign))
-    largest, whole = (
-        never,
-        reach >= max(m, n) - 1,
-    )  # then each window is the whole series, and `ups` ends with the answer
+    whole = reach >= max(m, n) - 1  # then each window is the whole series
+    largest = never
     for t in range(end):
         if whole and not reach <= t < reach + n:
             continue
@@ -379,7 +381,7 @@ def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit, found)
     """Compute the DTW distances from a query to `LANES` series, and return True.
 
     If all distances must exceed `limit`, stop early and return False. `room` receives the last row of the DTW table.
-    `similia.distances.dtw._warp` has the same loop without `limit`: a shared loop takes 1.1 to 1.5 times as long.
+    `similia.distances.dtw._warp` has the same loop without `limit`: one loop for both took 1.1 to 1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf

@@ -1,9 +1,10 @@
 """Plain and nested cross-validation of a kernel parameter and C: support-vector machines on blocks of a Gram matrix.
 
-For outer fold i, the score of a candidate (parameter, C) is the mean over j != i of the accuracy on fold j of the
-machine trained without folds i and j. Outer fold j uses the same machine, so k folds take k (k - 1) / 2 fits per
-candidate, each on (k - 2) / k of the rows, and k final fits. A grid search inside cross-validation takes twice as many
-fits. Each Gram matrix is evaluated once to score the candidates.
+Nested cross-validation chooses (parameter, C) for each outer fold i without looking at the fold. The score of a
+candidate is the mean over the other folds j of the accuracy on fold j of a machine trained without folds i and j. The
+same machine serves outer fold j, so k folds take k (k - 1) / 2 fits per candidate, each on (k - 2) / k of the rows, and
+k final fits: half as many as a grid search inside cross-validation. Each Gram matrix is computed once to score the
+candidates.
 
 Cost: one Gram matrix per parameter; for each fit, libsvm on a block of it, O(rows^2) or more, in threads (libsvm
 releases the GIL). If no coefficient of a machine reaches its bound C, the machine is also the solution for all larger
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.svm import SVC
 
-from similia.core.config import settings
+from similia.core.config import check_memory, settings
 from similia.core.products import row_product
 from similia.core.state import pairs_of
 from similia.core.threads import in_threads, n_threads, one_blas_thread
@@ -75,7 +76,7 @@ class PairMachines:
         self.support_, self.pair_coef_, self.pair_intercept_ = machine.support, machine.weights, machine.intercepts
 
     def _confidences(self, K: Floats) -> Floats:
-        """Return the confidences of m objects, from the kernel values `K` between them and the support vectors."""
+        """Return the decision values of m objects, from the kernel values `K` between them and the support vectors."""
         if len(self.classes_) == 2:
             return -(row_product(K, self.pair_coef_.T)[:, 0] + self.pair_intercept_[0])
         return decisions(K, self.pair_coef_, self.pair_intercept_, len(self.classes_))
@@ -93,18 +94,8 @@ class PairMachines:
         return self.classes_[np.asarray(second, dtype=np.int64)]
 
 
-def check_memory(what_takes: str, needed: int, instead: str) -> None:
-    """Raise if `needed` bytes exceed ``max_memory``; the message begins with `what_takes` and advises `instead`."""
-    most = settings().max_memory
-    if needed > most:
-        raise ValueError(
-            f"{what_takes} {needed / 2**20:.0f} MiB, and max_memory is {most / 2**20:.0f} MiB; {instead}, or allow "
-            "more with similia.config(max_memory=...)"
-        )
-
-
 def check_pairs_fit(n_classes: int, n: int) -> None:
-    """Raise if one support vector machine per pair of classes, with `n` weights each, exceeds ``max_memory``."""
+    """Raise if one machine for each pair of classes, with `n` weights each, does not fit into ``max_memory``."""
     check_memory(
         f"y has {n_classes} classes, expected fewer: {pairs_of(n_classes)} machines, one for each pair of classes, "
         f"with weights of {n} objects take",
@@ -116,27 +107,31 @@ def check_pairs_fit(n_classes: int, n: int) -> None:
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
     """Fit libsvm to the Gram matrix `K` of the training rows and their class numbers `labels`."""
-    # libsvm uses the seed only for probabilities; without one, scikit-learn draws it from the global random state.
+    # libsvm ignores the seed here; without one, scikit-learn would draw it from the global random state
     svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
-    first = offsets_of(svc.n_support_)
     bounds = np.repeat(C * svc.class_weight_, svc.n_support_)
-    if len(svc.classes_) == 2:  # here scikit-learn's positive sign means the second class
-        weights, intercepts = -svc.dual_coef_, -svc.intercept_
-    else:
-        intercepts = svc.intercept_
-        weights = np.zeros((len(intercepts), len(svc.support_)))
-        for p, (i, j) in enumerate(combinations(range(len(svc.classes_)), 2)):
-            of_i, of_j = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
-            weights[p, of_i], weights[p, of_j] = svc.dual_coef_[j - 1, of_i], svc.dual_coef_[i, of_j]
     unbounded = bool((np.abs(svc.dual_coef_) < bounds).all())
-    return Machine(svc.support_.astype(np.int64), weights, intercepts, svc.classes_, unbounded)
+    return Machine(svc.support_.astype(np.int64), *pair_weights(svc), svc.classes_, unbounded)
+
+
+def pair_weights(svc: Any) -> tuple[Floats, Floats]:
+    """Return `Machine.weights` and `Machine.intercepts` of a fitted classifier of scikit-learn that runs libsvm."""
+    dual = svc.dual_coef_.toarray() if hasattr(svc.dual_coef_, "toarray") else svc.dual_coef_
+    if len(svc.classes_) == 2:  # here scikit-learn's positive sign means the second class
+        return -dual, -svc.intercept_
+    first = offsets_of(svc.n_support_)
+    weights = np.zeros((len(svc.intercept_), dual.shape[1]))
+    for p, (i, j) in enumerate(combinations(range(len(svc.classes_)), 2)):
+        of_i, of_j = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
+        weights[p, of_i], weights[p, of_j] = dual[j - 1, of_i], dual[i, of_j]
+    return weights, svc.intercept_
 
 
 def decisions(K: Floats, weights: Floats, intercepts: Floats, n_classes: int) -> Floats:
-    """Return the confidence in each class, (m, n_classes), from the kernel values `K`, (m, n_support).
+    """Return a decision value for each class, (m, n_classes), from the kernel values `K`, (m, n_support).
 
-    The confidence is the number of pairs of classes in which the class wins, plus a term in (-1/3, 1/3) that grows with
-    the sum of the margins of the class.
+    It is the number of pairs of classes that the class wins, plus a term between -1/3 and 1/3 that grows with the sum
+    of the margins of the class.
     """
     margins = row_product(K, weights.T) + intercepts
     votes, sums = np.zeros((len(K), n_classes)), np.zeros((len(K), n_classes))
@@ -175,14 +170,14 @@ def precomputed_scores(
     ----------
     gram_of : callable
         ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once per parameter, in
-        order. Earlier results are not used again, so `gram_of` may fill the same array at each call.
+        order. Earlier results are not used again, so `gram_of` may return the same array each time, with new values.
     parameters : sequence of any objects
         Values to pass to `gram_of`.
     Cs : sequence of float
         Values of C to try, above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
-        For each row, the number (from 0) of the fold that holds it out; or a list of arbitrary splits.
+        For each row, the number (from 0) of its validation fold; or a list of arbitrary splits.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -211,15 +206,15 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return nested cross-validated accuracies: for each outer fold, the other folds choose the kernel parameter and C.
+    """Return nested cross-validated accuracies: each fold tests a kernel parameter and a C chosen without it.
 
     Parameters
     ----------
     gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
-        As in `precomputed_scores`. But `gram_of` is called once more for each parameter that is chosen for an outer
-        fold.
+        As in `precomputed_scores`, except that `gram_of` is called once more for each parameter that an outer fold
+        chooses.
     folds : array-like of int, shape (n,)
-        For each row, the number (from 0) of the fold that holds it out; at least 3 folds.
+        For each row, the number (from 0) of its validation fold; at least 3 folds.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -227,13 +222,13 @@ def nested_scores(
     -------
     NestedScores
         A named tuple: `accuracies`, `parameters` and `Cs` hold the accuracy and the chosen values of each outer fold;
-        `predictions` holds the label of each row, predicted by the machine trained without the fold of this row.
+        `predictions` holds, for each row, the label predicted by the machine that was trained without its fold.
 
     Notes
     -----
-    For outer fold i, the chosen (parameter, C) has the highest mean over j != i of the accuracy on fold j of the
-    machine trained without folds i and j. Ties are broken in favour of the first C, then the first parameter. This is a
-    grid search whose inner folds are the other outer folds.
+    This is a grid search inside cross-validation, where the inner folds are the other outer folds. For outer fold i, it
+    chooses the (parameter, C) with the highest mean, over the other folds j, of the accuracy on fold j of a machine
+    trained without folds i and j. Of equally good values, it chooses the first C, then the first parameter.
 
     Examples
     --------
@@ -281,7 +276,7 @@ def best_of(means: Floats) -> tuple[int, int]:
 
     Rows are kernel parameters, columns are values of C.
     """
-    best = means >= means.max() - 1e-12  # tolerance for sums of the same numbers in another order
+    best = means >= means.max() - 1e-12  # sums of the same numbers in another order differ by rounding
     c = int(best.any(axis=0).argmax())
     return int(best[:, c].argmax()), c
 
@@ -293,7 +288,7 @@ def _scores(
     for train, _ in tasks:
         if len(train) == 0 or (codes[train] == codes[train[0]]).all():
             raise ValueError(
-                "the training rows of a fold are all of one class; take fewer folds, stratified ones, more objects, or "
+                "the training rows of a fold are all of one class; take stratified or fewer folds, more objects, or "
                 "numbers in place of 'tune'"
             )
     scores = np.empty((len(parameters), len(Cs), len(tasks), len(tasks[0][1])))
@@ -307,7 +302,7 @@ def _scores(
         for c in order:
             if machine is None or not machine.unbounded:
                 machine = fit_machine(block, codes[train], Cs[c], class_weight)
-                machine = machine.over(len(train))  # a product with zeros is faster than a slice
+                machine = machine.over(len(train))  # a product with zeros is faster than selecting columns
                 right = [np.mean(_predict(K, machine) == codes[part]) for K, part in zip(blocks, held_out, strict=True)]
             scores[a, c, t] = right
 

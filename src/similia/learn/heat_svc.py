@@ -1,7 +1,8 @@
 r"""A support-vector machine with the exact heat kernel of a hypersphere, tuned on one Gram matrix of cosines.
 
-The kernel depends only on its contrast a and on the angle of two rows, so the versines 1 - cos of all pairs of rows are
-computed once. Each a takes one evaluation per pair; each fold and C uses a block of the resulting matrix.
+The kernel of two rows depends only on a parameter, the contrast, and on their angle, so the versines 1 - cos of all
+pairs of rows are computed once. Each contrast takes one evaluation per pair; each fold and C uses a block of the
+resulting matrix.
 
 Cost for n rows: one product of the rows with themselves, then (contrasts) n^2 evaluations and (contrasts x C x folds)
 fits of libsvm in threads. Memory: two n x n float64 arrays and the blocks of folds.
@@ -20,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.config import rows_per_block
+from similia.core.config import check_memory, rows_per_block
 from similia.core.estimators import all_at_once, check_columns, check_table
 from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
@@ -32,7 +33,6 @@ from similia.learn.gram_svm import (
     NestedScores,
     PairMachines,
     best_of,
-    check_memory,
     check_pairs_fit,
     coded,
     fit_machine,
@@ -74,13 +74,13 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t.
-        Cross-validation chooses among 1/4, 1/2, 1, ..., 64 for "tune" (see Notes), or among the values of a sequence.
-        "suggest" calls `similia.kernels.suggest_contrast` on the training rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t. For
+        "tune" or a sequence, cross-validation chooses among 1/4, 1/2, 1, ..., 64 (see Notes) or the values of the
+        sequence. "suggest" takes the result of `similia.kernels.suggest_contrast` for the training rows.
     C : "tune", float or sequence of float, default="tune"
-        Inverse regularisation; "tune" chooses among 0.1, 1, 10 and 100.
+        Inverse of the regularisation strength; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
-        How rows become unit vectors; see `HypersphericalHeat`. `fit` resolves "auto" from the training rows.
+        How rows become unit vectors; see `HypersphericalHeat`. `fit` decides from the training rows what "auto" means.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat a row of zeros; see `HypersphericalHeat`.
     cv : int or splitter, default=5
@@ -88,15 +88,15 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     random_state : int, numpy Generator or RandomState, optional
-        Source of randomness for shuffling the rows before they are split, if `cv` is a number. None: no shuffling.
+        Source of randomness for shuffling the rows before they are split, if `cv` is a number. None: do not shuffle.
 
     Attributes
     ----------
     contrast_, t_, C_ : float
-        The chosen values. Ties in mean score are broken in favour of the smaller C, then the smaller contrast.
+        The values used. Of values with equal mean scores, the smaller C is chosen, then the smaller contrast.
     cv_results_ : dict of ndarray
-        ``contrast``, ``t``, ``C``, ``mean_test_score`` and ``std_test_score`` (of the accuracy on folds) for all values
-        tried; empty if nothing was tuned.
+        ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
+        and ``std_test_score``), for all values tried; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
         The kernel, with the chosen contrast.
     classes_ : ndarray, shape (n_classes,)
@@ -108,17 +108,17 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     support_vectors_ : ndarray or csr_array, shape (n_support, `n_features_in_`)
         The support vectors as unit vectors.
     pair_coef_, pair_intercept_ : ndarray, shapes (n_pairs, n_support) and (n_pairs,)
-        Coefficients and intercepts of the one-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2),
-        ...; positive values favour the first class of a pair.
+        Coefficients and intercepts of one support-vector machine for each pair of classes, in the order (0, 1), (0, 2),
+        ..., (1, 2), ...; positive values favour the first class of a pair.
 
     Notes
     -----
-    For "tune", let s be one of 1/4, 1/2, ..., 64. If s is at most n / 4, it is tried as a contrast; otherwise the time
-    t = 1 / (2 s) is tried, since near n a small change of the contrast is a large change of t. In both cases, the slope
-    of the kernel at equal rows is about s.
+    "tune" tries each number s of 1/4, 1/2, ..., 64 as a contrast if s is at most n / 4. For larger s, it tries the time
+    t = 1 / (2 s), since near n a small change of the contrast is a large change of t. In both cases, the slope of the
+    kernel at equal rows is about s.
 
-    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. For probabilities, wrap the
-    classifier in scikit-learn's `CalibratedClassifierCV`.
+    `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
+    probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.
 
     `fit` raises an error if the Gram matrices do not fit into ``similia.config(max_memory=...)``: the default of 1 GiB
     has room for 6,600 rows if contrast or C is tuned, otherwise for 11,500.
@@ -159,7 +159,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Tune contrast and C if requested, then fit to rows `X`, shape (n_rows, n_features), with labels `y`."""
         refuse_lazy(
-            X, "the angles of all pairs of rows are needed; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
+            X, "fit compares all pairs of rows in memory; take HeatRandomFeatures or Nystroem(HypersphericalHeat())"
         )
         problem = self._problem(X, y)
         codes, self.classes_, class_weight = coded(problem.labels, self.class_weight)
@@ -177,7 +177,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
             best = best_of(scores.mean(axis=2))
             chosen, C = problem.candidates[best[0]], problem.Cs[best[1]]
         kernel = HypersphericalHeat(mapping=problem.mapping, zero_rows=self.zero_rows)
-        by_time = chosen.contrast > n / 4  # near n, many times have almost the same contrast
+        by_time = chosen.contrast > n / 4  # near n, many values of t have almost the same contrast
         self.kernel_ = kernel.set_params(t=chosen.t) if by_time else kernel.set_params(contrast=chosen.contrast)
         check_columns(self, X, reset=True)
         self.contrast_, self.t_, self.C_ = chosen.contrast, chosen.t, C
@@ -188,11 +188,11 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         return self
 
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
-        """Return the accuracy of the whole procedure, including tuning, on folds that tuning did not see.
+        """Return the accuracy of `fit` with its tuning, on folds that the tuning did not see.
 
-        See `similia.learn.heat_svc.nested_scores` for the fields of the result; `parameters` holds contrasts. The call
-        takes one to two times as long as a `fit` that tunes, and does not change the classifier. With
-        ``contrast="suggest"``, the contrast depends on the rows of all folds, but on no label.
+        The result is that of `similia.learn.nested_scores`; its `parameters` are contrasts. The call takes one to two
+        times as long as a `fit` that tunes, and does not change the classifier. With ``contrast="suggest"``, the
+        contrast depends on the rows of all folds, but not on their labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))
@@ -204,7 +204,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences of shape (m, n_classes); for two classes, shape (m,), positive for the second class."""
+        """Return decision values, shape (m, n_classes); for two classes, (m,), positive for the second class."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
         rows = as_rows(X)
@@ -315,7 +315,7 @@ def _check_folds(n_folds: int, labels: npt.NDArray) -> None:
     counts = np.unique(labels, return_counts=True)[1]
     if n_folds > counts.max():
         raise ValueError(
-            f"cv={n_folds} folds are more than the {counts.max()} rows of the largest class; "
+            f"cv={n_folds} is more than the {counts.max()} rows of the largest class; "
             + (f"take cv={counts.max()}, " if counts.max() > 1 else "take ")
             + "more rows, or numbers for contrast and C, which need no folds"
         )

@@ -6,11 +6,11 @@ r"""Support-vector machines and ridge regression on objects, with any kernel.
 vectors, as objects. `KernelRidge` minimises :math:`\|y - K\alpha\|^2 + \lambda\, \alpha^\top K \alpha`, without b, and
 keeps all objects. With ``alpha="auto"`` it takes the lambda of least leave-one-out error: object i, predicted from all
 others, has the error alpha_i / G_ii, where G = (K + lambda I)^-1 (Rifkin & Lippert, "Notes on regularized least
-squares", MIT 2007, Section 4). So one eigendecomposition of K gives the errors for all lambda.
+squares", MIT-CSAIL-TR-2007-025, 2007, Section 4). So one eigendecomposition of K gives the errors for all lambda.
 
 Cost: n^2 kernel values; then O(n^2) to O(n^3) for libsvm, or O(n^3) for a Cholesky factorisation. A prediction takes
-one kernel value for each training object that the model keeps. Memory: 8 n^2 bytes in `fit`, which raises if they
-exceed ``max_memory``.
+one kernel value for each training object that the model keeps. Memory: 8 n^2 bytes in `fit`, which raises an error if
+they exceed ``max_memory``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.config import check_memory
 from similia.core.estimators import all_at_once, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 from similia.embeddings.gram import kernel_values, row_blocks
-from similia.learn.gram_svm import PairMachines, check_memory, check_pairs_fit, coded, fit_machine
+from similia.learn.gram_svm import PairMachines, check_pairs_fit, coded, fit_machine
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
@@ -53,11 +54,11 @@ class KernelMachine(ComparesObjects, BaseEstimator):
 
     kernel: Any
     kernel_: Any
-    _linear_model = "LinearSVC()"  # the error message proposes it, after Nystroem, if the matrix does not fit
+    _linear_model = "LinearSVC()"  # proposed, after Nystroem, if the Gram matrix does not fit into memory
 
     def _read(self, X: Any) -> tuple[Any, Any, int]:
         """Return (kernel with all parameters set, objects in its layout, n); raise if the Gram matrix is too large."""
-        refuse_lazy(X, "the kernel of all pairs of objects is needed; take Nystroem(kernel) and a linear model")
+        refuse_lazy(X, "fit compares all pairs of objects in memory; take Nystroem(kernel) and a linear model")
         check_kernel(self.kernel)
         kernel = decided(self.kernel, X)
         objects = read_objects(self, kernel, X, reset=True)
@@ -90,9 +91,8 @@ class KernelMachine(ComparesObjects, BaseEstimator):
 
 
 def _check_probability(machine: KernelSVC) -> None:
-    """Raise AttributeError with a remedy if `probability` is not set."""
     if not machine.probability:
-        raise AttributeError("predict_proba needs KernelSVC(..., probability=True); decision_function needs nothing")
+        raise AttributeError("predict_proba needs KernelSVC(..., probability=True); or call decision_function")
 
 
 def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -116,12 +116,12 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
         ``k(X, Y=None) -> (n, m)``: a kernel of `similia.kernels` or `similia.adapters`, a combination of these, or
         `similia.pairwise` of a function. ``similia.kernels.DistanceRBF(distance)`` makes a kernel from a distance.
     C : float, default=1.0
-        Inverse regularisation, above 0.
+        Inverse of the regularisation strength, above 0.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     probability : bool, default=False
-        Whether to enable `predict_proba`. If True, `fit` runs at most five more fits on parts of the Gram matrix, like
-        ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn recommends.
+        Whether to enable `predict_proba`. If True, `fit` runs up to five more fits on parts of the Gram matrix. This is
+        the method of ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn recommends.
 
     Attributes
     ----------
@@ -134,8 +134,8 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     support_objects_ : collection of n_support objects
         The support vectors, in the layout that the kernel uses.
     pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
-        Coefficients and intercepts of the one-vs-one machines for the pairs of classes (0, 1), (0, 2), ..., (1, 2),
-        ...; positive values favour the first class of a pair.
+        Coefficients and intercepts of one support-vector machine for each pair of classes, in the order (0, 1), (0, 2),
+        ..., (1, 2), ...; positive values favour the first class of a pair.
     calibration_ : ndarray of float64, shape (1, 2) or (n_classes, 2), or None
         With ``probability=True``, the coefficients (a, b) of the sigmoid 1 / (1 + exp(a f + b)) for each column f of
         `decision_function`; otherwise None.
@@ -156,10 +156,11 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     If kernel values grow with the size of the objects, set ``normalize=True`` in the kernel. Otherwise the best C
     depends on the size of the objects.
 
-    Predictions follow `decision_function`, like those of ``SVC(break_ties=True)``. Near the border between two classes,
-    the class that is not predicted may have the larger probability. The Gram matrix must fit into
-    ``similia.config(max_memory=...)``, by default 1 GiB, enough for 11,500 objects; for more, use
-    ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. Near the
+    border between two classes, another class may have the largest probability.
+
+    The Gram matrix must fit into ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500
+    objects; for more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
@@ -198,7 +199,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
 
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return confidences of shape (m, n_classes); for two classes, shape (m,), positive for the second class."""
+        """Return decision values, shape (m, n_classes); for two classes, (m,), positive for the second class."""
         check_is_fitted(self)
         return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
@@ -223,10 +224,10 @@ def _sigmoids(K: Floats, codes: npt.NDArray, classes: npt.NDArray, C: float, cla
     if counts.min() < 2:
         rare = classes[counts.argmin()]
         raise ValueError(
-            f"class {rare!s} has one object, and probability=True needs two or more of each class; drop that class, or "
+            f"class {rare!s} has one object, but probability=True needs two or more of each class; drop that class, or "
             "take probability=False"
         )
-    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None would use numpy's state
+    svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0)  # None uses numpy's global state
     calibrated = CalibratedClassifierCV(svc, ensemble=False, cv=int(min(_FOLDS, counts.min()))).fit(K, codes)
     return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
 
@@ -278,9 +279,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     kernel : callable
         As for `KernelSVC`.
     alpha : float or "auto", default=1.0
-        Regularisation, 0 or more, added to the diagonal of the Gram matrix. "auto" tries 25 numbers, 1e-4 to 1e2 times
-        the mean k(x, x), and takes the one with the smallest squared error of predicting each object from all others.
-        This needs about ten times the time of one fit, and three times the memory.
+        Regularisation, 0 or more, which is added to the diagonal of the Gram matrix. "auto" tries 25 numbers from 1e-4
+        to 1e2 times the mean k(x, x), and takes the one with the smallest squared leave-one-out error. This takes about
+        ten times the time of one fit, and three times the memory.
 
     Attributes
     ----------
@@ -289,8 +290,8 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     alpha_ : float
         The regularisation used.
     loo_error_ : float or None
-        With ``alpha="auto"``, the mean squared error of predicting each training object from all others, over all
-        outputs; otherwise None. It is a little too optimistic, as the smallest of 25 errors.
+        With ``alpha="auto"``, the mean squared error of predicting each training object from all others, averaged over
+        the outputs; otherwise None. It is a little too small, since it is the smallest of 25 errors.
     objects_ : collection of n objects
         The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
@@ -301,9 +302,11 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     As in scikit-learn's KernelRidge, there is no intercept. Centre the targets first, with
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
-    If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise a good alpha depends
-    on that size. `KernelSVR` keeps only support vectors. The Gram matrix must fit into
-    ``similia.config(max_memory=...)``, by default 1 GiB, enough for 11,500 objects; for more, use
+    If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise the best alpha
+    depends on that size.
+
+    The model keeps all training objects; `KernelSVR` keeps only support vectors. The Gram matrix must fit into
+    ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500 objects; for more, use
     ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
@@ -364,9 +367,9 @@ class KernelSVR(_KernelRegressor):
     kernel : callable
         As for `KernelSVC`.
     C : float, default=1.0
-        Inverse regularisation, above 0: the bound of each coefficient in absolute value, in units of the targets.
+        Inverse of the regularisation strength, above 0. No coefficient in `dual_coef_` exceeds C in absolute value.
     epsilon : float, default=0.1
-        Largest error that costs nothing, 0 or more, in units of the targets.
+        Errors up to this number, 0 or more, are not penalised; in units of the targets.
 
     Attributes
     ----------
@@ -379,8 +382,9 @@ class KernelSVR(_KernelRegressor):
 
     Notes
     -----
-    The defaults of C and epsilon suit targets of unit variance: use ``TransformedTargetRegressor(KernelSVR(kernel),
-    transformer=StandardScaler())``. `KernelRidge` takes several targets per object.
+    The defaults of C and epsilon are meant for targets of unit variance. For other targets, use
+    ``TransformedTargetRegressor(KernelSVR(kernel), transformer=StandardScaler())``. For several targets per object, use
+    `KernelRidge`.
 
     References
     ----------

@@ -1,13 +1,13 @@
 r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
-Distances to the n training objects are computed in blocks of rows that fit into ``similia.config(max_memory=...)``.
-Each block is one call d(X, training objects), so the distance can use its SIMD loops, threads and sparse products.
-`similia.distances.DTW` has its own search (`similia.learn.dtw_neighbors`), which skips most series by lower bounds and
-stops warping early. So have `ERP`, `MSM` and `TWE` without a window (`similia.learn.metric_neighbors`).
+Distances to the n training objects are computed for blocks of objects; each block is one call of the distance, and
+fits into ``similia.config(max_memory=...)``. `similia.distances.DTW` has a search of its own
+(`similia.learn.dtw_neighbors`), which does not compute most distances, because lower bounds rule the series out. So
+have `ERP`, `MSM` and `TWE` without a window (`similia.learn.metric_neighbors`).
 
-Cost: m n distances for m objects; fewer for these. Memory: the training objects and a block of distances.
+For a kernel k, the distance is that of its feature vectors, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 
-A kernel k stands for the distance in its feature space, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
+Cost: m n distances for m objects; fewer for these four. Memory: the training objects and a block of distances.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
     def _fit_objects(self, X: Any) -> None:
         """Check the parameters; store the distance, and the training objects in the layout that the distance uses."""
-        refuse_lazy(X, "neighbours are searched among objects in memory; take SimilaritySearch or D2KE")
+        refuse_lazy(X, "fit keeps all objects in memory; take SimilaritySearch or D2KE")
         given = getattr(self, self._by)
         refuse_class(given, self._by)
         if not callable(given):
@@ -97,14 +97,15 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
 
-        Ties in distance are broken in favour of the smaller index.
+        Of equally near training objects, the one with the smaller index comes first.
 
         Parameters
         ----------
         X : sequence of m objects, optional
-            By default the training objects, each of which is then excluded from its own neighbours.
+            By default the training objects; then no object is its own neighbour.
         n_neighbors : int, optional
-            At most the number of training objects. By default the parameter of the estimator, or that number if less.
+            Number of neighbours of each object. By default the parameter of the estimator or, if that is larger, the
+            number of training objects.
         return_distance : bool, default=True
             If False, return only the indices.
         """
@@ -112,7 +113,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         most = self.n_samples_fit_ - (X is None)
         k = check_positive_int(min(self.n_neighbors, most) if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most:
-            raise ValueError(f"n_neighbors={k} is more than the {most} training objects there are; lower it")
+            raise ValueError(f"n_neighbors={k} is more than the {most} training objects to choose from; lower it")
         objects = self.objects_ if X is None else self._read(self.distance_, X, reset=False)
         at_least_one(objects)
         distances, indices = self._nearest(objects, k, without_self=X is None)
@@ -148,10 +149,10 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return np.concatenate(distances), np.concatenate(indices)
 
     def _distances(self, X: Any, start: int, alone: list[int]) -> Floats:
-        """Return the distances of the objects `X` to all training objects, shape (m, n), as a new array.
+        """Return the distances of objects, numbered from `start`, to all training objects, as a new array (m, n).
 
-        The objects `X` are numbered from `start`. If a kernel with explicit features gives an object the
-        value 0 with all training objects, the number of that object is appended to `alone`.
+        If a kernel with explicit features is 0 between an object and all training objects, its number is appended to
+        `alone`.
         """
         names = "X[{}] and training object {}"
         if self._squared_norms is None:
@@ -170,7 +171,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         weights = np.ones(distances.shape)
         if self.weights == "distance":
             nearest = distances[:, :1].astype(np.float64)
-            # Scale 1 / d so that nothing overflows. If the nearest distance is 0, weights are 1 at 0 and 0 elsewhere.
+            # nearest / d, since 1 / d may overflow; if the nearest distance is 0, weights are 1 at 0 and 0 elsewhere
             weights = np.divide(nearest, distances, out=weights, where=distances > 0)
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -182,12 +183,13 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     Parameters
     ----------
     distance : callable
-        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, a kernel of
-        `similia.kernels` (which stands for the distance in its feature space), or `similia.pairwise` of a function.
+        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, `similia.pairwise` of a
+        function that returns distances, or a kernel of `similia.kernels`, from which the distance in its feature space
+        is computed.
     n_neighbors : int, default=1
-        Number of neighbours that vote. If there are fewer training objects, all vote, with a warning.
+        Number of neighbours that vote. If there are fewer training objects, `fit` warns, and all of them vote.
     weights : {"uniform", "distance"}, default="uniform"
-        Weight of the vote of a neighbour: equal for "uniform", 1 / distance for "distance". With "distance", if some
+        Weight of the vote of a neighbour: 1 for "uniform", 1 / distance for "distance". With "distance", if some
         neighbours are at distance 0, only these vote.
 
     Attributes
@@ -205,12 +207,13 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     Notes
     -----
-    Ties in distance are broken in favour of the earlier training object, ties in votes in favour of the first class in
-    `classes_`. Results depend neither on ``similia.config(max_memory=...)`` nor on the number of threads.
+    If two training objects are equally near, the earlier one counts as nearer. If two classes have equal votes, the
+    first one in `classes_` is predicted. Results depend neither on ``similia.config(max_memory=...)`` nor on the number
+    of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and numbers of channels. Their costs are those of ``DTW(local="sqeuclidean")``; tslearn
-    takes the root of the sum of costs, aeon the sum itself. For many objects use `similia.SimilaritySearch` or
+    for series of any lengths and numbers of channels. Both compare time points as ``DTW(local="sqeuclidean")`` does;
+    tslearn takes the square root of the sum, aeon does not. For many objects use `similia.SimilaritySearch` or
     `similia.D2KE`.
 
     References
@@ -238,7 +241,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the fraction of the (weighted) votes for each class, shape (m, n_classes)."""
+        """Return the fraction of the weighted votes for each class, shape (m, n_classes)."""
         distances, indices = self.kneighbors(X)
         weights, shares = self._weights(distances), np.zeros((len(indices), len(self.classes_)))
         rows = np.arange(len(indices))
@@ -262,7 +265,8 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
     distance : callable
         As for `KNeighborsClassifier`.
     n_neighbors : int, default=1
-        Number of neighbours to average. If there are fewer training objects, all are averaged, with a warning.
+        Number of neighbours whose targets are averaged. If there are fewer training objects, `fit` warns, and the mean
+        of all targets is predicted.
     weights : {"uniform", "distance"}, default="uniform"
         As for `KNeighborsClassifier`.
 
@@ -275,7 +279,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 
     Notes
     -----
-    Ties in distance are broken in favour of the earlier training object.
+    If two training objects are equally near, the earlier one counts as nearer.
 
     Examples
     --------
@@ -304,7 +308,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:
-    """Return the k smallest entries of each row, ascending, and the column of each; ties keep the order of columns."""
+    """Return the k smallest entries of each row, ascending, and their columns; equal entries in order of columns."""
     rows = np.arange(len(D))
     if k > _MOST_MINIMA:
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int64)

@@ -1,22 +1,24 @@
-r"""Find the objects of a collection, or new objects, that resemble no others; with exact p-values.
+r"""Find objects, in a collection or new ones, that resemble no others; with exact p-values.
 
-A score says how far an object is from the training objects, and each training object is scored as if it had not been
-one of them:
+The strangeness of an object says how far it is from the training objects. A training object is compared with the other
+training objects only.
 
-- ``method="neighbors"``: the distance to the k-th nearest training object;
-- ``method="density"``: the local outlier factor, the mean density at the k nearest training objects relative to the
-  density at the object. The density at x is 1 / mean of max(d_k(o), d(x, o)) over its k neighbours o, where d_k(o) is
-  the distance of o to its own k-th neighbour;
-- ``method="reconstruction"``: k(x, x) - \|phi(x)\|^2, the squared distance in the feature space of a kernel from the
-  span of s training objects, the landmarks of `similia.Nystroem`. With H the kernel matrix of the landmarks, landmark i
-  is at 1 / (H^-1)_ii from the span of the others.
+- ``method="neighbors"``: the distance to the k-th nearest training object.
+- ``method="density"``: the local outlier factor, that is, the mean density at the k nearest training objects divided by
+  the density at the object. The density at x is 1 / mean of max(d_k(o), d(x, o)) over its k neighbours o, where d_k(o)
+  is the distance of o to its own k-th neighbour.
+- ``method="reconstruction"``: k(x, x) - \|phi(x)\|^2 with the features phi of `similia.Nystroem`. This is the squared
+  distance, in the feature space of the kernel, from the span of s training objects, the landmarks. For landmark i it is
+  1 / (H^-1)_ii, the squared distance from the span of the others, where H is the kernel matrix of the landmarks.
 
-The p-value of a new object z is (1 + c) / (m + 1), where c of the m objects that calibrate it have a score at least as
-strange. By neighbours, all training objects calibrate, scored in the collection that holds z too: the new distance to
-the k-th neighbour of object i is max(d_{k-1}(i), min(d_k(i), d(i, z))). It is smaller than the score of z, where it was
-not before, only if i is among the k neighbours of z; so one search gives the p-value. By reconstruction, the training
-objects that are not landmarks calibrate. By density there are no p-values: a new object changes the densities at all
-its neighbours, so the training objects would have to be scored anew for each.
+The p-value of a new object z is (1 + c) / (m + 1): c of m calibration objects are at least as strange.
+
+- By neighbours, all training objects calibrate. Their strangeness is computed as if z were a training object too: for
+  object i it is max(d_{k-1}(i), min(d_k(i), d(i, z))). Adding z can make it less than the strangeness of z only if i is
+  among the k neighbours of z, so one search for these neighbours gives the p-value.
+- By reconstruction, the training objects that are not landmarks calibrate.
+- By density there are no p-values: a new object changes the densities at its neighbours, so that the strangeness of the
+  training objects would have to be computed again for each new object.
 
 Papers: Breunig, Kriegel, Ng & Sander, "LOF: identifying density-based local outliers", SIGMOD 2000; Ramaswamy, Rastogi
 & Shim, "Efficient algorithms for mining outliers from large data sets", SIGMOD 2000;
@@ -47,24 +49,24 @@ from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
 
-_FENCE = 1.5  # interquartile ranges beyond the third quartile at which contamination="auto" cuts
+_FENCE = 1.5  # contamination="auto" cuts this many interquartile ranges above the third quartile
 _LEAST_DISTANCE = 1e-10  # added to mean distances, as in scikit-learn, so that densities are finite
 _RELATIVE = 1e-12  # added to the eigenvalues of H, relative to the largest
 
 
 def _for_new_objects(detector: Any) -> None:
     if not detector.novelty:
-        raise AttributeError("novelty=False: only fit_predict is available; set novelty=True to judge new objects")
+        raise AttributeError("novelty=False allows only fit_predict; set novelty=True to judge new objects")
 
 
 def _for_training_objects(detector: Any) -> None:
     if detector.novelty:
-        raise AttributeError("novelty=True: fit_predict is not available; set novelty=False, or fit and predict")
+        raise AttributeError("novelty=True does not allow fit_predict; set novelty=False, or call fit and predict")
 
 
 def _by_neighbors(detector: Any) -> None:
     if detector.method == "reconstruction":
-        raise AttributeError("method='reconstruction' searches no neighbours; set method='neighbors' or 'density'")
+        raise AttributeError("method='reconstruction' has no neighbours; set method='neighbors' or 'density'")
 
 
 def _with_p_values(detector: Any) -> None:
@@ -83,39 +85,44 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Parameters
     ----------
     similarity : kernel or distance
-        As for `KNeighborsClassifier`; a kernel for ``method="reconstruction"``.
+        As for `KNeighborsClassifier`; ``method="reconstruction"`` needs a kernel.
     method : {"neighbors", "density", "reconstruction"}, default="neighbors"
-        Score: distance to the `n_neighbors`-th neighbour; local outlier factor, which suits collections whose groups
-        are unequally dense; or squared distance from the span of the landmarks.
+        How to measure the strangeness of an object. "neighbors": by the distance to its `n_neighbors`-th neighbour.
+        "density": by the local outlier factor, which compares the density at the object with that at its neighbours;
+        take it if some groups of objects are denser than others. "reconstruction": by the squared distance, in the
+        feature space of a kernel, from the span of some training objects, the landmarks.
     n_neighbors : int, default=10
-        For "neighbors" and "density", at most the number of training objects less 1. Take more than the size of the
-        largest group of outliers that are alike; otherwise they are each other's neighbours and go unseen.
+        Number of neighbours for "neighbors" and "density". `fit` lowers it to the number of training objects less 1.
+        Take a number above the size of any group of similar outliers; otherwise their neighbours are each other.
     n_components : int, default=100
-        Number of landmarks for "reconstruction", at most half of the training objects.
+        Number of landmarks for "reconstruction". `fit` lowers it to half of the training objects.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training objects that count as outliers. "auto" cuts at Tukey's fence: 1.5 interquartile ranges
-        beyond the third quartile of the distances.
+        Share of the training objects that count as outliers. "auto" counts those above Tukey's fence: their strangeness
+        exceeds the third quartile by more than 1.5 interquartile ranges.
     novelty : bool, default=False
         As for `sklearn.neighbors.LocalOutlierFactor`. False: find the outliers among the training objects, with
         `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and `p_values`.
-    random_state : int, numpy generator or None, default=None
+    random_state : int, numpy Generator or None, default=None
         Source of randomness with which "reconstruction" draws the landmarks.
 
     Attributes
     ----------
     train_scores_ : ndarray of float64, shape (n,)
-        Scores of the training objects, each of which is left out of its own score.
+        Minus the strangeness of each training object, compared with the others.
     offset_ : float
-        Objects with scores below it are outliers.
+        Objects whose score, minus their strangeness, is below this number are outliers.
     objects_ : collection of objects
-        The training objects, in the layout of the similarity; for "reconstruction" only the landmarks.
-    distance_, n_samples_fit_, n_features_in_ : callable, int, int
-        `similarity` with its settings fixed from the training objects, number of `objects_`, and the number of columns
-        if objects are rows of a table.
+        The training objects, in the layout that the similarity uses; for "reconstruction" only the landmarks.
+    distance_ : callable
+        `similarity`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
+    n_samples_fit_ : int
+        Number of `objects_`.
+    n_features_in_ : int
+        Number of columns; only if objects are rows of a table.
     n_neighbors_ : int
-        Number of the neighbour that decides: `n_neighbors`, or the number of `objects_` less 1 if that is less.
+        The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller.
     nystroem_ : Nystroem or None
-        The embedding of "reconstruction".
+        The embedding of "reconstruction"; None for the other methods.
 
     Raises
     ------
@@ -124,10 +131,10 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     Notes
     -----
-    If the training objects and a new object are exchangeable (for example, drawn independently from one distribution)
-    and the similarity is symmetric and not fitted to the data, then P(p <= a) <= a for each a in (0, 1), whatever the
-    distribution. This is a statement about one new object, averaged over training collections: it does not hold given
-    a collection, and the p-values of several new objects are dependent.
+    Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
+    distribution), and that the similarity is symmetric and not fitted to the data. Then its p-value p satisfies
+    P(p <= a) <= a for each a in (0, 1). The probability is over the training objects too: for one training collection
+    it may be larger than a. The p-values of several new objects depend on each other.
 
     Examples
     --------
@@ -164,7 +171,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the scores of n >= 2 training objects; `y` is ignored."""
+        """Measure the strangeness of n >= 2 training objects, and choose `offset_`; `y` is ignored."""
         self._check()
         strangeness = self._fit_span(X) if self.method == "reconstruction" else self._fit_neighbors(X)
         self.train_scores_ = -strangeness
@@ -184,7 +191,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @offered_if(_for_new_objects)
     @lazily
     def score_samples(self, X: Any) -> Floats:
-        """Return minus the distance of new objects, as `method` defines it, shape (m,): low for outliers."""
+        """Return the scores of new objects, minus their strangeness by `method`, shape (m,): low for outliers."""
         return -self._strangeness(X)[0]
 
     @offered_if(_for_new_objects)
@@ -202,7 +209,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @offered_if(_with_p_values)
     @lazily
     def p_values(self, X: Any) -> Floats:
-        """Return conformal p-values of new objects, in (0, 1], shape (m,): small for outliers; see the notes."""
+        """Return the p-values of new objects, in (0, 1], shape (m,): small for outliers; see Notes."""
         strangeness, distances, indices = self._strangeness(X)
         m = len(self._calibration)
         counts = m - np.searchsorted(np.sort(self._calibration), strangeness)
@@ -219,9 +226,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     @offered_if(_by_neighbors)
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors`; not for "reconstruction".
+        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors` does; not for "reconstruction".
 
-        By default, there are `n_neighbors_` of each object, the last of which is at the distance that decides.
+        By default, each object gets `n_neighbors_` neighbours.
         """
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
@@ -264,7 +271,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         return strangeness
 
     def _strangeness(self, X: Any) -> tuple[Floats, Any, Any]:
-        """Return the distances of new objects, and the distances and indices of their neighbours (or None, None)."""
+        """Return the strangeness of new objects, and distances and indices of their neighbours (or None, None)."""
         check_is_fitted(self, "offset_")
         if self.nystroem_ is not None:
             return self._from_span(read_objects(self, self.distance_, X, reset=False)), None, None
@@ -276,7 +283,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         return distances[:, -1], distances, indices
 
     def _density_at(self, distances: Floats, indices: Any) -> Floats:
-        """Return the densities at objects, given the distances and indices of their neighbours."""
+        """Return the densities at objects from the distances and indices of their neighbours."""
         reached = np.maximum(distances, self._calibration[indices])
         return 1.0 / (reached.mean(axis=1) + _LEAST_DISTANCE)
 
@@ -290,7 +297,7 @@ def _at_least(X: Any, least: int) -> int:
     """Return the number of objects; raise if there are fewer than `least`."""
     n = at_least_one(X)
     if n < least:
-        raise BadValue(None, f"holds {n} object (n_samples = {n})", f"at least {least}", "an outlier needs others")
+        raise BadValue(None, f"holds {n} object (n_samples = {n})", f"at least {least}", "give objects to compare with")
     return n
 
 

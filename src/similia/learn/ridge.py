@@ -1,21 +1,21 @@
 r"""Ridge regression of classes on samples of unit length, in closed form.
 
-For samples u_i of unit length with weights w_i, and y_ij = 1 if sample i is of class j, else 0, minimise over the
-prototypes H_j and the intercepts b_j::
+Let u_i be the samples, scaled to unit length, w_i their weights, and y_ij = 1 if sample i is of class j, else 0. The
+prototypes H_j and the intercepts b_j minimise::
 
     sum_ij w_i (y_ij - b_j - H_j . u_i)^2 + alpha sum_j ||H_j||^2
 
 With S = diag(sqrt(w)), and K the Gram matrix of the samples, centred at their weighted mean, the solution is
-``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. This takes n^2 numbers and about n^3 / 3
-multiplications in float32, whose result is refined to the precision of float64. If there are more samples than
-dimensions, the same equations are solved in the d dimensions. For packed bits, K and the sums of products are integers,
-exact on every processor.
+``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. This takes memory for n^2 numbers, and
+about n^3 / 3 multiplications in float32, whose result is refined to the precision of float64. If there are more samples
+than dimensions d, equivalent equations with d x d numbers are solved instead. For packed bits, K and the sums of
+products are integers, so they are exact on every processor.
 
-Without sample i, the error for it would be that of the fit divided by alpha times a diagonal entry of the inverse [1]_.
-The squared errors of leaving out each of some samples choose alpha. The scores of the samples that are left out also
-calibrate the probabilities. If prototypes are rounded, leaving a sample out changes its score by kappa_j times as much
-[2]_: with R_j the multiple of the rounded prototype that is nearest to H_j, kappa_j = R_j . H_j / ||H_j||^2. It is
-2 / pi for the signs of Gaussian numbers.
+The error of sample i under the fit to all others is its error under the fit to all, divided by alpha times a diagonal
+entry of the inverse [1]_. The alpha with the smallest squared errors, over some samples, is chosen, and the scores of
+these samples, each left out, calibrate the probabilities. If prototypes are rounded, leaving a sample out changes its
+score by kappa_j times as much [2]_: with R_j the multiple of the rounded prototype that is nearest to H_j,
+kappa_j = R_j . H_j / ||H_j||^2. It is 2 / pi for the signs of Gaussian numbers.
 
 .. [1] Rifkin & Lippert, "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007.
 .. [2] Bussgang, "Crosscorrelation functions of amplitude-distorted Gaussian signals", MIT, 1952.
@@ -32,18 +32,18 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from similia.codes import inner_products
+from similia.core.config import check_memory
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
-from similia.learn.gram_svm import check_memory
 from similia.learn.samples import HeldOut, add_samples, dimension, lengths, products, signs
 
 Floats = npt.NDArray[np.float64]
 
 _ALPHAS = 10.0 ** np.arange(-4.0, 3.5, 0.5)
 _START = 7  # index of the alpha that is tried first, 0.3
-_TRIED, _LEAST = 600, 256  # samples that choose alpha, and the least number of their dimensions
-_ROWS, _COLUMNS = 1024, 2048  # samples expanded to numbers, and columns of their products, at a time
-_REFINEMENTS = 10  # at most
+_TRIED, _LEAST = 600, 256  # maximum number of samples that choose alpha, minimum number of their dimensions
+_ROWS, _COLUMNS = 1024, 2048  # number of samples, and of columns of their products, in memory at a time
+_REFINEMENTS = 10  # maximum number
 
 
 class Machine(NamedTuple):
@@ -65,10 +65,10 @@ def fit(
     rng: np.random.Generator,
     rounded: Callable[[Floats], Floats] | None = None,
 ) -> Machine:
-    """Return the machine for packed bits or other vectors `X`, of classes 0 to ``n_classes - 1``, and their weights.
+    """Fit a machine to packed bits or other vectors `X`, of classes 0 to ``n_classes - 1``, and their weights.
 
-    With ``alpha=None``, leave-one-out errors choose it. If `rounded` is given, it returns the vectors that replace the
-    prototypes, and the scores of the samples that are left out are computed with these.
+    With ``alpha=None``, leave-one-out errors choose it. `rounded`, if given, turns exact prototypes into the vectors
+    that replace them in predictions; `held_out` then holds the scores of these vectors.
     """
     n, d = len(X), dimension(X)
     few = n < 0.8 * d
@@ -111,7 +111,7 @@ def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
 
 
 def _left_out(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Return the scores of each sample by the machine that is fitted to the others, and A of the fit to all."""
+    """Return the scores of each sample by the machine that is fitted to the others, and A (see above) for all."""
     M, right, roots = _system(K.copy(), Y, weights, alpha)
     factor, _ = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1)
     solution = lapack.dpotrs(factor, right, lower=1)[0]
@@ -167,8 +167,8 @@ def _by_dimensions(moments: Floats, X: npt.NDArray, Y: Floats, weights: Floats, 
 def _moments(X: npt.NDArray, weights: Floats) -> Floats:
     """Return the lower half of the weighted sum of the outer products of all samples of unit length with themselves.
 
-    For packed bits of equal weights, these are whole numbers below 2**24 times a factor, exact in float32, whatever the
-    number of threads.
+    For packed bits of weight 1, these are whole numbers below 2**24 times a factor, so float32 holds them exactly and
+    the number of threads does not matter.
     """
     d = dimension(X)
     packed = X.dtype == np.uint8
@@ -191,11 +191,10 @@ def _moments(X: npt.NDArray, weights: Floats) -> Floats:
 
 
 def _solved(M: Floats, right: Floats) -> Floats:
-    """Return M^-1 times `right`, for M positive definite and overwritten; of M by columns, the lower half is read.
+    """Return M^-1 times `right` for a positive definite M, whose lower half is read and overwritten.
 
-    A factor in float32 takes half the time. As in LAPACK's dsposv, steps with residuals in float64 refine the result
-    until the residuals are rounding errors: three or four steps, unless alpha is tiny. If that fails, M is factored in
-    float64.
+    A Cholesky factor in float32 takes half the time. As in LAPACK's dsposv, residuals in float64 refine the result
+    until they are rounding errors: three or four steps, unless alpha is tiny. If that fails, M is factored in float64.
     """
     M = _by_columns(M)
     largest = float(M.diagonal().max())
@@ -215,7 +214,7 @@ def _solved(M: Floats, right: Floats) -> Floats:
         rest = right - blas.dsymm(1.0, M, found, lower=1)
     factor, failed = lapack.dpotrf(M, lower=1, overwrite_a=1, clean=0)
     if failed:
-        raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise it")
+        raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise alpha")
     return np.ascontiguousarray(lapack.dpotrs(factor, right, lower=1)[0])
 
 

@@ -1,4 +1,4 @@
-"""Samples of `HDClassifier`, packed bits or vectors: their lengths, sums, products, epochs, and calibrated scores.
+"""Samples of `HDClassifier`: their checks, lengths, sums and products, training on them, and calibrated scores.
 
 Samples of dtype uint8 are packed bits, 8 dimensions of +1 or -1 in each byte; others hold one number per dimension.
 """
@@ -18,10 +18,10 @@ from similia.core.validation import check_codes, check_vectors, unmasked, wrong_
 
 Floats = npt.NDArray[np.float64]
 
-_SMALL = 2.0**-150  # smaller numbers are scaled up, so that products of squares do not underflow
+_SMALL = 2.0**-150  # samples whose numbers are all smaller are scaled up, so that products of squares do not underflow
 _SMALLEST_SQUARED_NORM = 1e-200
-_LOG_SHARPNESS = (-3.0, 14.0)
 _LARGEST_SQUARED_NORM = 1e150  # leaves room for sums of such vectors times the largest learning rate
+_LOG_SHARPNESS = (-3.0, 14.0)  # range of the logarithm of `HDClassifier.sharpness_`
 
 
 def as_hypervectors(X: Any) -> npt.NDArray:
@@ -61,7 +61,7 @@ def squared_norms(X: npt.NDArray) -> Floats:
         raise BadValue(row, f"has norm {np.sqrt(squared[row]):.3g}", "less than 1e75", "scale X down")
     tiny = squared < _SMALLEST_SQUARED_NORM
     if tiny.any() and (tiny := tiny & X.any(axis=1)).any():
-        found = "is smaller than other hypervectors or the prototypes learnt before by a factor of 1e100 or more"
+        found = "is smaller than another hypervector, or than the prototypes, by a factor of 1e100 or more"
         raise BadValue(np.argmax(tiny), found, remedy="scale it up or drop it")
     return squared
 
@@ -73,7 +73,7 @@ def of_unit_length(rows: Floats) -> Floats:
 
 
 def add_samples(X: npt.NDArray, coefficients: Floats, before: Floats | None = None) -> Floats:
-    """Return the sums of the samples of unit length times each column of `coefficients`, added to those `before`."""
+    """Return `before`, if given, plus the samples of unit length, weighted by each column of `coefficients`."""
     from similia.learn import _hd_classifier as loops
 
     X, packed = small_rows_up(X), X.dtype == np.uint8
@@ -98,7 +98,7 @@ def lengths(X: npt.NDArray) -> Floats:
 
 
 def products(X: npt.NDArray, directions: Floats) -> Floats:
-    """Return the products of the samples, scaled to unit length, and `directions`."""
+    """Return the products of the samples, scaled to unit length, with the rows of `directions`."""
     from similia.learn import _hd_classifier as loops
 
     out = np.empty((len(X), len(directions)))
@@ -109,10 +109,10 @@ def products(X: npt.NDArray, directions: Floats) -> Floats:
 
 
 class Trainer:
-    """Runs the compiled loops on one batch, with numbers scaled and dimensions reordered as the loops need.
+    """Train prototypes on one batch by the compiled loops, with numbers scaled and dimensions reordered for them.
 
-    `start` holds the prototypes, (1, n_classes, d), or also the sums for their mean, (2, n_classes, d), after `n_steps`
-    samples.
+    `start` holds the prototypes after `n_steps` samples, (1, n_classes, d), or these and the sum of all corrections,
+    each times the number of samples before it, (2, n_classes, d).
     """
 
     def __init__(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, start: Floats, n_steps: int = 0) -> None:
@@ -131,10 +131,11 @@ class Trainer:
         self._n_steps = n_steps
 
     def bundle(self) -> None:
+        """Add each sample to the prototype of its class."""
         self._loops.bundle(self._X, self._targets, self._weights, self._running[0])
 
     def epoch(self, order: npt.NDArray[np.int64], rate: float, margin: float) -> int:
-        """Correct the prototypes, sample by sample, without reacting to Ctrl-C; return the number of corrections."""
+        """Correct the prototypes, sample by sample; return the number of corrections. Ctrl-C waits for the end."""
         mistakes = self._loops.epoch(
             self._X, self._squared_norms, self._targets, self._weights, order, float(rate), float(margin),
             self._running[0], self._later, self._n_steps,
@@ -143,7 +144,7 @@ class Trainer:
         return int(mistakes)
 
     def result(self) -> tuple[Floats, Floats, int]:
-        """Return (prototypes, what the next trainer starts from, number of steps)."""
+        """Return (prototypes, `start` for the next trainer, number of samples seen)."""
         by_byte = self._loops.by_byte
         running = np.array(
             [by_byte(part) if self._packed else _divided(part, -self._exponent) for part in self._running]
@@ -155,7 +156,7 @@ class Trainer:
 
 
 def _exponent(X: npt.NDArray, prototypes: Floats) -> int:
-    """Return e such that division by 2**e brings the largest absolute value to about 1; 0 if it is not very small."""
+    """Return e such that division by 2**e brings very small numbers to at most 1; 0 if they are not very small."""
     most = max(_largest(X).max(), _largest(prototypes).max())
     return int(np.frexp(most)[1]) if 0 < most < _SMALL else 0
 
@@ -190,10 +191,10 @@ class HeldOut(NamedTuple):
     weights: Floats
 
     def sharpness(self) -> float:
-        """Return the factor that makes the scores log-probabilities of the greatest likelihood (Guo et al., 2017).
+        """Return the factor of the scores whose softmax has the largest likelihood (Guo et al., 2017).
 
-        As in Platt (1999), a class of n samples counts as one with n + 1 right labels and one wrong, so that the
-        factor is finite even if no sample is wrong.
+        As in Platt (1999), a class of n samples counts as n + 1 samples of its label and one of another, so that the
+        factor is finite even if all predictions are right.
         """
         n_classes = self.scores.shape[1]
         counts = np.bincount(self.targets, minlength=n_classes)[self.targets][:, None]

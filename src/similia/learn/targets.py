@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 
 from similia.core.errors import BadValue
 from similia.core.text import short
@@ -23,10 +24,10 @@ _FEW, _PER_VALUE = 20, 5  # whole numbers are classes with at most 20 values, or
 def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     """Return "classification" if the targets are classes, "regression" if they are numbers to predict.
 
-    A `task` other than "auto" decides. So does a scorer that suits only one task: "r2" means regression, "accuracy"
-    classification. Otherwise the values decide. Numbers that are not whole mean regression. Whole numbers are classes,
-    whatever their dtype, unless there are more than 20 different values and on average fewer than 5 objects per value.
-    Text that holds numbers counts as numbers. All other targets are classes.
+    If `task` is not "auto", it is returned. If `scoring` is meant for one task only, that task is returned: "r2" means
+    regression, "accuracy" classification. Otherwise the values decide. Numbers that are not whole mean regression.
+    Whole numbers of any dtype are classes, unless there are more than 20 different values and on average fewer than 5
+    objects per value. Text that holds numbers counts as numbers. All other targets are classes.
 
     Raises ValueError if `task` or `scoring` asks for regression and a target is not a finite number.
 
@@ -65,7 +66,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
 
 
 def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
-    """Return the labels of n objects as an array; raise if they are not valid or, with `two`, of one class only."""
+    """Return the labels of n objects as an array; raise if one is invalid or, with `two`, if all are of one class."""
     given, y = y, check_labels(y, n)
     if y.dtype.kind not in "biufUSO":
         raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
@@ -98,12 +99,12 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
         i = int(np.argmax(wrong))
         raise BadValue(i, f"is {weights[i]}", "a number of at least 0", collection="sample_weight")
     if not weights.any():
-        raise ValueError("sample_weight is zero for all objects, expected a larger weight for some")
+        raise ValueError("sample_weight is zero for all objects, expected a weight above 0 for some")
     return weights
 
 
 def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Return the factor for each of the labels `y`: that of its class, 1 for classes that a dictionary lacks."""
+    """Return the factor that `class_weight` gives to each of the labels `y`: 1 for classes that it does not mention."""
     if class_weight is None:
         return np.ones(len(y))
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -122,6 +123,24 @@ def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) 
     return factors
 
 
+def classes_of(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
+    """Return the sorted classes and the position of each label in them; raise if `y` is invalid or of one class."""
+    labels = checked_labels(y, n, two=True)
+    check_classification_targets(labels)
+    classes, targets = np.unique(labels, return_inverse=True)
+    return classes, targets
+
+
+def positions_among(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
+    """Return the position of each label in the sorted `classes`; raise for a label that is not among them."""
+    unseen = ~np.isin(y, classes)
+    if unseen.any():
+        i = int(np.argmax(unseen))
+        found = f"is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call"
+        raise BadValue(i, found, remedy="start a new HDClassifier with all of them", collection="y")
+    return np.searchsorted(classes, y)
+
+
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
     """Raise if there are fewer than two `classes`; the message calls the labels `name`."""
     if len(classes) < 2:
@@ -136,8 +155,8 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        found = f"y holds a value that is no number, which {who} cannot predict"
-        raise ValueError(f"{found}; a classifier takes labels") from None
+        found = f"y holds a value that is not a number, but {who} predicts numbers"
+        raise ValueError(f"{found}; for labels, take a classifier") from None
     if targets.ndim not in (1, 2) or len(targets) != n:
         raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
     if not np.isfinite(targets).all():
@@ -147,13 +166,13 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
 
 
 def failure_of(scorer: Any, y: Any, model: Any) -> str:
-    """Return the text of the error, or UserWarning, of a scorer on `model`, fitted to constant features; else ""."""
+    """Return the text of the error or UserWarning that a scorer gives for `model`, fitted to constants; "" if none."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     X, y = np.zeros((len(y), 1)), np.asarray(y)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # scorers of clusterings warn of targets of another type
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of a class that is never predicted
+        warnings.simplefilter("error", UserWarning)  # scorers of clusterings only warn of a wrong type of target
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # some class is never predicted
         try:
             scorer(model.fit(X, y), X, y)
         except Exception as error:  # scorers do not document what they raise for wrong targets
@@ -162,7 +181,7 @@ def failure_of(scorer: Any, y: Any, model: Any) -> str:
 
 
 def needs_probabilities(scoring: Any) -> bool:
-    """Return whether a scorer can score only classifiers that have `predict_proba`."""
+    """Return whether a scorer needs a classifier with `predict_proba`."""
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import RidgeClassifier
     from sklearn.metrics import get_scorer
@@ -172,7 +191,7 @@ def needs_probabilities(scoring: Any) -> bool:
 
 
 def suits(scoring: Any) -> Task | None:
-    """Return "regression" if a scorer accepts fractions, "classification" if it takes only classes, else None."""
+    """Return "regression" if a scorer accepts fractions, "classification" if it accepts only classes, else None."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 

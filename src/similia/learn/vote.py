@@ -1,7 +1,7 @@
 """Ensembles of models of the same objects: a majority vote of classifiers, or the mean of regressors.
 
-If cross-validation finds no difference between pipelines, their vote is seldom worse than the best of them and often
-better, since they err on different objects. Cost: the sum of the costs of the models.
+If several models are about equally accurate, their vote is seldom worse than the best of them and often better, since
+they err on different objects. The cost is the sum of the costs of the models.
 
 Paper: Dietterich, "Ensemble methods in machine learning", Multiple Classifier Systems, 2000.
 """
@@ -39,9 +39,7 @@ class _Vote(ListParams):
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a copy of each estimator to n objects and their labels or numbers."""
-        refuse_lazy(
-            X, "each of the estimators is fitted to it in memory; draw some objects: similia.objects.take(X, indices)"
-        )
+        refuse_lazy(X, "fit trains each estimator in memory; draw some objects: similia.objects.take(X, indices)")
         for i, estimator in enumerate(self._given()):
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
                 raise TypeError(f"estimators[{i}] is {short(estimator)}, expected an estimator with fit and predict")
@@ -71,7 +69,7 @@ class _Vote(ListParams):
         return self.estimators_[0]
 
     def _answers(self, X: Any) -> list[npt.NDArray]:
-        """Return a list with the predictions of each fitted estimator."""
+        """Return the predictions of each fitted estimator."""
         check_is_fitted(self, "estimators_")
         return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
 
@@ -85,13 +83,13 @@ class _Vote(ListParams):
 
 @state(classes_=labels("c"))
 class VoteClassifier(ClassifierMixin, _Vote):
-    """Predict the class that most classifiers predict; the earliest voter decides ties.
+    """Predict the class that most classifiers predict; the first of the tied classifiers decides.
 
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that accept the same objects, the most trusted first. In `set_params` and a grid
-        search, estimator i is called ``v{i}`` and its parameters ``v{i}__name``.
+        Classifiers or pipelines that accept the same objects, the most accurate first, since it decides ties. In
+        `set_params` and a grid search, estimator i is called ``v{i}`` and its parameters ``v{i}__name``.
 
     Attributes
     ----------
@@ -125,7 +123,10 @@ class VoteClassifier(ClassifierMixin, _Vote):
 
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the fraction of votes for each class, (m, n_classes); 1e-9 extra votes for the winner break ties."""
+        """Return the fraction of votes for each class, shape (m, n_classes).
+
+        The predicted class gets 1e-9 extra votes, so that it also has the largest fraction after a tie.
+        """
         answers = self._answers(X)
         votes, winner = _count(answers, self.classes_)
         votes[np.arange(len(votes)), winner] += _TIE
@@ -160,7 +161,7 @@ class VoteRegressor(RegressorMixin, _Vote):
 
 
 def plurality(answers: Sequence[npt.NDArray], classes: npt.NDArray) -> npt.NDArray:
-    """Return the class with the most votes for each object; of tied classes, the one that the earliest voter names."""
+    """Return the class with the most votes for each object; of tied classes, the one with the first voter."""
     return classes[_count(answers, classes)[1]]
 
 
@@ -174,6 +175,6 @@ def _count(
     for predicted in codes:
         votes[rows, predicted] += 1
     most, winner = votes.max(axis=1, initial=0), codes[-1].copy()
-    for predicted in reversed(codes):  # the earliest voter comes last, so it decides ties
+    for predicted in reversed(codes):  # the first voter comes last, so it decides ties
         winner = np.where(votes[rows, predicted] == most, predicted, winner)
     return votes, winner

@@ -1,9 +1,9 @@
-r"""Planning from theorems: how many features or samples an error bound requires, how fast a learnt function changes.
+r"""Bounds from theorems: how many features or samples keep an error small, and how fast a learnt function can change.
 
-For a distance d and random objects omega_j, the features of D2KE are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)). So
-k~(x, y) = phi(x) . phi(y) is a mean of R independent numbers in [0, 1] with expectation k(x, y). If d is a metric, the
-first paper's theorems hold, here with sharper constants, which the notes of the functions derive. Theorems 4 and 5 of
-the second paper are about graphs embedded by sampled graphlets.
+For a distance d and R random objects omega_j, the features of D2KE are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)).
+So k~(x, y) = phi(x) . phi(y) is a mean of R independent numbers in [0, 1] with expectation k(x, y). If d is a metric,
+the theorems of Wu et al. hold, here with smaller constants, which the notes of the functions derive. The theorems of
+Ghanem et al. are about graphs that are embedded by sampled graphlets.
 
 Cost: `effective_dimension` takes n^2 distances, the other functions none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
@@ -46,9 +46,10 @@ class EffectiveDimension(NamedTuple):
 
 
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
-    r"""Return a number of random features for which the kernel of D2KE errs by at most `eps` for all pairs at once.
+    r"""Return a number of random features with which the kernel values of D2KE have errors of at most `eps`.
 
-    With at least this many features, :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`, where
+    With at least this many features, all errors are that small with probability 1 - `delta` or more:
+    :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`, where
     :math:`\tilde k` is the inner product of features and k its limit for infinitely many.
 
     Parameters
@@ -166,17 +167,17 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     centres, radii = _greedy_cover(D)
     n_different = len(centres)
     if n_different < 10:
-        raise ValueError(f"found {n_different} different objects, expected at least 10 to see a dimension")
+        raise ValueError(f"X has {n_different} different objects, expected at least 10 to estimate a dimension")
     pairs = np.sort(D[np.ix_(centres, centres)][np.triu_indices(n_different, 1)])
     if pairs[0] == pairs[-1]:
-        raise ValueError(f"all distances between different objects are {pairs[0]:.6g}: there is no dimension to see")
+        raise ValueError(f"all distances between different objects are {pairs[0]:.6g}, so they have no dimension")
     r1, r2 = pairs[n_different // 10 - 1], pairs[n_different - 1]
     if r1 == r2:  # integer distances
         r2 = pairs[min(np.searchsorted(pairs, r1, side="right"), len(pairs) - 1)]
         r1 = pairs[np.searchsorted(pairs, r2) - 1]
     c1, c2 = np.searchsorted(pairs, [r1, r2], side="right")
     dimension = float(np.log(c2 / c1) / np.log(r2 / r1))
-    # At all radii below radii[k - 1], k + 1 centres are needed.
+    # radii below radii[k - 1] need k + 1 centres
     constant = np.exp(np.max(np.log(np.arange(2, n_different + 1)) + dimension * np.log(radii)))
     return EffectiveDimension(dimension, float(constant))
 
@@ -233,22 +234,22 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     facts = getattr(embedding.distance, "facts", None)
     if facts is not None and not facts.metric:
         raise ValueError(
-            f"{type(embedding.distance).__name__} is not known to keep the triangle inequality, so a small distance "
-            "does not bound how much a function of it changes; take a metric such as Levenshtein, ERP or MSM"
+            f"{type(embedding.distance).__name__} need not satisfy the triangle inequality, so a small distance does "
+            "not bound the change of a function of it; take a metric such as Levenshtein, ERP or MSM"
         )
     w = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
     for scaler in reversed(scalers):
         if not isinstance(scaler, StandardScaler):
             raise ValueError(
-                f"lipschitz cannot see through {type(scaler).__name__}; use StandardScaler, or no step, between D2KE "
-                "and the linear model"
+                f"lipschitz cannot take {type(scaler).__name__} into account; use StandardScaler, or no step, between "
+                "D2KE and the linear model"
             )
         w = w / (1.0 if scaler.scale_ is None else scaler.scale_.astype(np.float64))
     return float(embedding.gamma_) * np.linalg.norm(w, axis=1)
 
 
 def graphlet_samples(size: int, eps: float, delta: float, features: str = "match_iso") -> int:
-    r"""Return a number of sampled graphlets for which a graph's histogram of graphlets errs by at most `eps`.
+    r"""Return a number of sampled graphlets with which the histogram of a graph has an error of at most `eps`.
 
     With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, where f is the
     distribution of the graphlets under any sampling and :math:`\hat f` the histogram of the samples.
@@ -262,8 +263,8 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     features : {"match_iso", "match"}, default="match_iso"
-        What the histogram counts: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them for 2, 3, 4, ...
-        nodes), or the 2^(size (size - 1) / 2) adjacency patterns of nodes in the order drawn.
+        Entries of the histogram: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them for 2, 3, 4, ...
+        nodes), or the 2^(size (size - 1) / 2) adjacency patterns of the nodes in the order in which they are drawn.
 
     Returns
     -------
@@ -293,7 +294,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     size = check_positive_int(size, "size", minimum=2)
     if size > 11:
         raise ValueError(f"size must be from 2 to 11, got {size}")
-    _check_share(eps, "eps", 2, " (the L1 distance of two laws is at most 2)")
+    _check_share(eps, "eps", 2, " (the L1 distance of two distributions is at most 2)")
     _check_share(delta, "delta")
     if features not in ("match_iso", "match"):
         raise ValueError(f'features must be "match_iso" or "match", got {features!r}')
@@ -302,7 +303,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
-    r"""Return a number of hashes for which `similia.MinHash` errs by at most `eps` for all of `n_pairs` pairs at once.
+    r"""Return a number of hashes with which `similia.MinHash` has errors of at most `eps` for `n_pairs` pairs.
 
     With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, where J is the min-max kernel
     and :math:`\hat J` its unbiased estimate from the share of hashes that agree.
@@ -358,8 +359,8 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     Parameters
     ----------
     n_components : int or None
-        Number m of random features (for ``"gaussian_complex"``: of frequencies, each of which gives a cosine and a
-        sine). None means the exact kernel: only the sampling of graphlets then causes errors.
+        Number m of random features; for ``"gaussian_complex"``, number of frequencies, each of which gives a cosine and
+        a sine. None means the exact kernel; then only the sampling of graphlets causes errors.
     n_samples : int
         Number of graphlets s sampled from each graph, independently.
     delta : float
@@ -370,7 +371,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     Returns
     -------
     float
-        In units of the kernel, which is 1 for equal graphlets: a bound of 4 or more says nothing.
+        The bound, in units of the kernel, which is 1 for equal graphlets. A bound of 4 or more is always true.
 
     Raises
     ------
@@ -417,7 +418,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     if n_components is None:
         return of_samples
     if features in ("match", "match_iso"):
-        raise ValueError(f"features={features!r} are the exact map of their kernel; write n_components=None")
+        raise ValueError(f"features={features!r} are the exact map of their kernel; give n_components=None")
     m = check_positive_int(n_components, "n_components")
     factor = 2.0 if features == "gaussian" else 1.0
     return factor * (4 * math.sqrt(math.log(6 / delta)) / math.sqrt(m) + of_samples)

@@ -1,7 +1,7 @@
 """Model the seconds of each step as a formula of its sizes, fitted to runs of the real estimators on this machine.
 
-A formula is a sum of terms, each a constant times a product of sizes: n objects of length L, in `calls` chunks, are
-compared with s landmarks (or random objects) and become codes of b bits:
+A formula is a sum of terms, each a constant times a product of sizes. The sizes are those of a run in which n objects
+of length L, in `calls` chunks, are compared with s landmarks (or random objects) and become codes of b bits:
 
 ====== ==========================================================================================================
 embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their kernel values with the
@@ -53,8 +53,8 @@ from similia.storage.store import Store
 
 KINDS = ("strings", "graphs", "series", "sets", "vectors")
 _RUN, _LONG = 0.4, 0.6  # seconds per run: target, and limit
-_FEWEST, _MOST, _ENOUGH = 4, 6, 8.0  # rounds; after so many seconds the fewest suffice
-_SMALL = 16  # smallest length and size; larger ones are doublings
+_FEWEST, _MOST, _ENOUGH = 4, 6, 8.0  # minimum and maximum number of rounds; seconds after which the minimum suffices
+_SMALL = 16  # smallest length and size to start from
 _FIT_ROWS = 256  # minimum: D2KE uses this many for the median distance
 _ENCODER_ROWS = 4096  # rows to which a user's encoder is fitted
 _SCANNED = (2**24, 2**26)  # bytes of codes searched, more than a cache holds
@@ -210,7 +210,7 @@ class Costs:
 
 
 class _Runs:
-    """Calls to be timed in several rounds, each of which runs every call once."""
+    """Calls that are timed in several rounds; each round runs every call once."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Sizes, Callable[[], object]]] = []

@@ -45,7 +45,7 @@ class Plan:
     length : float
         Mean size of an object: its letters, nodes, points or components.
     method : str
-        The estimators that turn objects into bits.
+        Names of the estimators that turn objects into bits.
     size : int or None
         Number of landmarks or random objects that each object is compared with; None if an encoder was given.
     bits, cores : int
@@ -126,12 +126,12 @@ def plan(
     length : float, optional
         Mean size of an object: letters of a string, nodes of a graph, points of a series or set, or components of a
         vector. Required if no `sample` is given.
-    kernel, distance : callable
-        Exactly one of the two, unless an `encoder` is given.
+    kernel, distance : callable, optional
+        The kernel or the distance that compares objects. Give exactly one of `kernel`, `distance` and `encoder`.
     landmarks : int, default=300
-        Number of landmarks: objects of the data that all objects are compared with.
+        Number of landmarks: objects of the data with which all objects are compared.
     random : int, optional
-        With a distance: number of random objects to compare with, instead of landmarks.
+        With a distance: number of random objects, with which objects are compared in place of landmarks.
     bits : int, default=1024
         Length of a code.
     cores : int, optional
@@ -139,11 +139,11 @@ def plan(
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
         Kind of the objects, if the kernel or distance accepts several kinds.
     edges : float, optional
-        Mean number of edges of a graph; by default the number of nodes.
+        Mean number of edges of a graph. By default as many as nodes.
     letters : int, default=4
         Number of different letters of strings, or labels of nodes.
     channels : int, optional
-        Numbers per point of a series (default 1) or set (default 2).
+        Number of coordinates of a point of a series (default 1) or of a set (default 2).
     sample : collection of objects, optional
         A sample of your data. The speed is measured on it instead of on random objects.
     encoder : estimator, optional
@@ -183,9 +183,9 @@ def plan(
 
 def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: Any) -> tuple[Method, int | None]:
     if sum(part is not None for part in (kernel, distance, encoder)) != 1:
-        raise ValueError("give one of kernel, distance and encoder: it says how bits are made")
+        raise ValueError("give exactly one of kernel, distance and encoder; it turns objects into bits")
     if random is not None and distance is None:
-        raise ValueError("random objects go with a distance (D2KE); a kernel takes landmarks")
+        raise ValueError("random needs a distance, for D2KE; with a kernel, give landmarks")
     if encoder is not None:
         return Method(encoder=encoder), None
     if kernel is not None:
@@ -199,7 +199,7 @@ def _method(kernel: Any, distance: Any, encoder: Any, landmarks: Any, random: An
 def _described(
     kind: str | None, comparison: Any, sample: Any, length: Any, edges: Any, letters: Any, channels: Any
 ) -> tuple[Objects, float]:
-    """Return a description of the objects, from which similar ones can be drawn, and the objects' mean length."""
+    """Return a description from which objects like the user's can be drawn, and their mean length."""
     batch = None
     if sample is not None:
         sample, batch = _read(sample, comparison, kind)
@@ -209,10 +209,10 @@ def _described(
     ratio = 1.0
     if edges is not None:
         if kind != "graphs":
-            raise ValueError(f"edges belong to graphs, and these are {kind}")
+            raise ValueError(f"edges is for graphs, but the objects are {kind}; leave it out")
         ratio = check_positive(edges, "edges", zero=True) / check_positive(length, "length")
     if batch is None:
-        hint = "; it is the mean number of letters, nodes, points or numbers of an object"
+        hint = "; it is the mean number of letters, nodes, points or components of an object"
         length = check_positive(length, "length", hint=hint)
     elif kind == "vectors":
         length = float(batch.shape[1])
@@ -222,7 +222,7 @@ def _described(
 
 
 def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
-    """Return the sample as the kernel or distance reads it, and as a batch or array that shows the objects' lengths."""
+    """Return the sample as the kernel or distance reads it, and as a batch or array, which tells the lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
     at_least_one(sample, "sample")
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
@@ -238,11 +238,11 @@ def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     known = kind_of(comparison)
     if known and kind and known != kind:
-        raise ValueError(f"{comparison!r} compares {known}, and kind is {kind!r}; leave kind out")
+        raise ValueError(f"{comparison!r} compares {known}, but kind is {kind!r}; leave kind out")
     shown = "vectors" if isinstance(sample, np.ndarray) else getattr(sample, "kind", None)
     found = kind or known or shown
     if found is None:
-        raise ValueError(f"say what kind of objects these are: one of {', '.join(KINDS)}")
+        raise ValueError(f"kind is missing, and the comparison takes several; give one of {', '.join(KINDS)}")
     return found
 
 
@@ -327,10 +327,10 @@ def _assumptions(like: Objects, costs: Costs, cores: int) -> list[str]:
     ]
     if cores > costs.cores:
         lines.append(
-            f"{cores} cores: {cores / costs.cores:g} times the speed of {costs.cores} (objects are independent: a "
-            f"process for each {costs.cores}); fit and the index, on one disk, are not shared"
+            f"{cores} cores: encoding and search are {cores / costs.cores:g} times as fast as on {costs.cores} cores, "
+            f"with one process for each {costs.cores}; fit and the index, on one disk, are not faster"
         )
     if costs.load + costs.cores > n_threads() + _BUSY:
-        lines.append(f"other work ran before (a load of {costs.load:.1f}): if it went on, the times are too long")
+        lines.append(f"other processes ran before (a load of {costs.load:.1f}); if they still ran, times are too long")
     lines.append("search: one query against all codes in memory, ten neighbours, not sorted again")
     return lines
