@@ -164,7 +164,7 @@ def test_the_last_bound_is_that_of_lemire():
 
 def test_a_nearest_series_too_far_for_the_type_is_refused():
     model = KNeighborsClassifier(DTW(local="sqeuclidean")).fit(np.zeros((2, 3), np.float32), [0, 1])
-    with pytest.raises(ValueError, match=r"X\[1\] to its nearest series exceeds the largest float32.*float64"):
+    with pytest.raises(ValueError, match=r"X\[1\] to its neighbours exceeds the largest float32.*float64"):
         model.predict(np.array([[0, 0, 0], [0, 1e30, 0]], np.float32))
 
 

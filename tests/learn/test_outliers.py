@@ -173,7 +173,7 @@ def test_neighbours_only_by_neighbours():
     assert not hasattr(spans, "kneighbors")
     with pytest.raises(AttributeError, match="has no neighbours; set method='neighbors'"):
         spans.kneighbors()
-    with pytest.raises(TypeError, match="has no parts; method='neighbors' can be explained"):
+    with pytest.raises(TypeError, match="have no parts; those of method='neighbors' have"):
         sm.explain(spans, "AAA")
 
 

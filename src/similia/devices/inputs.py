@@ -104,19 +104,28 @@ class Curve:
         return first + (((second - first) * part) >> self.shift) - (bend >> 25)
 
 
+class _OfDistances:
+    """Base of inputs whose numbers are a function of the distances to landmarks."""
+
+    landmarks: Any
+    curve: Curve | Decay
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    @property
+    def limit(self) -> int:
+        return self.curve.limit
+
+
 @dataclass(frozen=True)
-class Gaussian(Numbers):
+class Gaussian(_OfDistances, Numbers):
     """Values of a Gaussian kernel with landmarks, from vectors of whole numbers."""
 
     kind: ClassVar[str] = "gaussian"
     landmarks: Ints
     curve: Curve
-
-    limit: ClassVar[int] = _ONE
-
-    @property
-    def width(self) -> int:
-        return len(self.landmarks)
 
     def numbers(self, objects: Ints) -> Ints:
         cross = objects.astype(np.float64) @ self.landmarks.T.astype(np.float64)  # exact: below 2^53
@@ -195,13 +204,15 @@ class Features:
         return limit
 
 
-@dataclass(frozen=True)
-class Substrings(_Strings):
-    """Products of feature counts of strings with those of landmarks."""
+class _OfFeatures:
+    """Base of inputs whose numbers are products of feature counts with those of landmarks."""
 
-    kind: ClassVar[str] = "substrings"
     features: Features
-    letters: Letters
+
+    @property
+    def n_occurrences(self) -> int:
+        """Largest number of features of an object, each counted as often as it occurs."""
+        raise NotImplementedError
 
     @property
     def width(self) -> int:
@@ -211,13 +222,21 @@ class Substrings(_Strings):
     def limit(self) -> int:
         return self.features.limit(self.n_occurrences)
 
+    def numbers(self, objects: Any) -> Ints:
+        return self.features.products(objects)
+
+
+@dataclass(frozen=True)
+class Substrings(_Strings, _OfFeatures):
+    """Products of feature counts of strings with those of landmarks."""
+
+    kind: ClassVar[str] = "substrings"
+    features: Features
+    letters: Letters
+
     @property
     def n_occurrences(self) -> int:
-        """Largest number of features of a string, each counted as often as it occurs."""
         return self.letters.longest * int(self.features.kernel._ids_per_letter())
-
-    def numbers(self, objects: StringBatch) -> Ints:
-        return self.features.products(objects)
 
     @property
     def tables(self) -> tuple[npt.NDArray, npt.NDArray]:
@@ -229,7 +248,7 @@ class Substrings(_Strings):
 
 
 @dataclass(frozen=True)
-class Subtrees:
+class Subtrees(_OfFeatures):
     """Products of the counts of Weisfeiler-Lehman colours of graphs with those of landmarks.
 
     Attributes
@@ -263,12 +282,8 @@ class Subtrees:
         return cls(features, most_nodes or nodes, arcs, landmarks.node_labels is not None, bool(edges))
 
     @property
-    def width(self) -> int:
-        return self.features.width
-
-    @property
-    def limit(self) -> int:
-        return self.features.limit(self.most_nodes * (self.features.kernel.n_iter + 1))
+    def n_occurrences(self) -> int:
+        return self.most_nodes * (int(self.features.kernel.n_iter) + 1)
 
     def read(self, X: Any) -> GraphBatch:
         """Return graphs as a batch; raise if one is too large or lacks labels."""
@@ -290,7 +305,7 @@ class Subtrees:
             objects = replace(objects, node_labels=None)
         if objects.edge_labels is not None and not self.edge_labels:
             objects = replace(objects, edge_labels=None)
-        return self.features.products(objects)
+        return super().numbers(objects)
 
     def arguments(self, objects: GraphBatch) -> list[tuple[npt.NDArray, ...]]:
         """Return (first arc of each node, targets, labels of nodes, labels of arcs) of each graph."""
@@ -302,7 +317,7 @@ class Subtrees:
 
 
 @dataclass(frozen=True)
-class Edits(_Strings):
+class Edits(_Strings, _OfDistances):
     """A function of the Levenshtein distances to landmarks."""
 
     kind: ClassVar[str] = "edits"
@@ -310,20 +325,12 @@ class Edits(_Strings):
     landmarks: StringBatch
     curve: Curve | Decay
 
-    @property
-    def limit(self) -> int:
-        return self.curve.limit
-
-    @property
-    def width(self) -> int:
-        return len(self.landmarks)
-
     def numbers(self, objects: StringBatch) -> npt.NDArray:
         return self.curve(Levenshtein()(objects, self.landmarks).astype(np.int64))
 
 
 @dataclass(frozen=True)
-class Warped:
+class Warped(_OfDistances):
     """A function of the DTW distances of series of whole numbers to landmarks."""
 
     kind: ClassVar[str] = "warped"
@@ -332,12 +339,6 @@ class Warped:
     landmarks: SeriesBatch
     longest: int
     curve: Curve
-
-    limit: ClassVar[int] = _ONE
-
-    @property
-    def width(self) -> int:
-        return len(self.landmarks)
 
     @property
     def n_channels(self) -> int:

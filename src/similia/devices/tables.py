@@ -237,8 +237,8 @@ def _operations_of_input(read: Any) -> dict[str, int]:
     if isinstance(read, Substrings):
         return {"look-ups of features": read.n_occurrences}
     if isinstance(read, Subtrees):
-        rounds = read.features.kernel.n_iter
-        return {"look-ups of features": (rounds + 1) * read.most_nodes, "arcs visited": rounds * read.most_arcs}
+        visited = int(read.features.kernel.n_iter) * read.most_arcs
+        return {"look-ups of features": read.n_occurrences, "arcs visited": visited}
     if isinstance(read, Edits):
         return {"cells of edit distances": read.letters.longest * len(read.landmarks.values)}
     if isinstance(read, Warped):

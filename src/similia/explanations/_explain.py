@@ -299,7 +299,6 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
 
 
 def _noted(found: Explanation, *notes: str) -> Explanation:
-    """Return an explanation with notes added."""
     return replace(found, note="; ".join(filter(None, (found.note, *notes))))
 
 
@@ -316,7 +315,6 @@ def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
 
 
 def _through(steps: list[Any], X: Any) -> Any:
-    """Return `X` transformed by steps, one after the other."""
     for step in steps:
         X = step.transform(X)
     return X

@@ -5,8 +5,8 @@ Names, with labels 6 and 7 (or what the user calls them):
 ====================  =========================================================================================
 label                 ``6``; ``degree 3`` for graphs without labels
 edge                  ``6-7``, with an edge label ``6-[1]-7``, in molecules ``C=O``
-Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8x2)`` is a node 7 among one node 6 and two nodes 8; the trees of
-                      more rounds are nested, ``6([1]7(6, 8x2))`` with an edge label, in molecules ``C(=O, -O)``;
+Weisfeiler-Lehman     a rooted tree of labels: ``7(6, 8×2)`` is a node 7 among one node 6 and two nodes 8; the trees of
+                      more rounds are nested, ``6([1]7(6, 8×2))`` with an edge label, in molecules ``C(=O, -O)``;
                       long names are cut; ``[C;H3;X4]`` is an atom with its details, see `atom_text`
 shortest path         ``6..7, 3 apart``; ``6->7, 3 apart`` in directed graphs
 graphlet              ``triangle``, ``star of 4``, or nodes, edges and degrees
@@ -88,7 +88,6 @@ def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, direct
 
 
 def _neighbours(graph: GraphBatch) -> list[list[int]]:
-    """Return a list of neighbours for each node."""
     indptr, indices = arcs_of(graph)
     return [indices[start:stop].tolist() for start, stop in pairwise(indptr.tolist())]
 
@@ -316,7 +315,6 @@ def _bonds_within(molecule: Any, atom: int, radius: int) -> list[int]:
 
 
 def _ends(molecule: Any, bond: int) -> tuple[int, int]:
-    """Return the two atoms of a bond of an RDKit molecule."""
     found = molecule.GetBondWithIdx(bond)
     return found.GetBeginAtomIdx(), found.GetEndAtomIdx()
 

@@ -68,7 +68,6 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         return kernel, objects, n
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
-        """Return the Gram matrix of the n objects, float64 of shape (n, n)."""
         K = kernel_values(kernel, objects, None, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 

@@ -104,8 +104,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         X : sequence of m objects, optional
             By default the training objects; then no object is its own neighbour.
         n_neighbors : int, optional
-            Number of neighbours of each object. By default the parameter of the estimator or, if that is larger, the
-            number of training objects.
+            Number of neighbours of each object. By default the parameter of the estimator, or all objects that can be
+            neighbours if these are fewer.
         return_distance : bool, default=True
             If False, return only the indices.
         """

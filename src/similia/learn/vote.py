@@ -69,7 +69,6 @@ class _Vote(ListParams):
         return self.estimators_[0]
 
     def _answers(self, X: Any) -> list[npt.NDArray]:
-        """Return the predictions of each fitted estimator."""
         check_is_fitted(self, "estimators_")
         return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
 
@@ -96,7 +95,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
     estimators_ : list of estimators
         Fitted copies of `estimators`.
     best_ : estimator
-        The first fitted copy, which `similia.explain` and `similia.report.write_report` use.
+        The first fitted copy.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
