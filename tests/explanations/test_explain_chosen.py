@@ -101,7 +101,7 @@ def test_logarithms_of_targets_are_explained_before_they_are_taken_back():
     found = explain(model, STRINGS[0])
     predicted = float(model.predict(STRINGS[:1])[0])
     assert found.value == pytest.approx(np.log(predicted))
-    assert f"back to {predicted:.4g}" in found.note
+    assert f"transforms this number to {predicted:.4g}" in found.note
     check_sum(found)
 
 

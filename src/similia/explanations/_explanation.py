@@ -199,8 +199,8 @@ class Explanation:
         Letters of strings, nodes of graphs and time points of one series are coloured by their contribution to the
         explained value; two series are drawn with lines between matched points. RDKit draws molecules if it is
         installed. A bar chart shows the contribution of each part, such as a substring; for molecules, whole
-        substructures come first. Blue marks a positive contribution and orange a negative one; colour-blind readers can
-        tell the two apart.
+        substructures come first. Blue marks positive and orange negative contributions; for distances, which positive
+        contributions enlarge, it is the reverse. Colour-blind readers can tell the two colours apart.
 
         Parameters
         ----------
