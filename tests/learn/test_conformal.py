@@ -488,7 +488,7 @@ def test_few_calibration_objects():
             r"is frozen, but not fitted",
         ),
         ({"method": "jackknife"}, ValueError, "method must be 'split' or 'cross', got 'jackknife'"),
-        ({"conformity_score": "absolute"}, ValueError, "conformity_score must be 'auto' or 'lac' or 'margin' or 'aps'"),
+        ({"conformity_score": "absolute"}, ValueError, "conformity_score must be 'auto', 'lac', 'margin' or 'aps'"),
         ({"conformity_score": "aps"}, ValueError, "'aps' needs predict_proba, which KernelSVC lacks; take 'margin'"),
         ({"calibration_size": 1.0}, ValueError, "calibration_size must be a number above 0 and below 1, got 1.0"),
         ({"calibration_size": 10}, ValueError, "calibration_size must be a number"),

@@ -671,7 +671,7 @@ NAN = np.ones((6, 4))
 NAN[4, 2] = np.nan
 BAD = [
     ("unknown init", lambda: HDClassifier(init="ones").fit(CODES, LABELS), "init must be 'zeros' or 'bundle'"),
-    ("update", lambda: HDClassifier("adam").fit(CODES, LABELS), "update must be one of 'perceptron'"),
+    ("update", lambda: HDClassifier("adam").fit(CODES, LABELS), "update must be 'perceptron', 'averaged'"),
     ("bits", lambda: HDClassifier(prototype_bits=2).fit(CODES, LABELS), "prototype_bits must be None, 8, 4 or 1"),
     ("margin", lambda: HDClassifier("margin", margin=-1).fit(CODES, LABELS), r"margin must be 'auto' or a number in"),
     ("probability", lambda: HDClassifier(probability="yes").fit(CODES, LABELS), "probability must be True or False"),

@@ -69,7 +69,7 @@ def test_a_score_of_numbers_makes_whole_numbers_a_regression():
     [
         ({"cv": 2}, "cv must be an integer >= 3, got 2"),
         ({"budget": 0}, r"budget must be a positive number, got 0 \(seconds\), or None"),
-        ({"task": "ranking"}, 'task must be "auto", "classification" or "regression"'),
+        ({"task": "ranking"}, "task must be 'auto', 'classification' or 'regression'"),
         ({"task": "regression"}, 'task="regression" needs finite numbers in y'),
         ({"scoring": "beauty"}, "beauty"),
     ],

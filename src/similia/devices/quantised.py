@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.codes.sign_projection import hadamard_length
-from similia.core.errors import BadParameter, BadType
-from similia.core.text import counted, short
-from similia.core.validation import check_labels, check_positive_int
+from similia.core.errors import BadType
+from similia.core.text import counted
+from similia.core.validation import check_choice, check_labels, check_positive_int
 from similia.devices.coordinates import after_step, check_unused, first_stage, input_of_encoder, kinds_of, name_of
 from similia.devices.floats import FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
@@ -248,8 +248,7 @@ def quantise(
     >>> loss.labels > 0.9, loss.bits > 0.98
     (True, True)
     """
-    if numbers not in ("whole", "float"):
-        raise BadParameter("numbers", "'whole' or 'float'", short(numbers))
+    check_choice(numbers, "numbers", ("whole", "float"))
     whole = numbers == "whole"
     if isinstance(model, ConformalClassifier):
         raise TypeError(

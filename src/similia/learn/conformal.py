@@ -46,7 +46,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.errors import BadParameter, BadValue
 from similia.core.state import Sizes, array, each, state
 from similia.core.text import short
-from similia.core.validation import RandomState, check_positive_int, not_real
+from similia.core.validation import RandomState, check_choice, check_positive_int, not_real
 from similia.objects import n_objects, take
 from similia.sources.dask import lazily, refuse_lazy
 
@@ -94,9 +94,8 @@ class Conformal(BaseEstimator):
         if hasattr(self.estimator, "__sklearn_tags__") and type(self)._refused(self.estimator):
             found = f"estimator is {short(self.estimator)}, expected a {self._expected}"
             raise TypeError(f"{found}; {self._instead} takes this one")
-        for name, values in (("method", ("split", "cross")), ("conformity_score", self._scores)):
-            if getattr(self, name) not in values:
-                raise BadParameter(name, " or ".join(map(repr, values)), short(getattr(self, name), 80))
+        check_choice(self.method, "method", ("split", "cross"))
+        check_choice(self.conformity_score, "conformity_score", self._scores)
         if self._is_frozen:
             self._check_frozen()
         if not _is_share(self.calibration_size):

@@ -42,7 +42,14 @@ from similia.core.products import row_product
 from similia.core.state import Sizes, array, objects, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, check_labels, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    RandomState,
+    check_choice,
+    check_labels,
+    check_positive,
+    check_positive_int,
+    generator,
+)
 from similia.embeddings.gram import kernel_values
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.evidence import AllPairs, Landmarks, cholesky_factor, most_likely
@@ -327,11 +334,10 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         if n > m:
             raise ValueError(f"n={n}, but the pool has {m} objects; ask for fewer")
         sign = 1.0 if maximize else -1.0
+        check_choice(method, "method", ("improvement", "thompson"))
         if method == "thompson":
             return _winners(sign * self.sample_y(pool, n, random_state))
-        if method == "improvement":
-            return self._most_improving(pool, n, sign)
-        raise BadParameter("method", '"improvement" or "thompson"', repr(method))
+        return self._most_improving(pool, n, sign)
 
     def knowledge(self, X: Any) -> Floats:
         """Return by how much each of `objects_` reduces the variance of f at m objects, shape (m, n_kept).

@@ -28,7 +28,7 @@ from similia.core.errors import warn_user
 from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
-from similia.core.validation import check_positive, check_positive_int, generator
+from similia.core.validation import check_choice, check_positive, check_positive_int, generator
 from similia.learn.prototypes import best, directions, mean_of, rounded, unit_sums
 from similia.learn.samples import (
     HeldOut,
@@ -54,7 +54,6 @@ from similia.sources.dask import Distributed, from_parts, lazily
 Floats = npt.NDArray[np.float64]
 
 _LEARNT = ("perceptron", "averaged", "margin", "ridge")
-_UPDATES = (*_LEARNT, "auto")
 _MARGINS = (0.2, 0.1, 0.05, 0.02, 0.0)  # cosines tried by margin="auto"
 _FOLDS, _MOST_HELD_OUT = 3, 1000  # up to 3 x 1000 samples are split into 3 folds; of more, 1000 are held out once
 _EPOCHS = 5  # maximum number of epochs for each margin that "auto" tries
@@ -588,8 +587,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_
 
     def _check_parameters(self) -> None:
-        if self.update not in _UPDATES:
-            raise ValueError(f"update must be one of {', '.join(map(repr, _UPDATES))}, got {self.update!r}")
+        check_choice(self.update, "update", (*_LEARNT, "auto"))
         if self.prototype_bits not in (None, 1, 4, 8) or isinstance(self.prototype_bits, bool):
             raise ValueError(f"prototype_bits must be None, 8, 4 or 1, got {self.prototype_bits!r}")
         margin, is_auto = self.margin, isinstance(self.margin, str) and self.margin == "auto"
@@ -597,8 +595,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"margin must be 'auto' or a number in [0, 2], got {margin!r}")
         if not (isinstance(self.alpha, str) and self.alpha == "auto"):
             check_positive(self.alpha, "alpha", hint='; or "auto"')
-        if self.init not in ("zeros", "bundle"):
-            raise ValueError(f"init must be 'zeros' or 'bundle', got {self.init!r}")
+        check_choice(self.init, "init", ("zeros", "bundle"))
         if not isinstance(self.probability, bool | np.bool_):
             raise ValueError(f"probability must be True or False, got {self.probability!r}")
         check_positive_int(self.max_iter, "max_iter", minimum=0)

@@ -23,7 +23,7 @@ from similia.core.errors import BadPairValue
 from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
-from similia.core.validation import at_most, check_positive_int, check_vectors, is_table
+from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
 from similia.distances.dtw import DTW
 from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
@@ -81,8 +81,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
                 "see similia.distances and similia.kernels"
             )
         check_positive_int(self.n_neighbors, "n_neighbors")
-        if getattr(self, "weights", "uniform") not in ("uniform", "distance"):
-            raise ValueError(f"weights must be 'uniform' or 'distance', got {self.weights!r}")
+        check_choice(getattr(self, "weights", "uniform"), "weights", ("uniform", "distance"))
         distance = decided(given, X)
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)

@@ -40,7 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, offered_if
 from similia.core.state import array, made, optional, state
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
 from similia.objects.sequences import at_least_one
@@ -233,8 +233,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
     def _check(self) -> None:
-        if self.method not in ("neighbors", "density", "reconstruction"):
-            raise BadParameter("method", "'neighbors', 'density' or 'reconstruction'", repr(self.method))
+        check_choice(self.method, "method", ("neighbors", "density", "reconstruction"))
         share = self.contamination
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 < share <= 0.5
         if not number and not (isinstance(share, str) and share == "auto"):

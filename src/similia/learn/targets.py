@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from similia.core.errors import BadValue
 from similia.core.text import short
-from similia.core.validation import check_labels, refuse_fractions, unmasked
+from similia.core.validation import check_choice, check_labels, refuse_fractions, unmasked
 
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
@@ -36,8 +36,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     >>> task_of(["5.32", "6.1", "7.04"]), task_of([0.0, 1.0, 1.0]), task_of([0, 1, 1], scoring="r2")
     ('regression', 'classification', 'regression')
     """
-    if task not in TASKS:
-        raise ValueError(f'task must be "auto", "classification" or "regression", got {task!r}')
+    check_choice(task, "task", TASKS)
     decided = task if task != "auto" else suits(scoring)
     if decided == "classification":
         return "classification"

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import RandomState, check_choice, check_positive, check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.pipelines import steps_of
@@ -296,8 +296,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
         raise ValueError(f"size must be from 2 to 11, got {size}")
     _check_share(eps, "eps", 2, " (the L1 distance of two distributions is at most 2)")
     _check_share(delta, "delta")
-    if features not in ("match_iso", "match"):
-        raise ValueError(f'features must be "match_iso" or "match", got {features!r}')
+    check_choice(features, "features", ("match_iso", "match"))
     n_kinds = _N_GRAPHS[size - 2] if features == "match_iso" else 2 ** (size * (size - 1) // 2)
     return math.ceil(2 * (n_kinds * math.log(2) + math.log(1 / delta)) / eps**2)
 
@@ -411,9 +410,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
             "optical features |w.x + b|^2 are not bounded, so that Theorem 5 does not hold for them; "
             'take features="gaussian_complex", or the exact map of the optical kernel, which has no error by features'
         )
-    known = ("gaussian_complex", "gaussian", "match", "match_iso")
-    if features not in known:
-        raise ValueError(f"features must be one of {', '.join(map(repr, known))}, got {features!r}")
+    check_choice(features, "features", ("gaussian_complex", "gaussian", "match", "match_iso"))
     of_samples = 8 * (1 + math.sqrt(2 * math.log(3 / delta))) / math.sqrt(s)
     if n_components is None:
         return of_samples

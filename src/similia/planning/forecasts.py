@@ -18,7 +18,7 @@ import numpy as np
 
 from similia.core.config import settings
 from similia.core.threads import n_threads
-from similia.core.validation import check_n_bits, check_positive, check_positive_int, check_vectors
+from similia.core.validation import check_choice, check_n_bits, check_positive, check_positive_int, check_vectors
 from similia.embeddings.d2ke import GAMMA_COLUMNS, GAMMA_ROWS
 from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
 from similia.objects.sequences import Batch, at_least_one
@@ -234,8 +234,8 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
 
 def _kind(kind: str | None, comparison: Any, sample: Any) -> str:
     """Return the given kind of objects, else the kind that the kernel or distance takes, else that of the sample."""
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if kind is not None:
+        check_choice(kind, "kind", KINDS)
     known = kind_of(comparison)
     if known and kind and known != kind:
         raise ValueError(f"{comparison!r} compares {known}, but kind is {kind!r}; leave kind out")
