@@ -245,7 +245,7 @@ def test_partial_fit_says_what_it_cannot_do():
     model = sm.KernelKMeans(SPECTRUM, 2, random_state=0).partial_fit(X)
     with pytest.raises(TypeError, match=r"Dask collection, and partial_fit takes one batch"):
         model.partial_fit(dask.bag.from_sequence(X))
-    with pytest.raises(ValueError, match=r"the model has 2 clusters, but n_clusters=3; start a new one"):
+    with pytest.raises(ValueError, match=r"n_clusters=3, but the fitted model has 2 clusters; fit a new"):
         model.set_params(n_clusters=3).partial_fit(X)
     with pytest.raises(ValueError, match=r"X is empty"):
         model.set_params(n_clusters=2).partial_fit([])

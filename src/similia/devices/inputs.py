@@ -55,11 +55,13 @@ class Numbers:
     kind: ClassVar[str] = "vector"
     units: Units
 
-    limit: ClassVar[int] = REACH
-
     @property
     def width(self) -> int:
         return len(self.units.steps)
+
+    @property
+    def limit(self) -> int:
+        return REACH
 
     def read(self, X: Any) -> Ints:
         """Return vectors as whole numbers, shape (n, n_features)."""

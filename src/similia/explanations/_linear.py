@@ -342,8 +342,7 @@ def _curved(learner: Any, row: Any) -> Decision:
     z, support = dense(row).ravel(), dense(learner.support_vectors_)
     predicted = learner.predict(row)[0]
     if is_regressor(learner):
-        a, b = dense(learner.dual_coef_), float(learner.intercept_[0])
-        weights, constant, _ = _integrated(learner, support, a[0], b, z)
+        weights, constant, _ = _integrated(learner, support, dense(learner.dual_coef_)[0], learner.intercept_[0], z)
         return Decision(float(predicted), "prediction", PREDICTED, weights, constant, note=_CURVED)
     a, b = pair_weights(learner)
     classes = learner.classes_
