@@ -177,6 +177,6 @@ def test_search_refuses_a_target_that_is_no_numbers():
     with pytest.raises(ValueError, match=r"y\[2\] is nan, expected finite numbers to predict; drop that object"):
         model.fit(WORDS, [1.0, 2.0, np.nan, *range(37)])
     with pytest.raises(
-        ValueError, match=r"y holds \['a'\] of dtype <U1, expected numbers to predict; for labels write"
+        ValueError, match=r"y holds \['a'\] of dtype <U1, expected numbers to predict; for labels, write"
     ):
         model.fit(WORDS, ["a", "b"] * 20)

@@ -247,7 +247,7 @@ def test_drawn_objects_are_as_described():
         ({"landmarks": 0}, "landmarks must be an integer >= 1"),
         ({"cores": 0}, "cores must be an integer >= 1"),
         ({"kind": "trees"}, "kind must be 'strings', 'graphs', 'series', 'sets' or 'vectors', got 'trees'"),
-        ({"kind": "graphs"}, "compares strings, and kind is 'graphs'"),
+        ({"kind": "graphs"}, "compares strings, but kind is 'graphs'"),
         ({"edges": 5}, "edges is for graphs, but the objects are strings"),
         ({"kernel": lambda X, Y: X}, "kind is missing, and the comparison takes several"),
         ({"letters": 0}, "letters must be an integer >= 1"),
