@@ -321,7 +321,7 @@ def test_bad_input_gets_one_sentence(case):
 def test_axes_must_be_one_of_two_and_mean_something():
     with pytest.raises(ValueError, match="axes must be 'time, channel', 'channel, time' or None, got 'ncl'"):
         as_series(np.ones((1, 2, 3)), axes="ncl")
-    with pytest.raises(ValueError, match=r"2-D array of shape \(5, 3\), 5 series of one channel.*X\[None\]"):
+    with pytest.raises(ValueError, match=r"2-D array of shape \(5, 3\), that is 5 series of one channel.*X\[None\]"):
         as_series(np.ones((5, 3)), axes="time, channel")
 
 
