@@ -104,6 +104,17 @@ def test_fingerprints_by_tanimoto_distance():
     np.testing.assert_allclose(distances, np.sqrt(2 * theirs), atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1, 300, 0.37, 1e100])
+def test_magnitudes_of_any_size(scale):
+    rows = scale * np.random.default_rng(5).integers(0, 4, (120, 30))
+    dictionaries = [{j: float(v) for j, v in enumerate(row) if v} for row in rows]
+    distances, ids = FeatureIndex(MinMax()).fit(rows).kneighbors(rows[:9], 8)
+    true = naive.nearest(dictionaries[:9], dictionaries, range(120), 8, "minmax")
+    np.testing.assert_allclose(distances, [[d for d, _ in row] for row in true], atol=1e-7)
+    if scale in (1, 300):
+        assert ids.tolist() == [[i for _, i in row] for row in true]
+
+
 def test_everything_within_a_radius():
     X, queries = texts(300), texts(6, 1)
     index = FeatureIndex(KERNELS["minmax"]).fit(X)

@@ -60,7 +60,7 @@ class _Segment(NamedTuple):
         by_id = np.argsort(distinct)
         place = np.empty(len(distinct), np.int32)
         place[by_id] = np.arange(len(distinct), dtype=np.int32)
-        byte = bool((counts.values == counts.values.astype(np.uint8)).all()) if len(numbers) else True
+        byte = counts._whole and float(counts.values.max(initial=0.0)) < 256
         values = counts.values.astype(np.uint8) if byte else counts.values
         shape = (len(counts), len(distinct))
         matrix = sp.csr_array((values, place[numbers], counts.offsets), shape=shape)
@@ -86,7 +86,8 @@ class _Segment(NamedTuple):
 
 
 def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
-    single = values.astype(np.float32)
+    with np.errstate(over="ignore"):  # infinity is an upper bound, too
+        single = values.astype(np.float32)
     return np.where(single < values, np.nextafter(single, np.float32(np.inf)), single)
 
 
