@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from similia.selection import budget as _budget
 from similia.selection import run as _select
 from similia.selection._ladder import DEAR, Group, ladder
-from similia.selection._search import Rung, Unit, View, first_units
+from similia.selection._rounds import Rung, Unit, first_units
+from similia.selection._search import View
 from similia.selection.folds import recognised
 
 from samples.select import choose, rows, sample  # isort: skip
@@ -129,11 +130,12 @@ def test_nothing_else_is_tried_on_a_rung_before_the_best_of_the_rung_before(obje
     search = _select.Search(*_search_of(X, y, [timed("best", 0.0, 0.9), timed("other", 0.0, 0.6)]))
     best, other = Unit(0, (0,)), Unit(1, (0,))
     search.main.tables = [{(0, 0): np.full(5, 0.9), (1, 0): np.full(5, 0.6)}, {}]
-    assert search._counts(best, 1)
-    assert not search._counts(other, 1)
+    assert search._obstacle(best, 1, 1.0) == ""
+    assert search._obstacle(other, 1, 1.0) == "out of time"
+    assert not search._try(other, 1, 1.0)
     assert search.out == {(1, 0): "out of time"}
     search.main.tables[1][0, 0] = np.full(5, 0.9)
-    assert search._counts(other, 1)
+    assert search._obstacle(other, 1, 1.0) == ""
 
 
 def test_the_final_fit_of_a_learner_is_not_expected_to_take_the_time_of_those_it_was_tried_with(monkeypatch, objects):
@@ -142,8 +144,8 @@ def test_the_final_fit_of_a_learner_is_not_expected_to_take_the_time_of_those_it
     both = tuple((name, (("learner", Timed(name, cost, right)),)) for name, cost, right in learners)
     search = _select.Search(*_search_of(X, y, [Group("both", (), both, slow=False)]))
     search.search()
-    assert search._final((0, 0)) >= 20.0
-    assert search._final((0, 1)) == pytest.approx(0.01, rel=0.1)
+    assert search.times.final((0, 0)) >= 20.0
+    assert search.times.final((0, 1)) == pytest.approx(0.01, rel=0.1)
 
 
 class OwnTime(ClassifierMixin, BaseEstimator):
@@ -166,7 +168,7 @@ def test_the_final_fit_is_expected_to_take_the_time_of_one_fit_not_its_share_of_
     monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 5)
     search = _select.Search(*_search_of(X, y, [Group("one", (), (("", (("learner", OwnTime()),)),), slow=False)]))
     search.search()
-    assert search._final((0, 0)) == pytest.approx(2.0, rel=0.1)
+    assert search.times.final((0, 0)) == pytest.approx(2.0, rel=0.1)
 
 
 def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypatch, objects):
@@ -229,7 +231,7 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
     groups = [Group(f"{i}", (), (("", (("learner", Lucky(i)),)),), slow=False) for i in range(20)]
     use(monkeypatch, groups)
     monkeypatch.setattr(_select.Search, "nested", lambda self, fold: None)  # no time for any
-    monkeypatch.setattr("similia.selection._search._ENOUGH_HELD_OUT", 100)
+    monkeypatch.setattr("similia.selection._rounds._ENOUGH_HELD_OUT", 100)
     best, quick = [], []
     for seed in range(8):
         y = np.random.default_rng(seed).permutation(np.arange(100) % 2)
@@ -244,7 +246,7 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
 
 def test_the_table_says_why_its_leader_was_not_chosen(monkeypatch, objects):
     X, y = objects
-    monkeypatch.setattr("similia.selection._search.REFIT", 0.05)  # 2 seconds for the final fit, and "dear" takes 5
+    monkeypatch.setattr("similia.selection._times.REFIT", 0.05)  # 2 seconds for the final fit, and "dear" takes 5
     use(monkeypatch, [timed("cheap", 1e-5, 0.6), timed("dear", 5e-3, 0.9)])
     found = choose(X, y, budget=40.0, random_state=0)
     assert found.best_name_ == "cheap"
@@ -427,7 +429,7 @@ def test_a_learner_that_there_was_no_time_for_leaves_the_others_in_the_nested_es
     compared = {*search.main.tables[0]}
     assert {g for g, _ in compared} == {0, 1}
     assert len(compared) < 8
-    search.budget = _budget.Budget(None)
+    search.budget = search.times.budget = _budget.Budget(None)
     assert search.nested(0) == pytest.approx(0.8 + 0.01 * max(i for _, i in compared))
 
 
@@ -436,4 +438,4 @@ def test_the_nested_estimate_counts_the_time_of_all_learners_that_take_turns(obj
     search.search()
     for learners in [(0,), (3,), (0, 2, 3)]:
         expected = sum(search.evaluator.cost[i] for i in learners) * 5
-        assert search._expected(Unit(0, learners), Rung(300, 1)) == pytest.approx(expected, rel=0.01)
+        assert search.times.expected(Unit(0, learners), Rung(300, 1)) == pytest.approx(expected, rel=0.01)

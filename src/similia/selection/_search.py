@@ -22,63 +22,33 @@ folds, and the chosen candidate already has a score on fold i.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.learn.vote import plurality
 from similia.selection._evaluate import Answers, Evaluator, Left
-from similia.selection._ladder import DEAR, Group
-from similia.selection.budget import REFIT, SEARCH, Budget, Costs
+from similia.selection._ladder import Group
+from similia.selection._rounds import (
+    Candidate,
+    Rung,
+    Table,
+    Unit,
+    best_of_groups,
+    chosen,
+    first_units,
+    near,
+    noise,
+    survivors,
+    turns,
+)
+from similia.selection._times import Times
+from similia.selection.budget import SEARCH, Budget
 
-FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first rung, growth per rung, objects of the last rung
-_ENOUGH_HELD_OUT = 2000  # minimum of held-out predictions per candidate on the last rung, over its partitions
 _QUORUM = 3  # minimum number of voters
-_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # exponents of n: of fast fits, and the largest while only one n is timed
-_PROBES = 0.05  # share of the seconds left that measuring the cost of a unit may take
-_FINAL = "final"  # prefix of the keys for the cost of one learner fitted alone
-_FITTED = -1  # replaces the learner if all learners of a group are tried at once
-_SLACK = 0.02  # additional tolerance of scores on a prefix of the objects
-_FEW = 4  # up to this many embeddings are not halved
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
-Candidate = tuple[int, int]  # group and learner
-Table = dict[Candidate, npt.NDArray]  # scores of each candidate, one for each held-out fold
-
-
-class Rung(NamedTuple):
-    """One round of halving: cross-validation on the first `n` objects, split into folds in `partitions` ways."""
-
-    n: int
-    partitions: int
-
-
-class Unit(NamedTuple):
-    """Learners on one embedding (`group`) that are tried together; `learners` are their indices in the group."""
-
-    group: int
-    learners: tuple[int, ...]
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        return [(self.group, learner) for learner in self.learners]
-
-
-def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
-    """Return the rounds of halving for `n` objects; sizes grow from `first` to `last` (or to `n`, if smaller)."""
-    sizes, last = [], min(n, max(first, last))
-    size = float(first)
-    while size * 1.5 < last:
-        sizes.append(int(size))
-        size *= GROWTH
-    repeats = int(np.clip(-(-_ENOUGH_HELD_OUT // last), 1, 10))
-    steps = [Rung(size, 1) for size in (*sizes, last)]
-    return steps + ([Rung(last, repeats)] if repeats > 1 else [])
 
 
 @dataclass
@@ -117,17 +87,23 @@ class Search:
     classify: bool = True
     voters: int = 1
     report: Callable[[View, Rung], None] = lambda view, rung: None
-    costs: Costs = field(default_factory=Costs)
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
     skipped: set[tuple[int, Candidate]] = field(default_factory=set)  # (rung, candidate) that there was no time for
     main: View = field(default_factory=View)
-    fit_seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by (group, learner, n)
+
+    def __post_init__(self) -> None:
+        self.times = Times(self.evaluator, self.folds, self.budget, self.n_full)
 
     @property
     def stopped_early(self) -> bool:
         """Return whether a candidate was not compared, or not chosen, for lack of time."""
         return bool({OUT_OF_TIME, TOO_SLOW} & {*self.out.values()})
 
+    @property
+    def _groups(self) -> Sequence[Group]:
+        return self.evaluator.groups
+
+    # ---- rounds of halving
     def search(self) -> None:
         """Search on all folds; ``main.tables`` gets a table of scores for each round, even after an interruption."""
         early = len({group.family or group.name for group in self._groups})  # as many units: the first of each family
@@ -141,12 +117,13 @@ class Search:
         for r, unit in sorted(waiting, key=lambda item: -item[0]):  # the furthest first
             self._climb(unit, r)
         if waiting and not self.stopped_early:  # all were tried: halve as if none had waited
-            final = self._final(self.best(self.main)[0])
-            tables, self.main.tables, waiting = self.main.tables, [], [(0, Unit(0, ()))]
+            final = self.times.final(self.best(self.main)[0])
+            tables, done = self.main.tables, False
+            self.main.tables = []
             try:
-                waiting = self._halve(lambda r, i: self.budget.left() - final)
+                done = not self._halve(lambda r, i: self.budget.left() - final)
             finally:
-                if waiting:  # out of time, or stopped with Ctrl-C
+                if not done:  # out of time, or stopped with Ctrl-C
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
@@ -158,11 +135,8 @@ class Search:
             self.main.tables.append(table)
             for i, unit in enumerate(units):
                 allowed = left(r, i) if self._decides(r) else max(left(r, i), self._spare() / 2)
-                if self._counts(unit, r) and self._has_time(unit, rung, allowed):
-                    self._run(self.main, *unit, rung, table)
-                else:
+                if not self._try(unit, r, allowed):
                     waiting.append((r, unit))
-                    self.skipped |= {(r, candidate) for candidate in unit.candidates}
             if not table:
                 break
             units = self._next(table, rung)
@@ -170,48 +144,60 @@ class Search:
             units.sort(key=lambda unit: unit is not first)  # stable
         return waiting
 
-    def _spare(self) -> float:
-        """Return the seconds left in the budget, less those expected for the final fit of the current choice."""
-        return self.budget.left() - (self._final(self._affordable(self.main)[0]) if any(self.main.tables) else 0.0)
-
-    def _counts(self, unit: Unit, r: int) -> bool:
-        """Return whether scores of a unit in round `r` can change the choice; if not, mark the unit as out of time."""
-        counts = self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)
-        if not counts:
-            self.out |= dict.fromkeys(unit.candidates, OUT_OF_TIME)
-        return counts
-
-    def _decides(self, r: int) -> bool:
-        """Return whether round `r` has scored the best candidate of the round before, or one nearly as good."""
-        return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
-
-    def _fast(self, table: Table) -> Table:
-        """Return a table of scores without the candidates whose final fit would take too long."""
-        return {c: scores for c, scores in table.items() if self._can_be_fitted(c)}
-
-    def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
-        """Return whether `after` has the best candidate of `before`, or one within a standard error of that best."""
-        before = self._fast(before) or before
-        gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
-        return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
-
     def _climb(self, unit: Unit, start: int) -> None:
         """Try a unit that had no time in round `start`; its learners enter later rounds while they survive."""
         units = [unit]
         for r in range(start, len(self.steps)):
-            rung = self.steps[r]
             if len(self.main.tables) <= r:
                 self.main.tables.append({})
+            for one in units:
+                self._try(one, r, self._spare())
             table = self.main.tables[r]
-            for waiting in units:
-                if self._counts(waiting, r) and self._has_time(waiting, rung, self._spare()):
-                    self._run(self.main, *waiting, rung, table)
-                    self.skipped -= {(r, candidate) for candidate in waiting.candidates}
-                else:
-                    self.skipped |= {(r, candidate) for candidate in waiting.candidates}
-            kept = [other for other in self._next(table, rung) if other.group == unit.group] if table else []
+            kept = [other for other in self._next(table, self.steps[r]) if other.group == unit.group] if table else []
             parts = [tuple(i for i in other.learners if i in unit.learners) for other in kept]
             units = [Unit(unit.group, part) for part in parts if part]
+
+    def _try(self, unit: Unit, r: int, left: float) -> bool:
+        """Run a unit in round `r` unless an obstacle is found; return whether it ran, and record if it did not."""
+        keys = {(r, candidate) for candidate in unit.candidates}
+        if obstacle := self._obstacle(unit, r, left):
+            self.out |= dict.fromkeys(unit.candidates, obstacle)
+            self.skipped |= keys
+            return False
+        self._run(self.main, *unit, self.steps[r], self.main.tables[r])
+        self.skipped -= keys
+        return True
+
+    def _obstacle(self, unit: Unit, r: int, left: float) -> str:
+        """Return why a unit should not run in round `r`, for which `left` seconds are left; "" if it should."""
+        if not (self._decides(r) or self._is_decided(self.main.tables[r - 1], unit.candidates)):
+            return OUT_OF_TIME  # its scores could not change the choice
+        if self.budget.seconds is None or not any(self.main.tables):
+            return ""
+        if r and not any(map(self.times.can_be_fitted, unit.candidates)):
+            return TOO_SLOW
+        if left > 0:
+            if r == 0:
+                self.times.probe(unit, self.steps[r], left)
+            if self.times.expected(unit, self.steps[r]) < left:
+                return ""
+        return OUT_OF_TIME
+
+    def _run(self, view: View, g: int, learners: Sequence[int], rung: Rung, table: Table) -> None:
+        """Score learners of group `g` in a round of halving, and enter the scores into the `table` of the round."""
+        cells = view.cells(rung, self.folds)
+        left = list(dict.fromkeys(left for left, _ in cells))
+        held = self.evaluator.holds(g, rung.n)
+        shared, seconds, fits = self.evaluator.run(g, learners, rung.n, left)
+        if view.hidden is None and fits:
+            self.times.note(Unit(g, tuple(learners)), rung, None if held else shared, seconds / fits)
+        for learner in learners:
+            scores = self.evaluator.scores(g, learner, rung.n, cells)
+            if scores is not None:
+                table[g, learner] = scores
+                if view.hidden is None:
+                    self.out.pop((g, learner), None)
+        self.report(view, rung)
 
     def _next(self, table: Table, rung: Rung) -> list[Unit]:
         """Return the units for the next round: the first unit of each surviving embedding, then the other units."""
@@ -223,49 +209,48 @@ class Search:
         """Return the learners that survive a round of halving, as {group: learners}."""
         return survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
 
-    @property
-    def _groups(self) -> Sequence[Group]:
-        return self.evaluator.groups
+    def _spare(self) -> float:
+        """Return the seconds left in the budget, less those expected for the final fit of the current choice."""
+        return self.budget.left() - (self.times.final(self.best(self.main)[0]) if any(self.main.tables) else 0.0)
 
-    def nested(self, fold: int) -> float | None:
-        """Repeat the search without `fold`; return the score that its choice has on `fold`, or None if out of time."""
-        view = View(fold)
-        alive: dict[int, list[int]] = {}
-        for g, i in self.main.tables[0]:
-            alive.setdefault(g, []).append(i)
-        for r, (rung, tried) in enumerate(self._single()):
-            table: Table = {}
-            view.tables.append(table)
-            learners = {g: [i for i in kept if (r, (g, i)) not in self.skipped] for g, kept in alive.items()}
-            had_time = [g for g in alive if learners[g]]
-            for g in had_time[: len({g for g, _ in tried})]:
-                if self.budget.left() < self._expected(Unit(g, tuple(learners[g])), rung):
-                    return None
-                self._run(view, g, learners[g], rung, table)
-            if not table:
-                break
-            alive = self._alive(table, rung)
-        return self._score_without(view, fold) if any(view.tables) else None
+    def _decides(self, r: int) -> bool:
+        """Return whether round `r` has scored the best candidate of the round before, or one nearly as good."""
+        return r == 0 or self._is_decided(self.main.tables[r - 1], self.main.tables[r])
 
-    def quick(self, fold: int) -> float | None:
-        """Choose by the scores on the other folds; return the score that this choice has on `fold`, None if unknown."""
-        view = View(fold, refits=False)
-        view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
-        return self._score_without(view, fold)
+    def _is_decided(self, before: Table, after: Iterable[Candidate]) -> bool:
+        """Return whether `after` has the best candidate of `before`, or one within a standard error of that best."""
+        before = self._fast(before) or before
+        gaps = [before[self._leader(before)] - before[c] for c in after if c in before]
+        return any(gap.mean() <= noise(gap, self.folds) for gap in gaps)
 
-    def _single(self) -> list[tuple[Rung, Table]]:
-        """Return (rung, table of scores) for each completed round that uses a single partition into folds."""
-        rungs = zip(self.steps, self.main.tables, strict=False)
-        return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
+    def _fast(self, table: Table) -> Table:
+        """Return a table of scores without the candidates whose final fit would take too long."""
+        return {c: scores for c, scores in table.items() if self.times.can_be_fitted(c)}
 
-    def _score_without(self, view: View, fold: int) -> float | None:
-        """Return the score on `fold` of the choice made from a view that hides `fold`; None if it is unknown."""
-        choice = self.choice(view)
-        n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
-        for g, learner in choice:
-            self.evaluator.run(g, [learner], n, [left])
-        scores = self._joined_scores(choice, n, [(left, fold)])
-        return None if scores is None else float(scores[0])
+    def _leader(self, table: Table) -> Candidate:
+        """Return the best candidate of a table, leaving out those that failed in a later round."""
+        failed = self.evaluator.failed
+        sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
+        return max(sound, key=lambda c: table[c].mean())
+
+    # ---- the choice
+    def best(self, view: View) -> tuple[Candidate, int]:
+        """Return the best candidate of a view, and the number of the round whose scores decide.
+
+        Candidates whose final fit would take too long are chosen only if there are no others.
+        """
+        best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
+        return best if self.times.can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
+
+    def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
+        """Return the best candidate of the tables, and the number of the round whose scores decide."""
+        known = [r for r, table in enumerate(tables) if table]
+        if not known:
+            raise ValueError("no candidate could be fitted")
+        last = 0
+        while last + 1 < len(known) and self._is_decided(tables[known[last]], tables[known[last + 1]]):
+            last += 1
+        return chosen(tables[: known[last] + 1], self.evaluator, self.folds), known[last]
 
     def choice(self, view: View) -> tuple[Candidate, ...]:
         """Return the candidate chosen by the scores of a view, or several candidates that vote.
@@ -276,15 +261,18 @@ class Search:
         """
         best, r = self.best(view)
         table, rung = view.tables[r], self.steps[r]
+        leader = self._decided(view.tables)[0]
+        if leader != best and view.hidden is None:
+            self.out[leader] = TOO_SLOW
         alone = self.voters < _QUORUM or self._groups[best[0]].trusted
         if alone or not self.evaluator.scores_answers or best not in table:
             return (best,)
-        voters, seconds = [best], self._final(best)
+        voters, seconds = [best], self.times.final(best)
         for candidate in best_of_groups(table).values():
             if candidate[0] == best[0] or not near(table, candidate, best, self.folds):
                 continue
-            total = seconds + self._final(candidate)
-            if self._is_affordable(total):
+            total = seconds + self.times.final(candidate)
+            if total <= self.times.most:
                 voters.append(candidate)
                 seconds = total
             elif view.hidden is None and len(voters) < self.voters:
@@ -319,131 +307,6 @@ class Search:
             scores.append(float(evaluator.score(Answers(joined), None, truth)))
         return np.array(scores)
 
-    def _run(self, view: View, g: int, learners: Sequence[int], rung: Rung, table: Table) -> None:
-        """Score learners of group `g` in a round of halving, and enter the scores into the `table` of the round."""
-        cells = view.cells(rung, self.folds)
-        left = list(dict.fromkeys(left for left, _ in cells))
-        held = self.evaluator.holds(g, rung.n)
-        shared, seconds, fits = self.evaluator.run(g, learners, rung.n, left)
-        if view.hidden is None and fits:
-            self._note(Unit(g, tuple(learners)), rung, None if held else shared, seconds / fits)
-        for learner in learners:
-            scores = self.evaluator.scores(g, learner, rung.n, cells)
-            if scores is not None:
-                table[g, learner] = scores
-                if view.hidden is None:
-                    self.out.pop((g, learner), None)
-        self.report(view, rung)
-
-    def _note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
-        """Record the seconds that a unit took for work that folds share (None if cached), and for one fit."""
-        if shared is not None:
-            self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
-        self.costs.note(self._work(unit), rung.n, fit)
-        for learner in unit.learners:
-            took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
-            if took:  # none if the learner failed
-                alone = median(took)  # robust if one fold waits for a busy machine or a compiler
-                self.costs.note((_FINAL, unit.group, learner), rung.n - rung.n // self.folds, alone)
-                self.fit_seconds[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
-
-    def _work(self, unit: Unit) -> tuple[int, int]:
-        """Return the key (group, learner) of the cost of a fit; for learners fitted at once, learner is a constant."""
-        return unit.group, unit.learners[0] if self._groups[unit.group].turns else _FITTED
-
-    def _power(self, g: int) -> float:
-        """Return the exponent p of the growth n^p that is assumed for the time of a fit."""
-        return 2.0 if self._groups[g].slow else _NEARLY_LINEAR
-
-    def _expected(self, unit: Unit, rung: Rung) -> float:
-        """Return the seconds that a unit is expected to take in a round of halving."""
-        g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
-        units = [Unit(g, (i,)) for i in unit.learners] if self._groups[g].turns else [unit]
-        seconds = fits * sum(self.costs.expected(self._work(one), rung.n, self._power(g)) for one in units)
-        if not self.evaluator.holds(g, rung.n):
-            power = 2.0 if self._groups[g].pairwise else 1.0
-            seconds += self.costs.expected(self.evaluator.shared(g), rung.n, power)
-        return seconds
-
-    def _has_time(self, unit: Unit, rung: Rung, left: float) -> bool:
-        """Return whether a unit likely ends in `left` seconds (True before any score); if not, note why in `out`."""
-        if self.budget.seconds is None or not any(self.main.tables):
-            return True
-        first, why = rung == self.steps[0], OUT_OF_TIME
-        if not first and not any(map(self._can_be_fitted, unit.candidates)):
-            why = TOO_SLOW
-        elif left > 0:
-            if first:
-                self._probe(unit, rung, left)
-            if self._expected(unit, rung) < left:
-                return True
-        self.out |= dict.fromkeys(unit.candidates, why)
-        return False
-
-    def _probe(self, unit: Unit, rung: Rung, left: float) -> None:
-        """Time a unit on a few objects, unless its cost is known."""
-        g = unit.group
-        shared = self.evaluator.shared(g)
-        work: Hashable = self._work(unit) if shared is None else shared
-        if work not in self.costs.taken:
-            fits = 1 if shared is not None else self.folds
-            note = partial(self.costs.note, work)
-            self.evaluator.probe(g, unit.learners[0], rung.n, note, left / fits, _PROBES * left)
-
-    def _can_be_fitted(self, candidate: Candidate) -> bool:
-        """Return whether there is time for the final fit of a candidate."""
-        return self._is_affordable(self._final(candidate))
-
-    def _final(self, candidate: Candidate) -> float:
-        """Return the expected seconds of the final fit of a candidate.
-
-        If fits were timed for one n only, growth of at most n^1.5 is assumed, as most of the time may be constant.
-        """
-        g, n = candidate[0], self.n_full
-        group, work, shared = self._groups[g], (_FINAL, *candidate), self.evaluator.shared(g)
-        power = self._power(g) if len(self.costs.taken.get(work, ())) > 1 else min(self._power(g), _FROM_ONE)
-        seconds = self.costs.expected(work, n, power)
-        if not group.pairwise:
-            return seconds + self.costs.expected(shared, n, 1.0)
-        partners = n if group.partners is None else min(n, group.partners)
-        return seconds + (self.costs.expected(shared, math.isqrt(n * partners), 2.0) if partners else 0.0)
-
-    def _is_affordable(self, seconds: float) -> bool:
-        """Return whether the budget allows a final fit of this many seconds."""
-        return self.budget.seconds is None or seconds <= REFIT * self.budget.seconds
-
-    def best(self, view: View) -> tuple[Candidate, int]:
-        """Return the best candidate of a view, and the number of the round whose scores decide.
-
-        Candidates whose final fit would take too long are chosen only if there are no others.
-        """
-        found = self._affordable(view)
-        leader = self._decided(view.tables)[0]
-        if found[0] != leader and view.hidden is None:
-            self.out[leader] = TOO_SLOW
-        return found
-
-    def _affordable(self, view: View) -> tuple[Candidate, int]:
-        """Return (candidate, round that decides): the best with time for its final fit or, if none has, the best."""
-        best, fast = self._decided(view.tables), [self._fast(table) for table in view.tables]
-        return best if self._can_be_fitted(best[0]) or not any(fast) else self._decided(fast)
-
-    def _decided(self, tables: list[Table]) -> tuple[Candidate, int]:
-        """Return the best candidate of the tables, and the number of the round whose scores decide."""
-        known = [r for r, table in enumerate(tables) if table]
-        if not known:
-            raise ValueError("no candidate could be fitted")
-        last = 0
-        while last + 1 < len(known) and self._is_decided(tables[known[last]], tables[known[last + 1]]):
-            last += 1
-        return chosen(tables[: known[last] + 1], self.evaluator, self.folds), known[last]
-
-    def _leader(self, table: Table) -> Candidate:
-        """Return the best candidate of a table, leaving out those that failed in a later round."""
-        failed = self.evaluator.failed
-        sound = [c for c in table if c not in failed and (c[0], -1) not in failed] or [*table]
-        return max(sound, key=lambda c: table[c].mean())
-
     def why(self, choice: tuple[Candidate, ...]) -> list[str]:
         """Return notes for the user: why the best score was not chosen, if so, and the score of a vote, if one won."""
         best, r = choice[0], self.best(self.main)[1]
@@ -453,9 +316,11 @@ class Search:
         sentences = []
         if leader != best:
             if self.out.get(leader) == TOO_SLOW:
-                most = REFIT * (self.budget.seconds or math.inf)
-                expected = f"was expected to take {self._final(leader):.0f} s, and the final fit may take {most:.0f} s"
-                why = f"fitting it to all {self.n_full} objects {expected}"
+                expected, most = self.times.final(leader), self.times.most
+                why = (
+                    f"fitting it to all {self.n_full} objects was expected to take {expected:.0f} s, and the final fit "
+                    f"may take {most:.0f} s"
+                )
             elif self._groups[best[0]].trusted:
                 trusted = self._groups[best[0]].named(best[1])
                 why = f"{trusted}, the best of its kind on many data sets, is not clearly worse"
@@ -467,92 +332,43 @@ class Search:
             sentences.append(f"the vote of {len(choice)} scored {voted:.3f}, the best of them alone {alone:.3f}")
         return sentences
 
+    # ---- estimates of the score of the choice on new objects
+    def nested(self, fold: int) -> float | None:
+        """Repeat the search without `fold`; return the score that its choice has on `fold`, or None if out of time."""
+        view = View(fold)
+        alive: dict[int, list[int]] = {}
+        for g, i in self.main.tables[0]:
+            alive.setdefault(g, []).append(i)
+        for r, (rung, tried) in enumerate(self._single()):
+            table: Table = {}
+            view.tables.append(table)
+            learners = {g: [i for i in kept if (r, (g, i)) not in self.skipped] for g, kept in alive.items()}
+            had_time = [g for g in alive if learners[g]]
+            for g in had_time[: len({g for g, _ in tried})]:
+                if self.budget.left() < self.times.expected(Unit(g, tuple(learners[g])), rung):
+                    return None
+                self._run(view, g, learners[g], rung, table)
+            if not table:
+                break
+            alive = self._alive(table, rung)
+        return self._score_without(view, fold) if any(view.tables) else None
 
-def first_units(groups: Sequence[Group]) -> list[Unit]:
-    """Return the units of the first round in order: the cheapest group of each family, then the others by cost.
+    def quick(self, fold: int) -> float | None:
+        """Choose by the scores on the other folds; return the score that this choice has on `fold`, None if unknown."""
+        view = View(fold, refits=False)
+        view.tables = [{c: np.delete(scores, fold) for c, scores in table.items()} for _, table in self._single()]
+        return self._score_without(view, fold)
 
-    Expensive groups, except the cheapest of each family, come after all learners of all other groups.
-    """
-    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the list
-    firsts: dict[str, int] = {}
-    for g in by_cost:
-        firsts.setdefault(groups[g].family or groups[g].name, g)
-    order = [*firsts.values(), *(g for g in by_cost if g not in firsts.values())]
-    learners = {g: groups[g].turns or range(len(groups[g].learners)) for g in order}
-    late = [g for g in order if groups[g].cost >= DEAR and g not in firsts.values()]
-    soon = {g: given for g, given in learners.items() if g not in late}
-    return turns(soon, groups) + turns({g: learners[g] for g in late}, groups)
+    def _single(self) -> list[tuple[Rung, Table]]:
+        """Return (rung, table of scores) for each completed round that uses a single partition into folds."""
+        rungs = zip(self.steps, self.main.tables, strict=False)
+        return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
-
-def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
-    """Split {group: learners} into units; return the first unit of each group, then the second ones, and so on."""
-    units: list[tuple[int, Unit]] = []
-    for g, given in learners.items():
-        parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
-        units += [(turn, Unit(g, part)) for turn, part in enumerate(parts)]
-    return [unit for _, unit in sorted(units, key=lambda item: item[0])]
-
-
-def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
-    """Return the surviving learners as {group: learners}, the best group first.
-
-    `last` says that all objects of the search were used; if not, a slightly larger gap to the best is tolerated.
-    """
-    slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
-    ranked = [*tops]
-    most = max(_FEW, -(-len(ranked) // 2))
-    kept = [g for g in ranked[:most] if near(table, tops[g], tops[ranked[0]], folds, slack)]
-    floors = [g for g in ranked if evaluator.groups[g].floor]
-    if floors and not set(floors) & set(kept):
-        kept.insert(1, floors[0])  # near the front, before time runs out
-    trusted = [g for g in ranked if evaluator.groups[g].trusted and g not in kept]
-    kept[1:1] = [g for g in trusted if near(table, tops[g], tops[ranked[0]], folds, slack)]
-    return {g: [i for h, i in table if h == g and near(table, (g, i), tops[g], folds, slack)] for g in kept}
-
-
-def near(table: Table, candidate: Candidate, best: Candidate, folds: int, slack: float = 0.0) -> bool:
-    """Return whether a candidate is behind `best` by at most two standard errors of their difference, plus `slack`."""
-    gap = table[best] - table[candidate]
-    return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
-
-
-def best_of_groups(table: Table) -> dict[int, Candidate]:
-    """Return {group: its best candidate}, the best group first."""
-    found: dict[int, Candidate] = {}
-    for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
-        found.setdefault(candidate[0], candidate)
-    return found
-
-
-def noise(scores: npt.NDArray, folds: int) -> float:
-    """Return the standard error of the mean score on folds with overlapping training parts (Nadeau & Bengio, 2003)."""
-    return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
-
-
-def chosen(tables: list[Table], evaluator: Evaluator, folds: int) -> Candidate:
-    """Return the best candidate of the last nonempty table, with two exceptions.
-
-    A trusted candidate is chosen unless it is behind the best by more than two standard errors (`near`). Else the
-    choice is never worse than nearest neighbours, in the last round that had time for nearest neighbours. Ties in the
-    mean score, common on few and easy objects, are broken by the mean over all learners of the embedding, then by the
-    order of the candidates.
-    """
-    tables = [table for table in tables if table]
-    tops = best_of_groups(tables[-1])
-    best = next(iter(tops.values()))
-    for g, candidate in tops.items():
-        if evaluator.groups[g].trusted and near(tables[-1], candidate, best, folds):
-            return candidate
-    allowed = set(tables[-1])
-    for table in reversed(tables):
-        floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}
-        if floors:
-            best = max(floors, key=floors.__getitem__)
-            above = {c for c in allowed if c in table and table[c].mean() >= floors[best]}
-            if not above:
-                return best
-            allowed = above
-            break
-    means = {c: float(tables[-1][c].mean()) for c in tables[-1]}
-    groups = {g: float(np.mean([mean for c, mean in means.items() if c[0] == g])) for g, _ in means}
-    return max(sorted(allowed), key=lambda c: (means[c], groups[c[0]]))
+    def _score_without(self, view: View, fold: int) -> float | None:
+        """Return the score on `fold` of the choice made from a view that hides `fold`; None if it is unknown."""
+        choice = self.choice(view)
+        n, left = self.steps[self.best(view)[1]].n, (0, frozenset({fold}))
+        for g, learner in choice:
+            self.evaluator.run(g, [learner], n, [left])
+        scores = self._joined_scores(choice, n, [(left, fold)])
+        return None if scores is None else float(scores[0])

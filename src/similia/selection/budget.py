@@ -1,16 +1,15 @@
-"""Time budget: the seconds left, and estimates of the time that candidates take on more objects."""
+"""The time budget of a search, and the leaderboard that shows how it goes."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 SEARCH, REFIT = 0.7, 0.5  # shares of the budget: for the search, and at most for the final fit
-_GROWS = 0.1  # minimum share of a time that is assumed to grow with n
 _SHOWN = 10  # candidates on the leaderboard
 clock = time.monotonic  # tests replace it
 
@@ -36,28 +35,6 @@ class Budget:
     def left(self, share: float = 1.0) -> float:
         """Return (`share` times the budget) - (seconds spent), which may be negative; infinite without a limit."""
         return float("inf") if self.seconds is None else share * self.seconds - self.spent
-
-
-@dataclass
-class Costs:
-    """Records the seconds that work on n objects takes, for some n, and predicts them for other n."""
-
-    taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
-
-    def note(self, work: Hashable, n: int, seconds: float) -> None:
-        """Record the seconds of a piece of work on n objects."""
-        self.taken.setdefault(work, {})[n] = seconds
-
-    def expected(self, work: Hashable, n: int, power: float) -> float:
-        """Return the expected seconds of work on n objects, assumed to be a + b n^power; 0 if nothing was recorded."""
-        known = sorted(self.taken.get(work, {}).items())
-        if not known:
-            return 0.0
-        (m, seconds), grows = known[-1], 1.0
-        if len(known) > 1 and seconds > 0:
-            fewer, less = known[-2]
-            grows = min(1.0, max(_GROWS, (1 - less / seconds) / (1 - (fewer / m) ** power)))
-        return seconds * (1 + grows * ((n / m) ** power - 1))
 
 
 class Leaderboard(AbstractContextManager["Leaderboard"]):

@@ -21,7 +21,8 @@ from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
 from similia.selection._ladder import Group, ladder
-from similia.selection._search import FIRST, OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
+from similia.selection._rounds import FIRST, Candidate, Rung, noise, rungs
+from similia.selection._search import OUT_OF_TIME, Search, View
 from similia.selection.budget import Budget, Leaderboard
 from similia.selection.folds import again, ordered, shown
 from similia.similarity import Distance, Kernel
@@ -212,7 +213,7 @@ class Run:
                 state = f"{OUT_OF_TIME} after {n} objects"
             if (g, i) in choice:
                 state = "chosen" if len(choice) == 1 else "votes"
-            seconds = self.search.fit_seconds.get((g, i, n), math.nan)
+            seconds = self.search.times.of_fits.get((g, i, n), math.nan)
             rows.append(self._row(groups[g].named(i), groups[g].pipeline(i), state, scores, seconds, n))
         rows.sort(key=lambda row: row["state"] != "chosen")  # stable sort: the others keep their order
         if len(choice) > 1:
