@@ -286,7 +286,7 @@ def test_wrong_input():
 def test_series_that_hardly_vary_around_a_large_number_are_warned_of(embedding):
     t = np.arange(40.0)
     X = [np.sin(t), 1e8 + np.sin(t), np.full(40, 1e8)]
-    with pytest.warns(UserWarning, match=r"series 1 varies by 2 around 1e\+08, and float32 keeps few digits of that"):
+    with pytest.warns(UserWarning, match=r"series 1 varies by 2 around 1e\+08, and float32 keeps few digits of this"):
         embedding.fit(X).transform(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

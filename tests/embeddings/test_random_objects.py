@@ -219,7 +219,7 @@ def test_mosaics_are_batches_of_the_kind_of_the_data(rng):
 @pytest.mark.parametrize(
     ("sampler", "X", "message"),
     [
-        (Mosaics(), None, "Mosaics are made of training objects, and here are none"),
+        (Mosaics(), None, "Mosaics are made of training objects, and there are none here"),
         (Mosaics(n_pieces=0), ["a"], "n_pieces must be an integer >= 1, got 0"),
         (Mosaics(length=(3, 2)), ["a"], r"length must be an integer >= 1 or a range"),
     ],

@@ -122,7 +122,6 @@ class DenseSample:
         return row, float(columns.max())
 
     def column_energies(self) -> Floats:
-        """Return the sum of squares of each column of the sample."""
         energies = np.zeros(self.shape[1])
         for part in _windows(self.shape[0]):
             energies += np.square(self.rows[part], dtype=np.float64).sum(axis=0)
@@ -180,10 +179,10 @@ def directions(
 ) -> tuple[Floats, Floats]:
     """Return the directions (k, d) and singular values (k,) of a sample in memory; raise if there are fewer than k.
 
-    `model` is the `GeneralizedNystroemPCA` whose parameters apply; k is its `n_components`. Let W be the `columns` of
+    `model` is the `GeneralizedNystroemPCA` whose parameters apply; k is its `n_components`. Let W hold the `columns` of
     the sample, each times its weight. A singular value of W gives no direction if it is below the rounding error, or
-    if its square is below `least_square` or ``least_share * ||W||_F^2``. The estimate of the rounding error uses
-    `offset`, the mean square of the numbers that centring has subtracted from the entries of the sample.
+    if its square is below `least_square` or ``least_share * ||W||_F^2``. To estimate the rounding error, `offset` is
+    the mean square of the numbers that centring has subtracted from the entries of the sample.
     """
     (c, _), r, k = sample.shape, len(columns), model.n_components
     scale = np.ones(r) if weights is None else weights
@@ -307,7 +306,6 @@ class CrossProducts:
             self._kept = [(rows[p < self._below], p[p < self._below]) for rows, p in self._kept]
 
     def mean(self) -> Floats:
-        """Return the mean of all added rows."""
         assert self._shift is not None
         return self._shift + self.total / self.count
 

@@ -69,7 +69,7 @@ def ripple(carry, planes, first, n_planes):  # type: ignore[no-untyped-def]
 
 @njit()
 def majority(planes, n_planes, m, ties, out):  # type: ignore[no-untyped-def]
-    """Set each bit of `out` to 1 if `planes` counts more than m / 2 ones there, to the bit of `ties` if just m / 2."""
+    """Set bits of `out` to 1 where `planes` counts more than m / 2 ones, and to those of `ties` where just m / 2."""
     half = m // 2
     for w in range(len(out)):
         above, equal = np.uint64(0), _ALL

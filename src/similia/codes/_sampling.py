@@ -20,11 +20,11 @@ Part = tuple[npt.NDArray, npt.NDArray[np.float64], Indices]  # rows, their prior
 class Reservoir:
     """Draw a uniform sample without replacement from a stream of unknown length.
 
-    Each row gets a random number in [0, 1), its priority. The rows with the smallest priorities form the sample: the
-    fraction (float) or number (int) `share` of all rows, but at least `least` rows. A row is kept while its priority is
-    below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected largest
-    priority of the sample, so a row of the sample is lost with probability below 1e-10. A row whose priority lies eight
-    standard deviations below that expectation counts as certain to be in the sample.
+    Each row gets a random number in [0, 1), its priority. The rows with the smallest priorities form the sample. Its
+    size is `share`, a fraction (float) or a number (int) of rows, but at least `least`. A row is kept while its
+    priority is below a bound that falls as rows arrive. The bound lies eight standard deviations above the expected
+    largest priority of the sample, so a row of the sample is lost with probability below 1e-10. A row whose priority
+    lies eight standard deviations below that expectation counts as certain to be in the sample.
     """
 
     def __init__(self, random: np.random.Generator, share: float | int, least: int) -> None:
@@ -130,7 +130,6 @@ def check_share(value: Any, name: str) -> None:
 
 
 def ceil_share(share: float, n: int) -> int:
-    """Return ``share * n`` rounded up."""
     return int(np.ceil(round(share * n, 6)))  # 0.07 * 100 is slightly above 7 in floats
 
 

@@ -1,4 +1,4 @@
-"""Packed bits as matrices of +-1: packing, Hamming distances, inner products, and kernel estimates.
+"""Codes: rows of packed bits that stand for vectors of +-1. Packing, distances, inner products, kernel estimates.
 
 Two codes of d bits that differ in h bits have the inner product d - 2 h. For codes of `SignRandomProjection`,
 pi h / d estimates the angle between the vectors. With rho the cosine of this angle and S = pi / 2 - pi h / d,
@@ -124,17 +124,18 @@ def kernel_from_codes(
 ) -> Floats | tuple[Floats, Floats]:
     """Estimate the cosines of vectors from their codes, made by `SignRandomProjection`.
 
-    If h bits differ, ``S = pi / 2 - pi h / n_bits`` estimates the arcsine of the cosine rho, with a variance of about
-    ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``. For vectors whose inner products approximate a kernel (`Nystroem`), the
-    cosines approximate the normalised kernel.
+    Let rho be the cosine of two vectors, and h the number of bits in which their codes differ. Then
+    ``S = pi / 2 - pi h / n_bits`` estimates arcsin(rho), with a variance of about
+    ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``. For vectors whose inner products approximate a kernel, such as those of
+    `Nystroem`, the cosines approximate the normalised kernel.
 
     Parameters
     ----------
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits of one encoder; `B` defaults to `A`.
     correct : bool, default=True
-        The estimate ``sin S`` has a bias of about -rho V / 2. With True, it is multiplied by ``1 + V / 2``, which
-        leaves a bias of order ``n_bits ** -2``.
+        Whether to multiply the estimate ``sin S``, which has a bias of about -rho V / 2, by ``1 + V / 2``. This leaves
+        a bias of order ``n_bits ** -2``.
     return_std : bool, default=False
         Whether to return standard errors too.
 

@@ -20,9 +20,8 @@ which is 0.80 to 1 times the variance (1 - K^2) / n_bits of independent bits.
 Phases are measured in quarter turns, so that the quarter is the integer part modulo 4. `core.products` adds the terms
 of a phase in a fixed order, so block size and number of threads never flip a bit of a phase at the edge of a quarter.
 
-Cost: n n_features n_bits / 2 multiplications, as two bits share a frequency. Plate (1995); Frady, Kleyko and Sommer
-(2022); Rahimi and Recht, "Random features for large-scale kernel machines" (2007); Raginsky and Lazebnik (2009: the
-series).
+Cost: n n_features n_bits / 2 multiplications, as two bits share a frequency. Papers: see `FractionalPowerEncoder`; the
+series is in Raginsky and Lazebnik (2009).
 """
 
 from __future__ import annotations
@@ -69,19 +68,21 @@ class FractionalPowerEncoder(HypervectorEncoder):
     Parameters
     ----------
     bandwidth : float, default=1.0
-        The distance at which the similarity is about 0.49 (0.61 for ``output="floats"``). Scale features to a common
-        unit first, for example with StandardScaler; distances then grow like the square root of the number of features.
+        The distance between two vectors at which their similarity is about 0.49 (0.61 for ``output="floats"``). Scale
+        features to a common unit first, for example with StandardScaler. Distances between standardised vectors grow
+        like the square root of the number of features, so choose a larger bandwidth for more features.
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     output : {"bits", "floats"}, default="bits"
-        What `transform` returns: random Fourier features, which are vectors of norm 1 (float32 for float32 input, else
-        float64), or only their signs, packed into uint8.
+        What `transform` returns: "floats" gives random Fourier features, which are vectors of norm 1 (float32 for
+        float32 input, else float64); "bits" gives only their signs, packed into uint8.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws frequencies and phases.
 
     Attributes
     ----------
     n_features_in_ : int
+        Number of features seen in `fit`.
     frequencies_ : ndarray of float64, shape (n_features, n_bits // 2)
         In quarter turns per unit of a feature.
     phases_ : ndarray of float64, shape (n_bits // 2,)
@@ -89,18 +90,18 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
     Notes
     -----
-    Positions 2 j and 2 j + 1 of a hypervector share frequency j. The bits of a row depend only on that row and the
-    fitted model, not on other rows, blocks or threads. The last digit of a Fourier feature (a float) may depend on the
-    other rows, blocks and threads.
+    Positions 2 j and 2 j + 1 of a hypervector share frequency j. The hypervector of a row, bits or floats, depends only
+    on that row and the fitted model, not on other rows, blocks or threads.
 
-    Similarity depends only on differences between vectors, so data need no centring. `transform` raises if a row is
-    2**40 bandwidths or more from 0, where phases lose all precision.
+    Similarity depends only on differences between vectors, so data need no centring. `transform` raises an error if an
+    entry of a row is 2**40 bandwidths or more from 0, where phases lose all precision.
 
     References
     ----------
     T. Plate, "Holographic reduced representations", IEEE Trans. Neural Networks 6 (1995). E. P. Frady, D. Kleyko and
-    F. Sommer, "Computing on functions using randomized vector representations", NICE 2022. M. Raginsky and
-    S. Lazebnik, "Locality-sensitive binary codes from shift-invariant kernels", NIPS 2009.
+    F. Sommer, "Computing on functions using randomized vector representations", NICE 2022. A. Rahimi and B. Recht,
+    "Random features for large-scale kernel machines", NIPS 2007. M. Raginsky and S. Lazebnik, "Locality-sensitive
+    binary codes from shift-invariant kernels", NIPS 2009.
 
     Examples
     --------

@@ -54,37 +54,37 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number k of directions.
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). A fraction is rounded up; a result below 4
-        `n_components` is raised to that, at most to all rows. A number below `n_components`, or below `n_components` +
-        1 if rows are centred, is raised to that minimum.
+        Fraction of the rows to sample (float), or number of rows (int). A fraction gives at least ``4 * n_components``
+        rows, or all rows if there are fewer. A number is raised, if necessary, to the minimum of `n_components` rows,
+        or one more if rows are centred.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). A fraction is rounded up; a result
-        below 1.5 `n_components` is raised to that, at most to all features. A number below `n_components` is raised to
+        Fraction of the features to sample (float), or number of features (int). A fraction gives at least
+        ``1.5 * n_components`` features, or all features if there are fewer. A number is raised, if necessary, to
         `n_components`.
     sampling : {"uniform", "norm"}, default="uniform"
-        ``"uniform"``: draw rows and features without replacement, and read only the sampled rows. ``"norm"``:
-        ConstantTimeSVD (Drineas et al.): draw rows, then features of the drawn rows, with replacement and with
-        probabilities proportional to their squared norms. It reads all rows several times, so it does not accept
-        streams.
+        ``"uniform"`` draws rows and features without replacement, and reads only the sampled rows. ``"norm"`` is the
+        algorithm ConstantTimeSVD of Drineas et al.: it draws rows, then features of the drawn rows, with replacement
+        and with probabilities proportional to their squared norms. It reads all rows several times, so it does not
+        accept streams.
     center : bool, default=True
-        Whether to subtract the mean: that of the sampled rows if `sampling` is "uniform", that of all rows if it is
-        "norm". If the data lie far from the origin and are not centred, the first direction is close to the direction
-        of their mean, and all rows have the same sign along it.
+        Whether to subtract the mean: of the sampled rows if `sampling` is "uniform", of all rows if it is "norm". If
+        data far from the origin are not centred, the first direction is close to the direction of their mean, and all
+        rows have the same sign along it.
     orthonormalize : bool, default=True
-        Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. The
-        directions of Yun et al. (False) are not orthogonal, and their lengths are only close to 1.
+        Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
+        False, they are the directions of Yun et al., which are not orthogonal and have lengths only close to 1.
     truncation : float, optional
         The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows and W their sampled features. `fit`
-        raises if one of the `n_components` largest squared singular values of W is below gamma ||C||_1 ||C||_inf (with
-        ``sampling="norm"``: below gamma ||W||_F^2). By default, it raises only if such a value is within the rounding
-        error.
+        raises an error if one of the `n_components` largest squared singular values of W is below
+        gamma ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default, `fit` raises only if a
+        singular value is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
     Attributes
     ----------
     components_ : ndarray, shape (n_components, n_features)
-        The directions, float32 for float32 data, else float64. In each, the entry of largest magnitude is positive.
+        The directions, float32 for float32 data, else float64. The entry of largest magnitude in a row is positive.
     mean_ : ndarray of float64, shape (n_features,)
         Mean that `transform` subtracts; zeros if `center` is False.
     singular_values_ : ndarray of float64, shape (n_components,)
@@ -108,13 +108,13 @@ class GeneralizedNystroemPCA(Transformer):
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
-    over the rows. In that case it keeps only the rows that it needs to rotate the directions. Both ways give the same
-    subspace up to rounding. With P and float32 data, `fit` treats directions with a singular value below 0.0014 of the
-    largest as rounding error.
+    over the rows, and keeps only as many rows as it needs to rotate the directions. Both ways give the same subspace up
+    to rounding. With P and float32 data, `fit` treats directions with a singular value below 0.0014 of the largest as
+    rounding error.
 
     **Precision.** float32 rows are multiplied in float32, or in float64 if the smallest of the `n_components` singular
-    values is below a thousandth of the largest. `transform` subtracts the mean after the product: if the mean lies 1000
-    standard deviations from 0, float32 loses three digits.
+    values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so float32 loses
+    three digits if the mean lies 1000 standard deviations from 0.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
     The error bound in Theorem 2 of Yun et al. is void (it exceeds ||X||_F for all gamma <= 1); measure
@@ -444,7 +444,17 @@ class GeneralizedNystroemPCA(Transformer):
         return smallest(random.random(d), self._count_columns(d))
 
     def _cross_products(self, source: MatrixSource, columns: Indices, c: int | None = None) -> core.CrossProducts:
-        self._check_products_fit(source, len(columns), streaming=c is None)
+        """Return empty sums of products for `c` sampled rows, or for a stream; raise if they do not fit into memory."""
+        d, r, half = source.n_features, len(columns), settings().max_memory // 2
+        if 8 * d * r > half:
+            ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= self.n_components else []
+            rows = int(half // source.row_bytes)
+            if c is not None and source.n and rows >= self._least_rows:
+                ways.append(f"sample_fraction={rows}")
+            raise ValueError(
+                f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
+                f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"
+            )
         if self.truncation is not None:
             raise ValueError("truncation needs the sampled rows in memory; sample fewer or raise max_memory")
         if c is None and isinstance(self.sample_fraction, Integral):
@@ -453,20 +463,6 @@ class GeneralizedNystroemPCA(Transformer):
                 "a float, fewer rows or an array"
             )
         return core.CrossProducts(source.n_features, columns, self.n_components, source.dtype, self.center)
-
-    def _check_products_fit(self, source: MatrixSource, r: int, streaming: bool) -> None:
-        """Raise if an n_features x r float64 matrix exceeds half of max_memory; the error suggests values that fit."""
-        d, half = source.n_features, settings().max_memory // 2
-        if 8 * d * r <= half:
-            return
-        ways = [f"feature_fraction={half // (8 * d)}"] if half // (8 * d) >= self.n_components else []
-        rows = int(half // source.row_bytes)
-        if not streaming and source.n and rows >= self._least_rows:
-            ways.append(f"sample_fraction={rows}")
-        raise ValueError(
-            f"neither the sampled rows nor their products of {d} with {r} features fit into half of max_memory; "
-            f"use {' or '.join([*ways, 'similia.config(max_memory=...)'])}"
-        )
 
     def _start(self, X: Any) -> None:
         if self.sampling != "uniform":

@@ -16,9 +16,7 @@ values of a graph equally and do not change their order. Here all values are mul
 that every sum of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then
 exact, and nodes that a symmetry of the graph exchanges have equal values, however the nodes are numbered.
 
-Cost: `n_iter` passes over the arcs, then about 8 operations per edge and 64-bit word of a vector.
-I. Nunes, M. Heddes, T. Givargis, A. Nicolau and A. Veidenbaum, "GraphHD: efficient graph classification using
-hyperdimensional computing", DATE 2022.
+Cost: `n_iter` passes over the arcs, then about 8 operations per edge and 64-bit word of a vector. Nunes et al. (2022).
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode a graph as the majority or sum of the vectors of its edges, made from PageRank ranks of nodes (GraphHD).
+    """Encode a graph as the majority or sum of vectors of its edges, which depend on the PageRank of nodes (GraphHD).
 
     Parameters
     ----------
@@ -62,7 +60,7 @@ class GraphHDEncoder(SeededEncoder):
     n_iter : int, default=100
         Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the edge vectors as packed bits, or the sum of these vectors.
+        What `transform` returns: the bitwise majority of the edge vectors, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 
@@ -85,7 +83,8 @@ class GraphHDEncoder(SeededEncoder):
 
     References
     ----------
-    I. Nunes et al., "GraphHD: efficient graph classification using hyperdimensional computing", DATE 2022.
+    I. Nunes, M. Heddes, T. Givargis, A. Nicolau and A. Veidenbaum, "GraphHD: efficient graph classification using
+    hyperdimensional computing", DATE 2022.
 
     Examples
     --------

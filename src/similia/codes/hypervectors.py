@@ -63,9 +63,9 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return random codes for n levels of a quantity, shape (n, n_bits // 8); distant levels are less similar.
 
-    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` (rounded) positions of a random order. Up to
-    that rounding, the similarity of levels i and j is ``1 - |i - j| / (n - 1)``: 1 for equal levels, exactly 0 for the
-    first and the last.
+    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` positions of a random order of all positions
+    (a number that is rounded). Up to this rounding, levels i and j have the similarity ``1 - |i - j| / (n - 1)``: 1 for
+    equal levels, and exactly 0 for the first and the last.
 
     Parameters
     ----------
@@ -245,8 +245,8 @@ def bundle_members(
 ) -> None:
     """Fill row i of `out` with the majority (if `out` is uint8) or sum (if it is int32) of the members of object i.
 
-    These are rows ``offsets[i]:offsets[i + 1]`` of `members`. Each lists rows of `table`, up to a -1, and stands for
-    their product, or for their majority if `additive`.
+    The members are described by the rows ``offsets[i]:offsets[i + 1]`` of `members`. Such a row lists rows of `table`,
+    up to a -1; the member is their product or, if `additive`, their majority.
     """
     from similia.codes import _hypervectors
 
@@ -322,7 +322,7 @@ class HypervectorEncoder(Transformer):
 
 @state(seed_=count())
 class SeededEncoder(HypervectorEncoder):
-    """Base class of encoders that store no vectors: `seed_` and the number of a letter or rank determine its vector."""
+    """Base class of encoders that store no vectors: `seed_` determines the vector of each letter or rank."""
 
     random_state: Any
 

@@ -113,8 +113,8 @@ class ITQ(_CentredSigns):
     max_iter : int, default=50
         Maximum number of iterations; 0 keeps the random initial rotation.
     tol : float, default=1e-6
-        Stop when an iteration increases tr(Y^T Z Q) by at most this fraction. The trace is the part of the loss that
-        depends on the rotation; `losses_` defines Y, Z and Q.
+        Stop when an iteration increases tr(Y^T Z Q) by at most this fraction (`losses_` defines Y, Z and Q). The loss
+        depends on the rotation only through this trace.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the initial rotation and the sample of `max_samples`.
     max_samples : int, optional
@@ -133,7 +133,7 @@ class ITQ(_CentredSigns):
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
-        Equal to `n_bits`.
+        Number of features seen in `fit`, equal to `n_bits`.
 
     Notes
     -----
@@ -276,7 +276,7 @@ def _matrices(X: Any) -> Any:
 def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDArray:
     """Return `X` as a 2-D array (`X` itself if it is a 2-D array of real numbers); raise if it is empty or not 2-D.
 
-    NaN and infinity are looked for later, block by block.
+    This does not look for NaN and infinity: `check_rows` does so later, block by block.
     """
     matrix = X if hasattr(X, "toarray") else np.asarray(unmasked(X))
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
@@ -351,10 +351,10 @@ def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
 
 
 def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
-    """Return a function g: ``g(f, *args)`` is an iterable of ``f(rows, start, *args)`` for each group of rows of `Z`.
+    """Return a function g such that ``g(f, *args)`` yields ``f(rows, start, *args)`` for each group of rows of `Z`.
 
-    Groups come in order; `start` is the number of a group's first row. Arrays and Dask collections are cut into the
-    same groups, so sums of the results are the same, too. `mapped` is `map` or a version of it that uses threads.
+    Groups come in order; `start` is the position of the first row of a group. Arrays and Dask collections are cut into
+    the same groups, so the sums of their results are the same. `mapped` is `map`, or a version of it with threads.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()

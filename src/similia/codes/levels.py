@@ -69,7 +69,7 @@ class RangeEncoder(HypervectorEncoder):
     random_state: Any
 
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
-        """Learn the range of each column of ``read(X)``; draw levels and roles. `columns` is their name in errors."""
+        """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
         check_n_bits(self.n_bits)
         check_output(self.output)
@@ -89,7 +89,7 @@ class RangeEncoder(HypervectorEncoder):
 
 @state(n_features_in_=count("d", least=1))
 class LevelEncoder(RangeEncoder):
-    """Encode numbers, or rows of several numbers, as hypervectors, so that close numbers have similar ones.
+    """Encode numbers, or rows of several numbers, as hypervectors; close numbers have similar hypervectors.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class LevelEncoder(RangeEncoder):
         Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
         in `fit`. Numbers outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the sum of the vectors of a row's features ("counts"), or their bitwise majority,
-        packed ("bits"). The vector of a feature is that of its level times the role of the feature.
+        What `transform` returns: the bitwise majority of the vectors of a row's features, packed ("bits"), or their sum
+        ("counts"). The vector of a feature is the vector of its level times the role of the feature.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -123,10 +123,10 @@ class LevelEncoder(RangeEncoder):
     Notes
     -----
     With ``output="counts"``, the vectors of rows x and y have the inner product ``n_bits * sum_j (1 - |l(x_j) - l(y_j)|
-    / (n_levels - 1))``, where l is the number of the level. With several features, this is approximate, because random
-    roles are slightly similar. With one, it is exact up to the rounding of `similia.codes.level`. With
-    ``output="bits"``, ties distort similarities: with two features, every position where their vectors differ is a tie;
-    with four, about every third position.
+    / (n_levels - 1))``, where l(x_j) is the number, from 0, of the level of x_j. With several features, this is
+    approximate, because random roles are slightly similar; with one feature, it is exact up to the rounding of
+    `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
+    their vectors differ is a tie; with four, about every third position.
 
     A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 
@@ -193,7 +193,7 @@ class LevelEncoder(RangeEncoder):
         return np.zeros((1, self.n_features_in_))
 
     def _bundle(self, table: npt.NDArray[np.uint64], factors: Indices, out: Codes | Counts) -> None:
-        """Fill ``out[i]`` with the bundle of row i: the products of rows ``factors[i, j]`` of `table`, for each j."""
+        """Fill ``out[i]`` with the bundle, over j, of the products of the rows ``factors[i, j]`` of `table`."""
 
         def work(start: int, stop: int) -> None:
             members = factors[start:stop].reshape(-1, factors.shape[2])

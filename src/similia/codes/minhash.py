@@ -1,27 +1,27 @@
 r"""MinHash: objects to bits or sparse vectors whose agreement estimates the min-max kernel of their features.
 
-A sampler s, the same for all objects, takes one element s(x) from the features of x such that
+A sampler s, the same for all objects, picks one element s(x) of each object x such that
 
     P(s(x) = s(y)) = MinMax(x, y) = sum_i min(f_i(x), f_i(y)) / sum_i max(f_i(x), f_i(y)).
 
-Count c of feature f is c elements (f, 1), ..., (f, c), so an object is a set, and MinMax is the Jaccard similarity of
-two sets. Any random order of all elements gives a sampler: the first element of x. Features that are no counts become
-counts floor(f_i scale + u_i) with a number u_i in [0, 1) for each feature, the same for all objects; the expected
-minimum of two such counts is exactly min(f_i(x), f_i(y)) scale.
+An object that has feature f with count c has the elements (f, 1), ..., (f, c). So it is a set, and MinMax is the
+Jaccard similarity of two sets. A random order of all possible elements defines a sampler: it picks the first element of
+x in this order. Features that are not counts become counts floor(f_i scale + u_i), where u_i is a random number in
+[0, 1) that all objects share; the expected minimum of two such counts is exactly min(f_i(x), f_i(y)) scale.
 
-**n samplers at once** (Dahlgaard, Knudsen and Thorup 2017). With one hash for each of n samplers and m elements, an
-object takes n m hashes. Instead, in each of a few rounds every element gets one hash: a random sampler and a number. A
-sampler keeps the smallest number of the first round in which it got any. So it samples uniformly, and the estimate is
-unbiased for sets of any size; m > n log n elements are hashed once. Samplers without an element after `_ROUNDS` rounds,
-most of them for small sets, take the element of the smallest hash of their own, in a loop over these samplers that
-compilers vectorise.
+**n samplers at once** (Dahlgaard, Knudsen and Thorup 2017). One hash for each of n samplers and m elements would take
+n m hashes for an object. Instead, hashing goes in rounds. In a round, the hash of an element consists of the number of
+a random sampler and a random value for that sampler. A sampler picks the element with the smallest value of the first
+round in which it got any element. So it samples uniformly, and the estimate is unbiased for sets of any size. If
+m > n log n, one round is usually enough. After `_ROUNDS` rounds, samplers that still have no element (most of them, for
+small sets) hash all elements with a seed of their own and pick the smallest hash; compilers vectorise this loop.
 
 Rejected: one hash for each sampler and element takes 3 times as long on sets of 100 elements and 15 times as long on
-sets of 1000 (n = 1024); rounds without end, 1.7 times on sets of 100. One permutation hashing (one round, empty
-samplers copy others; Shrivastava 2017) is faster, but repeated samples make its error larger. Consistent weighted
-sampling (Ioffe 2010; Li 2015) takes three logarithms for each sampler and feature.
+sets of 1000 (n = 1024); an unlimited number of rounds takes 1.7 times as long on sets of 100. One permutation hashing
+(one round; samplers without an element copy others; Shrivastava 2017) is faster, but has a larger error, because of the
+copies. Consistent weighted sampling (Ioffe 2010; Li 2015) takes three logarithms for each sampler and feature.
 
-Of the sampled element, the code holds `bits` bits of its hash (b-bit minwise hashing, Li and König 2010). All numbers
+The code holds `bits` bits of the hash of each sampled element (b-bit minwise hashing, Li and König 2010). All numbers
 are integers, so codes do not depend on the processor.
 """
 
@@ -38,7 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue, part_from
 from similia.core.estimators import Transformer, all_at_once
-from similia.core.hashing import GOLDEN, mix
+from similia.core.hashing import GOLDEN, mix, scramble
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
 from similia.core.threads import in_threads, limited_to, run_in_ranges
@@ -51,25 +51,22 @@ from similia.similarity import ComparesObjects, compared, decided, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily
 
 _ROUNDS = 24  # of hashes that fall to any sampler, before the samplers left take their own
-_ENOUGH = 4  # elements per sampler in the median object, if features must be scaled
-_MOST_WHOLE = 64  # the same, up to which counts are not scaled
-_MOST = 2**26  # elements of one object
+_ENOUGH = 4  # minimum elements per sampler in the median object, if features must be scaled
+_MOST_WHOLE = 64  # up to this many elements per sampler in the median object, counts are not scaled
+_MOST = 2**26  # maximum number of elements of one object
 _N_READ = 256  # objects that `fit` reads to choose the scale
 _BLOCK, _GRAIN = 4096, 16  # objects counted at a time, and objects worth a call in a thread
-_BAND_BLOCK = 1024  # objects of which a thread counts the features at once, for keys of bands
-_BYTES = 4096  # about as many for the features of an object
+_BAND_BLOCK = 1024  # objects whose features one thread counts at once, for keys of bands
+_BYTES = 4096  # approximate memory for the features of an object
 _NONE, _LOW, _HALF = np.uint64(2**64 - 1), np.uint64(2**32 - 1), np.uint64(32)
 _ALL_BITS = np.uint8(255)
 _S16, _S15 = np.uint32(16), np.uint32(15)
 _M1, _M2 = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)  # Wellons' "lowbias32"
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_M3, _M4 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # splitmix64
 
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether a saved `state` has a size of output that is possible."""
-    bits = state["output"] == "bits"
-    return 1 <= state["bits"] <= 8 and (state["n_hashes"] * state["bits"] % 8 == 0 if bits else True)
+    whole_bytes = state["output"] != "bits" or state["n_hashes"] * state["bits"] % 8 == 0
+    return 1 <= state["bits"] <= 8 and whole_bytes
 
 
 @state(
@@ -105,15 +102,15 @@ class MinHash(ComparesObjects, Transformer):
     kernel_ : similia.kernels.Intersection
         Wraps `kernel`, with its data-dependent settings fixed.
     compared_ : dict of str
-        What the kernel compares, such as ``{"nodes": "node labels"}`` of graphs; `transform` raises if the kernel would
-        compare something else.
+        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` of graphs.
+        `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Hashing needs whole counts, so features are multiplied by this factor and rounded at random. The sum of the
-        counts is the number of elements of an object. `scale_` is 1 if the features of the training objects are counts
-        and the median object has at most 64 n_hashes elements. Otherwise it is a power of two such that the median
-        object has 4 to 8 n_hashes elements. `fit` looks at 256 training objects at most.
+        Factor by which features are multiplied before they are rounded, at random, to whole counts, which hashing
+        needs. The number of elements of an object is the sum of its counts. `scale_` is 1 if the features of the
+        training objects are counts and the median object has at most 64 * n_hashes elements. Otherwise it is a power of
+        two such that the median object has 4 to 8 times n_hashes elements. `fit` looks at 256 training objects at most.
     seed_ : int
-        Determines all hashes.
+        Seed of all hashes.
 
     Raises
     ------
@@ -227,16 +224,16 @@ class MinHash(ComparesObjects, Transformer):
         ndarray of uint8, shape (n, n_hashes * bits // 8), or csr_array of float64, shape (n, n_hashes * 2**bits)
             Packed codes or, for ``output="onehot"``, a sparse matrix.
         """
-        check_is_fitted(self)
-        objects = read_objects(self, self.kernel_, X, reset=False)
-        check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
+        objects = self._read(X)
         n, onehot = n_objects(objects), self.output == "onehot"
         out = np.empty((n, self.n_hashes), np.int32) if onehot else np.empty((n, self._n_features_out), np.uint8)
         step = rows_per_block(2 * self.bits * self.n_hashes + _BYTES, at_most=_BLOCK)
         for start in range(0, n, step):
             rows = np.arange(start, min(n, start + step))
+            hashes, no_keys = np.empty((len(rows), self.n_hashes), np.uint8), np.empty((len(rows), 0), np.uint64)
             with part_from(start):
-                hashes = self._hashes(objects if len(rows) == n else take(objects, rows))
+                part = objects if len(rows) == n else take(objects, rows)
+                self._fill(part, np.uint8(2**self.bits - 1), hashes, no_keys)
             out[rows] = hashes if onehot else _packed(hashes, self.bits)
         if not onehot:
             return out
@@ -247,9 +244,9 @@ class MinHash(ComparesObjects, Transformer):
         return sp.csr_array((data, out.ravel(), indptr), shape=(n, self._n_features_out))
 
     def bands(self, X: Any, rows: int = 1) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-        """Return one 64-bit key for each band of `rows` hashes, to find similar objects in hash tables, and the hashes.
+        """Return one 64-bit key for each band of `rows` hashes, and the hashes, to find similar objects in hash tables.
 
-        Two objects with min-max kernel J have the same key of a band with probability J**rows.
+        If the min-max kernel of two objects is J, their keys of a band are equal with probability J**rows.
 
         Parameters
         ----------
@@ -262,19 +259,17 @@ class MinHash(ComparesObjects, Transformer):
         keys : ndarray of uint64, shape (n, n_hashes // rows)
             All objects without features have the same keys.
         hashes : ndarray of uint8, shape (n, n_hashes)
-            Eight bits of each hash; the share of equal ones in two rows estimates J (1 / 256 of the others are equal
-            by chance).
+            Eight bits of each hash. The share of equal hashes in two rows estimates J, but 1 / 256 of the hashes of
+            different elements are equal by chance.
 
         References
         ----------
         Indyk & Motwani, "Approximate nearest neighbors", STOC 1998. Broder, "On the resemblance and containment of
         documents", 1997.
         """
-        check_is_fitted(self)
         if check_positive_int(rows, "rows") > self.n_hashes or self.n_hashes % rows:
             raise BadParameter("rows", f"a divisor of n_hashes, which is {self.n_hashes}", str(rows))
-        objects = read_objects(self, self.kernel_, X, reset=False)
-        check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
+        objects = self._read(X)
         n = n_objects(objects)
         keys, hashes = np.empty((n, self.n_hashes // rows), np.uint64), np.empty((n, self.n_hashes), np.uint8)
         step = rows_per_block(_BYTES, at_most=_BAND_BLOCK)
@@ -287,12 +282,12 @@ class MinHash(ComparesObjects, Transformer):
         in_threads(fill, range(0, n, step))
         return keys, hashes
 
-    def _hashes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the kept bits of each hash of each object, shape (n, n_hashes)."""
-        n = n_objects(objects)
-        out = np.empty((n, self.n_hashes), np.uint8)
-        self._fill(objects, np.uint8(2**self.bits - 1), out, np.empty((n, 0), np.uint64))
-        return out
+    def _read(self, X: Any) -> Any:
+        """Return objects in the layout of the kernel; raise unless they are like the training objects."""
+        check_is_fitted(self)
+        objects = read_objects(self, self.kernel_, X, reset=False)
+        check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
+        return objects
 
     def _fill(self, objects: Any, mask: np.uint8, hashes: npt.NDArray, keys: npt.NDArray) -> None:
         """Fill row i of `hashes` and of `keys` from the samples of object i; see `_hash`."""
@@ -381,7 +376,7 @@ def _rounded(ids, values, scale, seed):  # type: ignore[no-untyped-def]
 
 @njit()
 def _seeds(seed, n):  # type: ignore[no-untyped-def]
-    """Return n random words, that of the features first, then those of rounds, then those of samplers."""
+    """Return n + 1 random words: one for the features, then one for each round, then one for each sampler."""
     seeds = np.empty(n + 1, np.uint64)
     for k in range(n + 1):
         seeds[k] = mix(seed + np.uint64(k) * GOLDEN)
@@ -392,8 +387,8 @@ def _seeds(seed, n):  # type: ignore[no-untyped-def]
 def _hash(bounds, ids, numbers, seeds, n_rounds, mask, out, bands):  # type: ignore[no-untyped-def]
     """Fill row i of `out` and `bands` from the samples of the object whose features are ``bounds[i]:bounds[i + 1]``.
 
-    `out` gets the bits `mask` of each sample, `bands` one word for each of its columns, made of as many samples.
-    `keys` holds the round and the smallest number of each sampler.
+    `out` gets the bits `mask` of each sample. The samples are divided equally among the columns of `bands`, each of
+    which gets a hash of its samples. The local array `keys` holds the round and the smallest value of each sampler.
     """
     n = out.shape[1]
     most = 0
@@ -436,17 +431,14 @@ def _elements(start, stop, ids, numbers, seed, elements):  # type: ignore[no-unt
 
 @njit()
 def _sample(elements, seeds, keys):  # type: ignore[no-untyped-def]
-    """Fill `keys` in rounds, until each sampler has an element; return the number of samplers left without any."""
+    """Fill `keys` in rounds, until each sampler has an element; return the number of samplers without an element."""
     n = np.uint64(len(keys))
     n_open = len(keys)
     keys[:] = _NONE
     for r in range(len(seeds)):
         earlier, seed = np.uint64(r) << _HALF, seeds[r]
         for k in range(len(elements)):
-            x = elements[k] ^ seed
-            x = (x ^ (x >> _S30)) * _M3
-            x = (x ^ (x >> _S27)) * _M4
-            x = x ^ (x >> _S31)
+            x = scramble(elements[k] ^ seed)
             h = ((x >> _HALF) * n) >> _HALF
             before = keys[h]
             n_open -= before == _NONE

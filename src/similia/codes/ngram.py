@@ -49,19 +49,19 @@ class NGramEncoder(SeededEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the vectors of the letters of an n-gram: by product or by majority. Each vector is first shifted
-        by the position of its letter. For even `n`, the majority may have ties; these take the bits of a random vector,
-        which `seed_` determines.
+        How to combine the vectors of the letters of an n-gram: "multiply" takes their product, "add" their bitwise
+        majority. Each vector is first shifted by the position of its letter. For even `n`, the majority may have ties;
+        these take the bits of a random vector, which `seed_` determines.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the n-gram vectors as packed bits, or the sum of these vectors.
+        What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 
     Attributes
     ----------
     seed_ : int
-        Together with a letter's code point, it determines the letter's vector. Letters not seen in `fit` are
-        therefore encoded like all others, identically in every process.
+        Seed of the letter vectors: `seed_` and the code point of a letter determine its vector. So letters not seen in
+        `fit` are encoded like all others, and every process encodes them identically.
 
     Notes
     -----

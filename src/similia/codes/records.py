@@ -50,11 +50,11 @@ class RecordEncoder(HypervectorEncoder):
     encoders : list of (columns, encoder)
         If `columns` is one name (or one position, for records that are tuples), the encoder receives that column as a
         sequence of objects. If `columns` is a list, the encoder receives the columns as a 2-D array of numbers.
-        `encoder` is a transformer to packed bits (uint8) or hypervectors of numbers; all encoders must return the same
-        number of positions.
+        `encoder` is a transformer that returns packed bits (uint8) or hypervectors of numbers. All encoders must return
+        the same number of positions, where a byte of packed bits is eight.
     output : {"bits", "counts"}, default="bits"
-        Each encoder's codes are multiplied by a random vector, its role. `transform` returns the sum of these products
-        ("counts"), or their bitwise majority, packed ("bits").
+        What `transform` returns. The codes of each encoder are multiplied by a random vector, its role; the bitwise
+        majority of the products is returned packed ("bits"), or their sum is returned ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. Each encoder has a
         `random_state` of its own.
@@ -71,9 +71,9 @@ class RecordEncoder(HypervectorEncoder):
     Notes
     -----
     All encoders have equal weight: hypervectors of counts or floats are divided by their root mean square (unless it is
-    0), since that of bits, read as ±1, is 1. The output ``"counts"`` is int32 if all encoders return bits, and float64
-    otherwise. With an even number of encoders, many positions are ties, which make unrelated records slightly similar
-    (0.25 for two encoders); ``output="counts"`` avoids ties.
+    0), and bits, read as ±1, have the root mean square 1 already. The output ``"counts"`` is int32 if all encoders
+    return bits, and float64 otherwise. With an even number of encoders, many positions are ties. Ties make unrelated
+    records slightly similar (0.25 for two encoders); ``output="counts"`` avoids them.
 
     Examples
     --------

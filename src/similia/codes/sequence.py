@@ -19,7 +19,7 @@ of one series makes the two dissimilar.
 Each level vector is stored twice in succession, so that every cyclic shift of it is a window of 64-bit words that
 starts at some bit. A shift costs two loads and three logical operations per word, and no shifted vectors are stored.
 
-Cost: a series of T time steps in p channels takes about (2 n + 8) T p n_bits / 64 word operations.
+Cost: a series of T time steps in p channels takes about (2 n + 8) T p n_bits / 64 word operations (n = 1 for None).
 Joshi, Halseth and Kanerva (2017) for n-grams; Rahimi et al. (2016) for series.
 """
 
@@ -65,7 +65,8 @@ class SequenceEncoder(RangeEncoder):
         Values that the first and the last level stand for; by default the smallest and largest value of each channel in
         `fit`. Values outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        What to return: the bitwise majority of the vectors of n-grams or values as packed bits, or their sum.
+        What `transform` returns: the bitwise majority of the vectors of n-grams or values, packed ("bits"), or their
+        sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -87,9 +88,9 @@ class SequenceEncoder(RangeEncoder):
     similar, whatever their shape.
 
     Level vectors at different positions have small random similarities, of about n_bits**-0.5. In a slow series, where
-    neighbouring values are nearly equal, these similarities add up over pairs of positions. So without `n`, the
-    similarities of series of T values have a noise of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or
-    subsample the series.
+    neighbouring values are nearly equal, these similarities add up over pairs of positions. So with ``n=None``, the
+    similarity of two series of T values has a random error of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits,
+    or subsample the series.
 
     References
     ----------

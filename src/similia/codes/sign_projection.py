@@ -1,8 +1,7 @@
 """Vectors to packed bits by the signs of random projections: bits of x and y agree with probability 1 - angle / pi.
 
-A bit of the code of x is sign(p . x), with sign(0) = +1, for a random direction p (Charikar 2002). Such bits are the
-last step of NysHD.
-`codes.kernel_from_codes` estimates cosines from the bits.
+A bit of the code of x is sign(p . x), with sign(0) = +1, for a random direction p (Charikar 2002). The recipe NysHD
+classifies such codes; `codes.kernel_from_codes` estimates cosines from them.
 
 **Dense directions.** A sum of floats depends on the order of its terms. BLAS changes this order with the shape of a
 block and the number of threads, so a value near 0 could change its sign and flip a bit. To prevent this, each row and
@@ -47,7 +46,7 @@ _MIN_HADAMARD = 256  # below this padded size, three Hadamard products have a bi
 _MAX_FEATURES = 2**18  # for more features, 24 bits are too few for |q| and |p|
 _EXACT = 2**24  # float32 holds every integer up to this one
 _TILE_ROWS, _TILE_BITS = 512, 512  # a float32 tile of 1 MiB stays in cache until it is packed
-_FEW_ROWS = 4  # up to this many rows, converting the projection to floats would cost more than the product
+_FEW_ROWS = 4  # up to this many rows, converting the projection to floats would take longer than the product
 _ROUND_ROWS = 128  # rows rounded at a time, so that the float64 steps also stay in cache (3 times faster)
 _LANES = 64  # rows transformed together by the Hadamard products
 IntRows = npt.NDArray[np.int16]
@@ -95,13 +94,14 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class SignRandomProjection(SignEncoder):
     """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
 
-    The method decides speed, memory and noise:
+    The parameter `method` decides speed, memory and noise:
 
-    - Take "structured" for more than 128 features. It is about five times faster than "gaussian", keeps no projection
+    - "structured" suits more than 128 features. It is about five times faster than "gaussian", stores no projection
       matrix, and its codes estimate cosines with less noise.
-    - Take "hadamard" for small devices (`similia.quantise`). It is the same as "structured" for more than 128 features,
-      and keeps no matrix for fewer features either.
-    - Take "gaussian", the default, for the published NysHD, and for sparse rows if a bias of 0.01 matters.
+    - "hadamard" suits small devices (`similia.quantise`). It is the same as "structured" for more than 128 features,
+      and stores no matrix for fewer features either.
+    - "gaussian", the default, is the method of the published NysHD. It also suits sparse rows if a bias of 0.01 in the
+      estimates matters.
 
     Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
     inner product <phi_x, phi_y> estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of
@@ -144,20 +144,23 @@ class SignRandomProjection(SignEncoder):
     projection_ : int16 array of shape (n_bits, n_features) or None
         Dense directions, scaled and rounded to odd integers; None if `signs_` replaces them.
     row_length_ : float or None
-        Euclidean length to which rows are scaled before rounding, for exact sums in float32; None if `signs_` is used.
+        Euclidean length to which rows are scaled before they are rounded to integers, so that sums in float32 are
+        exact; None if `signs_` is used.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
         Random signs that precede the Hadamard products; None if there is a `projection_`.
 
     Notes
     -----
-    With ``set_output``, `transform` returns a data frame whose columns are bytes: signrandomprojection0 holds bits 0 to
-    7. Later steps of a pipeline read a frame that has only such columns as packed bits. A ``ColumnTransformer`` that
-    adds columns of another type turns the bytes into plain numbers; use `similia.codes.RecordEncoder` instead.
+    After ``set_output(transform="pandas")``, `transform` returns a data frame whose columns are bytes:
+    signrandomprojection0 holds bits 0 to 7. If a frame has only such columns, later steps of a pipeline read it as
+    packed bits. A ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
+    `similia.codes.RecordEncoder` instead.
 
     All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 
     If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features by
-    about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far below the noise of any affordable number of bits.
+    about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far less than the noise of the estimates for any practical
+    number of bits.
 
     References
     ----------

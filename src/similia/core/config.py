@@ -36,19 +36,19 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
-    A setting that is not given keeps its value. The settings apply to the thread (or context of `contextvars`) that
-    entered the block. Threads started inside the block have the defaults, so enter `config` in each thread. A call
-    without ``with`` changes nothing.
+    Settings that are not given keep their values. The settings apply to the thread (or context of `contextvars`) that
+    entered the block. Threads that you start inside the block have the defaults, so enter `config` in each of them. A
+    call without ``with`` changes nothing.
 
     Parameters
     ----------
     max_memory : int or str, optional
-        Memory for the temporary arrays of one operation, in bytes or as ``"512MiB"`` or ``"2GB"``; initially 1 GiB.
-        Comparisons of n with m objects are split into blocks that fit. Results do not depend on `max_memory`.
+        Memory for the temporary arrays of one operation: a number of bytes, or text such as ``"512MiB"`` or ``"2GB"``;
+        1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on it.
     n_jobs : int, optional
-        Number of processes in which `pairwise` calls Python functions: initially 1; -1 means one for each core.
+        Number of processes in which `pairwise` calls Python functions, 1 by default; -1 means one for each core.
     progress : bool, optional
-        Whether long loops show a progress bar on the terminal; initially False.
+        Whether long loops show a progress bar on the terminal; False by default.
 
     Yields
     ------

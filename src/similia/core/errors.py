@@ -34,17 +34,16 @@ class DataError(Exception):
     path = at = ""
 
     def changed(self, **attributes: Any) -> Self:
-        """Return a copy of the error with the given attributes changed."""
         error = _restored(type(self), {**vars(self), **attributes})
         error.__cause__ = self.__cause__
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return a copy for the whole of X of an error about its part from object `start` on: numbers are shifted."""
+        """Return a copy for the whole of X of an error about the part of X that begins at object `start`."""
         return self
 
     def _file(self) -> str:
-        """Return the start of the message: the file and the place in it, if known."""
+        """Return the start of the message: the file and the place in it, or nothing without a file."""
         return ", ".join(filter(None, (self.path, self.at))) + ": " * bool(self.path)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -133,16 +132,16 @@ class BadType(BadItem, TypeError):
 
 
 class BadPair(DataError):
-    """Two objects on which a similarity or distance fails. Raised as `BadPairValue` or `BadPairType`.
+    """A similarity or distance fails on two objects. Raised as `BadPairValue` or `BadPairType`.
 
     Attributes
     ----------
     found, expected : str
-        The parts of the message before and after `names`.
+        The start and the end of the message; `names` stands between them.
     index : tuple of two int
-        Numbers of the objects in their collections.
+        Positions of the objects in their collections.
     names : str
-        Text that names the two objects, with ``{}`` twice for their numbers.
+        How the message names the two objects: a text with ``{}`` twice, for their positions.
     """
 
     def __init__(self, found: str, index: tuple[int, int], expected: str, names: str = "the pair ({}, {})") -> None:
@@ -168,11 +167,11 @@ class BadPair(DataError):
 
 
 class BadPairValue(BadPair, ValueError):
-    """Error about two objects for which the similarity or distance is invalid or cannot be computed."""
+    """Two objects whose similarity or distance is invalid or cannot be computed."""
 
 
 class BadPairType(BadPair, TypeError):
-    """Error about two objects for which the similarity or distance has a wrong type."""
+    """Two objects whose similarity or distance has a wrong type."""
 
 
 class BadParameter(DataError, ValueError):
@@ -245,7 +244,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return a copy for the whole of X of a warning about its part from object `start` on: numbers are shifted."""
+        """Return a copy for the whole of X of a warning about the part of X that begins at object `start`."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 

@@ -52,8 +52,8 @@ def all_at_once(method: Method) -> Method:
 class offered_if:
     """Decorate a method that only some estimators of a class have.
 
-    ``check(estimator)`` raises AttributeError for the others. Unlike that of scikit-learn's `available_if`, the error
-    that a user sees is the one of `check`.
+    ``check(estimator)`` raises AttributeError for the others. The user sees this error, whereas scikit-learn's
+    `available_if` replaces it by its own.
     """
 
     def __init__(self, check: Callable[[Any], None]) -> None:

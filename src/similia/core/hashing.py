@@ -14,8 +14,13 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @njit()
 def mix(x):  # type: ignore[no-untyped-def]
-    """Return the splitmix64 finaliser of a uint64: a bijection whose output bits look random."""
-    x = np.uint64(x) + GOLDEN
+    """Return the next output of the generator splitmix64 in state `x`: a bijection whose output bits look random."""
+    return scramble(np.uint64(x) + GOLDEN)
+
+
+@njit()
+def scramble(x):  # type: ignore[no-untyped-def]
+    """Return the finaliser of splitmix64, a bijection of uint64; unlike `mix`, it maps 0 to 0."""
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)

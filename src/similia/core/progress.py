@@ -138,7 +138,6 @@ def logger_of(module: str) -> logging.Logger:
 
 
 def log_seconds(logger: logging.Logger, what: str, seconds: float) -> None:
-    """Log the seconds that `what` took."""
     logger.log(logging.INFO if seconds >= _LONG else logging.DEBUG, "%s: %.3g s", what, seconds)
 
 

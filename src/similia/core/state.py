@@ -37,11 +37,12 @@ class State:
 def state(
     fits: Callable[[dict[str, Any], Sizes], bool] | None = None, may_lack: Collection[str] = (), **attributes: Any
 ) -> Callable[[Class], Class]:
-    """Return a class decorator that declares which attributes a loaded object may have, each with a check or its name.
+    """Return a class decorator that declares which attributes a loaded object may have, each with its check.
 
-    The names are the keys of `similia.core.state.NAMED`. Fitted attributes begin or end with an underscore; except for
-    those in `may_lack`, they must be all present or all missing. ``fits(attributes, sizes)`` returns whether attributes
-    fit together; `sizes` holds the sizes that shapes name, such as "s". Subclasses inherit the declaration.
+    A check is a function or its name, a key of `similia.core.state.NAMED`. Fitted attributes begin or end with an
+    underscore; except for those in `may_lack`, they must be all present or all missing. ``fits(attributes, sizes)``
+    returns whether attributes fit together; `sizes` holds the sizes that shapes name, such as "s". Subclasses inherit
+    the declaration.
     """
     checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
     declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))

@@ -82,7 +82,7 @@ def in_threads(
                     results[i] = task(argument)
                 except BaseException as error:
                     errors[i] = error
-                    _drop(todo)
+                    _empty(todo)
         gone.append(None)
         bell.put(None)
 
@@ -94,7 +94,7 @@ def in_threads(
         while len(gone) < started:
             bell.get()
     finally:
-        _drop(todo)
+        _empty(todo)
         while len(gone) < started:  # running tasks must end before their arrays are reused
             bell.get()
     if errors:
@@ -102,8 +102,7 @@ def in_threads(
     return results
 
 
-def _drop(queue: SimpleQueue[Any]) -> None:
-    """Empty a queue."""
+def _empty(queue: SimpleQueue[Any]) -> None:
     with suppress(Empty):
         while True:
             queue.get_nowait()

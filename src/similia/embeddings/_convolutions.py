@@ -1,23 +1,22 @@
-"""Loops of `RandomConvolutions`: dilated convolutions with the 84 kernels, and what is pooled of their outputs.
+"""Loops of `RandomConvolutions`: dilated convolutions with the 84 kernels, and statistics (poolings) of their outputs.
 
-A kernel has nine weights, 2 at three places a < b < c and -1 elsewhere. So its output at time t, with the distances
-s d (s = -4, ..., 4) between its places at dilation d, is
+A kernel has nine weights: 2 at three places a < b < c, and -1 elsewhere. At dilation d, its output at time t is
 
-.. math:: C_t = \\Big(\\sum_s -x_{t + s d}\\Big) + 3 x_{t + (a - 4) d} + 3 x_{t + (b - 4) d} + 3 x_{t + (c - 4) d}.
+    C(t) = -(sum over s = -4, ..., 4 of x(t + s d)) + 3 x(t + (a - 4) d) + 3 x(t + (b - 4) d) + 3 x(t + (c - 4) d).
 
-The first sum serves all 84 kernels of a dilation; the series is multiplied by 3 only once, and stands between zeros, so
-that a shift is another place to read from. Each output is added in this order, channel after channel, in float32. All
-poolings but one are counts of outputs with C_t > bias, and the sums of positive parts are of `LANES` lanes: nothing
-depends on the width of the processor's registers.
+The first sum is the same for all 84 kernels of a dilation. The series is multiplied by 3 once and padded with zeros on
+both sides, so a shifted series is only another place to read from. Terms are added in the order of the formula, channel
+after channel, in float32. The sum of excesses C(t) - bias has a fixed number of partial sums, `LANES`; all other
+poolings are whole numbers. So no result depends on the width of the processor's registers.
 
-For the shares of series with one channel, no output is stored: kernels with the same a and b share all additions but
-the last, which is made while counting, for four biases at a time. Otherwise outputs are stored. All four poolings
-compare them with a bias 64 at a time, into the bits of a word.
+If only the share of positive outputs is asked for, and series have one channel, no output is stored: kernels with the
+same a and b share all additions but the last, which is made while counting, for four biases at a time. Otherwise,
+outputs are stored and compared with a bias 64 at a time, into the bits of a word, from which all poolings are computed.
 
-Of 500 points, a share takes 20 ns with its part of the additions; all poolings of one bias take 130 ns, and the outputs
-of a kernel that are stored 90 ns. Rejected for shares: to store outputs (a fifth slower), to count the bits of words or
-in lanes of 512 bits (a quarter slower), a plain loop that the compiler vectorises (half again as slow), to compare
-integers of the same order (no gain), copies of the series at all shifts (no gain).
+For a series of 500 points, the share for one bias takes 20 ns, including its part of the additions. To store the
+outputs of a kernel takes 90 ns, and all four poolings for one bias 130 ns. Rejected for shares: storing outputs (a
+fifth slower), counting the bits of words or in lanes of 512 bits (a quarter slower), a plain loop that the compiler
+vectorises (half again as slow), comparing integers of the same order, and copies of the series at all shifts (no gain).
 """
 
 from __future__ import annotations
@@ -58,16 +57,16 @@ def write_features(  # type: ignore[no-untyped-def]
 ):
     """Write the features of series `start` to `stop` - 1 into their rows of `out`, float32, from column `first` on.
 
-    `values` and `offsets` are of a `SeriesBatch`. If `differences`, the first differences are convolved instead.
-    Dilation j has ``counts[j]`` biases for each kernel, in the order of `biases`, and its kernel k has the channels
-    ``channels[limits[84 j + k]:limits[84 j + k + 1]]``. If `pool_all`, all poolings are written, one after another,
-    else the shares of positive outputs alone.
+    `values` and `offsets` are those of a `SeriesBatch`. If `differences`, the first differences are convolved instead.
+    At dilation j, each kernel has ``counts[j]`` biases, in the order of `biases`, and kernel k reads the channels
+    ``channels[limits[84 j + k]:limits[84 j + k + 1]]``. If `pool_all`, the four poolings are written one after another,
+    otherwise only the shares of positive outputs.
     """
     n_channels, longest = values.shape[1], 1
     for i in range(start, stop):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    reach = 4 * min(longest, dilations.max())  # a dilation above the length reads only zeros, as one equal to it does
-    width = longest + 2 * reach + LANES  # of a channel; flat arrays, since a slice takes longer than some convolutions
+    reach = 4 * min(longest, dilations.max())  # larger dilations read only zeros, like one equal to the length
+    width = longest + 2 * reach + LANES  # of a channel; flat arrays, since slicing takes longer than some convolutions
     ones = np.empty(n_channels * width, np.float32)
     threes, rest = np.empty_like(ones), np.empty_like(ones)
     shared = not pool_all and n_channels == 1 and len(channels) == len(limits) - 1  # each kernel reads the one channel
@@ -119,9 +118,9 @@ def write_features(  # type: ignore[no-untyped-def]
 
 @njit()
 def _copy(values, start, stop, differences, reach, width, ones, threes):  # type: ignore[no-untyped-def]
-    """Write a series, or its first differences, and three times these, between zeros; return the length.
+    """Write a series, or its first differences, to `ones`, padded with zeros, and 3 times this to `threes`.
 
-    The series is ``values[start:stop]``; its channel c begins at ``c * width + reach``.
+    The series is ``values[start:stop]``; its channel c begins at ``c * width + reach``. Return the length.
     """
     length = max(1, stop - start - differences)
     ones[:] = np.float32(0)
@@ -138,7 +137,7 @@ def _copy(values, start, stop, differences, reach, width, ones, threes):  # type
 
 @njit()
 def _sum_rest(ones, origin, dilation, length, rest):  # type: ignore[no-untyped-def]
-    """Fill `rest` from `origin` on with minus the sum of the nine numbers that a kernel covers, its middle first."""
+    """Fill `rest` from `origin` on with the sum of minus the nine numbers that a kernel reads, the middle one first."""
     zero = splat(np.float32(0))
     for at in range(origin, origin + length, LANES):
         value = zero - load(ones, at)
@@ -159,7 +158,7 @@ def _add_two(rest, threes, origin, dilation, k, length, pair):  # type: ignore[n
 
 @njit()
 def _convolve(rest, threes, origin, dilation, k, size, add, output):  # type: ignore[no-untyped-def]
-    """Fill `output` with `size` outputs of kernel `k` for one channel, or add them; end with -inf, to a whole word."""
+    """Write `size` outputs of kernel `k` for one channel to `output`, or add them; pad with -inf to whole words."""
     a, b, c = (KERNELS[k, 0] - 4) * dilation, (KERNELS[k, 1] - 4) * dilation, (KERNELS[k, 2] - 4) * dilation
     for t in range(0, size, LANES):
         at = origin + t
@@ -184,7 +183,8 @@ def _word(output, t, level):  # type: ignore[no-untyped-def]
 def _count(x, first, y, second, size, biases, bias, n, found):  # type: ignore[no-untyped-def]
     """Write to `found` how many of the sums ``x[first + t] + y[second + t]``, t < size, are above each of `n` biases.
 
-    The biases begin at number `bias`. `x` has room for `HALF` numbers after these; they are the same after the call.
+    The biases are those from position `bias` on. `x` must have `HALF` numbers after the last one; they are overwritten
+    and restored.
     """
     after = load_half(x, first + size)
     store(x, first + size, splat_half(np.float32(-np.inf)))  # so that no sum in the last lanes is above a bias
@@ -203,10 +203,11 @@ def _count(x, first, y, second, size, biases, bias, n, found):  # type: ignore[n
 
 @njit()
 def _pool(output, size, biases, bias, n, begin, found, sums, places, stretches, running):  # type: ignore[no-untyped-def]
-    """Add what `output`, which begins at place `begin` of the whole output, adds to the poolings of `n` biases.
+    """Update the poolings of `n` biases by a part of the output, `output`, whose first number has the position `begin`.
 
-    They are the number of positive outputs (outputs above the bias), the sum of their excesses, the sum of their
-    places, the longest stretch of them that has ended, and the length of the stretch that has not.
+    An output is positive if it is above the bias. The poolings are the number of positive outputs, the sums of their
+    excesses and of their positions, the longest stretch of them that has ended, and the length of a stretch that has
+    not ended yet.
     """
     zero = splat(np.float32(0))
     for f in range(n):
@@ -214,7 +215,7 @@ def _pool(output, size, biases, bias, n, begin, found, sums, places, stretches, 
         stretch, run = stretches[f], running[f]
         for t in range(0, size, 64):
             word = _word(output, t, level)
-            for part in range(0, 64, 2 * LANES):  # pairs first: a sum waits for the one before
+            for part in range(0, 64, 2 * LANES):  # pairs first: each sum must wait for the one before
                 here, there = load(output, t + part), load(output, t + part + LANES)
                 excess = excess + (maximum(here - level, zero) + maximum(there - level, zero))
             many = np.int64(popcount(word))
@@ -229,9 +230,9 @@ def _pool(output, size, biases, bias, n, begin, found, sums, places, stretches, 
 
 @njit()
 def _longest(word, stretch, run):  # type: ignore[no-untyped-def]
-    """Return the longest stretch of 1 bits that has ended, and the length of the one that has not, after `word`.
+    """Return (longest stretch of 1 bits that has ended, length of the stretch that has not ended) after 64 more bits.
 
-    `stretch` and `run` are these two before it.
+    `word` holds these bits, and `stretch` and `run` are the two lengths before them.
     """
     if word == _ALL:
         return stretch, run + 64

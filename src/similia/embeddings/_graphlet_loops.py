@@ -5,9 +5,9 @@ each bit that is 1. Each group of eight bits has a table of its 256 possible pro
 one complex product for every eight bits. The feature is computed once for all graphs that have the pattern. Features
 are computed in tiles of `WIDTH` columns: the tile of all patterns stays in cache while the sums of the graphs read it.
 
-Times per tile of 32 features for size 6, 300 graphs and 8000 patterns: 0.04 ms for the products and 0.44 ms for the
-sums, both in SIMD registers (`similia.core.lanes`). Rejected: plain loops, 0.23 and 0.65 ms; two tiles of 16 features,
-0.04 and 0.61 ms; sgemm for the commonest patterns, sums in 0.35 ms, not worth a second path. Memory: one tile per
+A tile of 32 features for size 6, 300 graphs and 8000 patterns takes 0.04 ms for the products and 0.44 ms for the sums,
+both in SIMD registers (`similia.core.lanes`). Rejected: plain loops (0.23 and 0.65 ms); two tiles of 16 features (0.04
+and 0.61 ms); sgemm for the most frequent patterns (0.35 ms for the sums, not worth a second path). Memory: one tile per
 thread. If the tiles would take too much of ``max_memory``, each half of the graphs is handled with its own patterns.
 """
 
@@ -92,7 +92,7 @@ def _tables(frequencies: npt.NDArray[np.float64], phases: npt.NDArray[np.float64
 
 @njit()
 def _waves(codes, real, imag, out):  # type: ignore[no-untyped-def]
-    """Put into `out` for each code the real part of the product of rows of (`real`, `imag`) that its bytes select."""
+    """Fill `out` with the real part, for each code, of the product of the rows of the tables that its bytes select."""
     last, low_byte, table = len(real) // (WIDTH << _BITS) - 1, np.uint64(255), WIDTH << _BITS
     for p in range(len(codes)):
         code = codes[p]

@@ -1,8 +1,8 @@
 """The loop of `Hydra`: at each time point, the kernels of a group compete.
 
-Time points are SIMD lanes. The nine shifted vectors of a step stay in registers while the kernels of the group pass,
-so a kernel costs nine fused multiply-adds and ten comparisons and additions for `LANES` time points. Each lane has sums
-of its own, which are added in a fixed order at the end: equal bits on every processor.
+Time points are SIMD lanes. The nine shifted vectors of a step stay in registers while all kernels of the group are
+applied, so a kernel takes nine fused multiply-adds and ten comparisons and additions for `LANES` time points. Each lane
+has sums of its own, which are added in a fixed order at the end, so the bits are equal on every processor.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ LENGTH = 9  # of a kernel
 
 @njit()
 def compete(values, offsets, start, stop, weights, channels, out):  # type: ignore[no-untyped-def]
-    """Fill rows ``start:stop`` of `out` with the features of these series; see `Hydra` for all shapes.
+    """Fill rows ``start:stop`` of `out` with the features of these series; `Hydra` states the shapes of arrays.
 
-    The last half of the groups (rounded down) see the differences of successive values instead of the values.
+    The last half of the groups (rounded down) read the differences of successive values instead of the values.
     """
     n_dilations, n_groups, n_kernels = weights.shape[:3]
     n_plain = n_groups - n_groups // 2
@@ -35,7 +35,7 @@ def compete(values, offsets, start, stop, weights, channels, out):  # type: igno
     for i in range(start, stop):
         x = values[offsets[i] : offsets[i + 1]]
         for d in range(n_dilations):
-            dilation = min(1 << d, len(x))  # a larger one sees the same: padding on both sides
+            dilation = min(1 << d, len(x))  # larger dilations read the same numbers: zeros on both sides
             for g in range(n_groups):
                 differences = int(g >= n_plain)
                 length = len(x) - differences
@@ -57,9 +57,10 @@ def _pad(x, channels, differences, margin, padded):  # type: ignore[no-untyped-d
 
 @njit()
 def _count(padded, length, dilation, weights, ends, room, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` (2, n_kernels) with the sums of largest values and the numbers of smallest ones of each kernel.
+    """Fill ``out[0, k]`` with the sum of the winning outputs of kernel k, ``out[1, k]`` with the number of its losses.
 
-    Of equal values, the first kernel's wins. `ends` holds `LANES` ones, then `LANES` zeros.
+    An output wins if it is the largest of the group at its time, and loses if it is the smallest; of equal outputs, the
+    first kernel's counts. `ends` holds `LANES` ones, then `LANES` zeros.
     """
     n_kernels = out.shape[1]
     sums, counts = n_kernels * LANES, 2 * n_kernels * LANES  # places in `room`, behind the values of this step

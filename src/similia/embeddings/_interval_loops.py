@@ -1,7 +1,7 @@
-"""The loop of `IntervalQuantiles`: quantiles of all intervals from one sorting of a series.
+"""The loop of `IntervalQuantiles`: sorting a series once gives the quantiles of all its intervals.
 
-The time points of a series, in the order of their values, are dealt out to the intervals of a level, which are then
-sorted too. So a level costs one pass, and no interval is sorted on its own.
+For each level, the values of the series are appended, smallest first, to the intervals that they belong to. The
+intervals are then sorted, too, so a level takes one pass.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from similia.core.jit import njit
 def fill_quantiles(values, order, owner, bounds, sizes, out):  # type: ignore[no-untyped-def]
     """Fill `out` (n, n_features) with the quantiles of the intervals of n series of T points.
 
-    `values` and `order`, both (n, T), hold the series and the time points sorted by value. ``owner[r, t]`` is the
-    interval of level r with time point t, or the number of intervals there, if none has it. ``bounds[r]`` holds the
-    first points of intervals and the end of the last one; ``sizes[r]`` the number of quantiles of each interval, then
-    0.
+    `values` (n, T) holds the series, `order` (n, T) their time points sorted by value. ``owner[r, t]`` is the number of
+    the interval of level r that contains time point t; if there is none, it is the number of intervals of the level.
+    ``bounds[r]`` holds the first point of each interval, then the end of the last one; ``sizes[r]`` holds the number of
+    quantiles of each interval, then 0.
     """
     n, length = values.shape
-    dealt = np.empty(2 * length, values.dtype)  # the points of no interval come behind the others
+    dealt = np.empty(2 * length, values.dtype)  # values outside of all intervals come last
     place = np.empty(bounds.shape[1], np.int64)
     ranked = np.empty(length, values.dtype)
     for i in range(n):
@@ -45,7 +45,10 @@ def fill_quantiles(values, order, owner, bounds, sizes, out):  # type: ignore[no
 
 @njit()
 def _quantiles(ranked, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with equidistant quantiles of sorted numbers, every second one minus the mean; one is the median."""
+    """Fill `out` with equidistant quantiles of sorted numbers, subtracting the mean from every second one.
+
+    A single quantile is the median.
+    """
     last, steps = len(ranked) - 1, len(out) - 1
     if steps == 0:
         out[0] = (np.float64(ranked[last // 2]) + ranked[(last + 1) // 2]) / 2

@@ -1,8 +1,8 @@
-"""Loops of `time_shares`: what each time point of a series adds to a weighted sum of features.
+"""Loops of `time_shares`, which splits a weighted sum of features over the time points of a series.
 
-A feature pools the outputs of a convolution. Its amount is first split over these outputs, which are computed by the
-functions that `transform` uses, so that the same outputs are positive and the same kernels win. The amounts of all
-features of a convolution are then shared out together, since they read the same points.
+A feature is a statistic of the outputs of a convolution. Its amount (see `TimeShares.time_shares`) is first divided
+among these outputs. They are computed by the functions that `transform` uses, so the same outputs are positive and the
+same kernels win. Features of one convolution read the same points, so their amounts are divided among these together.
 
 Cost: linear in the number of outputs and of features. 50,000 features of MultiRocket and 500 points take 0.3 s.
 """
@@ -19,10 +19,11 @@ from similia.embeddings._hydra_loops import LENGTH, _count, _pad
 
 @njit()
 def spread(amounts, x, channels, first, step, n, out):  # type: ignore[no-untyped-def]
-    """Divide ``amounts[t]`` among the points that output t reads: t + first + i step (i < n) of some channels of `x`.
+    """Divide ``amounts[t]`` among the points that output t reads, and add the parts to `out`.
 
-    `x` and `out`, to which the parts are added, have shape (length, n_channels). Points outside are left out. The
-    others get parts in proportion to their distance from their mean in the channel; equal parts if all distances are 0.
+    These are the points t + first + i step (i < n) of some channels of `x`, except those outside of the series. They
+    get parts in proportion to their distance from their mean in the channel, or equal parts if all distances are 0.
+    `x` and `out` have shape (length, n_channels).
     """
     length = len(x)
     for t in range(len(amounts)):
@@ -55,7 +56,7 @@ def _mean(x, c, begin, step, low, high):  # type: ignore[no-untyped-def]
 
 @njit()
 def _divide(amount, chosen, value, amounts):  # type: ignore[no-untyped-def]
-    """Divide `amount` equally among the outputs whose entry in `chosen` is `value`; among all if there are none."""
+    """Divide `amount` equally among the outputs whose entry in `chosen` is `value`, or among all if there are none."""
     many = 0
     for t in range(len(chosen)):
         many += chosen[t] == value
@@ -69,10 +70,9 @@ def _divide(amount, chosen, value, amounts):  # type: ignore[no-untyped-def]
 def split_convolutions(  # type: ignore[no-untyped-def]
     x, pool_all, dilations, counts, biases, channels, limits, weights, centre, out
 ):
-    """Add what each point of a float32 series `x` adds to `out`, both of shape (length, n_channels).
+    """Add the shares of each point of a float32 series `x` to `out`; both have the shape (length, n_channels).
 
-    The kernels are as in `write_features`. `weights` and `centre` are of their features: if `pool_all`, four for each
-    bias, one pooling after another.
+    The kernels are given as to `write_features`. `weights` and `centre` have an entry for each of their features.
     """
     length, m, bias = len(x), len(biases), 0
     output, amounts = np.empty(length, np.float32), np.empty(length)
@@ -94,9 +94,10 @@ def split_convolutions(  # type: ignore[no-untyped-def]
 
 @njit()
 def _split_poolings(output, bias, pool_all, weights, centre, amounts):  # type: ignore[no-untyped-def]
-    """Add what each output adds to the poolings of the outputs above `bias`: to their share or, if `pool_all`, to all.
+    """Divide the amounts of the poolings for one `bias` among outputs; if not `pool_all`, only that of the share.
 
-    A share above the centre is due to the outputs above the bias, one below it to the others; so are stretches.
+    The amount of the share goes to the outputs above the bias if the share is above its centre, otherwise to the other
+    outputs. The amount of the longest stretch is divided in the same way: outputs in the stretch, or all others.
     """
     size, many, run, longest, end = len(output), 0, 0, 0, 0
     excess, places = 0.0, 0.0
@@ -123,11 +124,11 @@ def _split_poolings(output, bias, pool_all, weights, centre, amounts):  # type: 
 
 @njit()
 def split_wins(x, n_outputs, weights, channels, coefficients, centre, out):  # type: ignore[no-untyped-def]
-    """Add what each point of a float32 series `x` adds to the features of `Hydra` to `out`, (length, n_channels).
+    """Add the shares of each point of a float32 series `x` in features of `Hydra` to `out`, (length, n_channels).
 
-    There are `n_outputs` times, at which kernels win: the length, or 0 for the differences of a single point.
-    `coefficients` and `centre` are of the features, shape (n_dilations, n_groups, 2, n_kernels). A feature above its
-    centre is due to the times of its kernel's wins, one below it to the others.
+    Kernels have `n_outputs` outputs: the length, or 0 for the differences of a single point. `coefficients` and
+    `centre` have the shape (n_dilations, n_groups, 2, n_kernels). The amount of a feature above its centre goes to the
+    times at which its kernel wins (or loses, for the second feature), otherwise to the other times.
     """
     n_dilations, n_groups, n_kernels = weights.shape[:3]
     length = len(x)

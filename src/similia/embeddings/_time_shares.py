@@ -1,4 +1,4 @@
-"""What the embeddings of series by convolutions and intervals share: a sum over columns, split by time."""
+"""Base of the embeddings of series by convolutions and intervals: how a sum of columns is split over time."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class TimeShares(Transformer):
         Returns
         -------
         ndarray of float64, shape (length, n_channels)
-            What each time point of each channel adds. The sum is ``(transform(X)[0] - centre) @ weights`` up to the
-            rounding of float32.
+            The part of each time point of each channel. The parts add up to
+            ``(transform(X)[0] - centre) @ weights``, up to the rounding of float32.
 
         Raises
         ------
@@ -49,19 +49,20 @@ class TimeShares(Transformer):
 
         Notes
         -----
-        Each column is a statistic of the outputs of a convolution, or of the values of an interval. Its difference
-        from the centre, times its weight, is its amount. An amount is first divided equally among outputs:
+        Each column is a statistic of the outputs of a convolution, or of the values of an interval. The difference of
+        the column from its centre, times its weight, is an amount, which is divided in two steps. First, it is divided
+        equally among some of the outputs:
 
-        - The share of positive outputs: among the positive ones if it is above the centre, among the others if it is
-          below. The same holds for the wins of a kernel of `Hydra`, and for the longest stretch of positive outputs
-          (the first, if several are as long).
-        - The means of the excesses and of the places of positive outputs: among the positive outputs, or among all if
-          there are none.
-        - A quantile: among all values of its interval.
+        - if the column is the share of positive outputs: among the positive outputs if the share is above the centre,
+          otherwise among the other outputs. The outputs that win or lose in a group of `Hydra` and the longest stretch
+          of positive outputs (the first of several) are treated like the positive outputs;
+        - if it is the mean excess or the mean position of positive outputs: among the positive outputs, or among all
+          outputs if none is positive;
+        - if it is a quantile: among all values of its interval.
 
-        What an output gets is then divided among the points of the series that it depends on. The points of a
-        convolution get parts in proportion to their distances from their mean, or equal parts if all these distances
-        are 0. The points of other outputs get equal parts.
+        Second, the part of an output is divided among the points that the output depends on, in proportion to their
+        distances from their mean (equally if all distances are 0). A Fourier coefficient is divided equally among all
+        points. In `RandomConvolutions` and `Hydra`, a first difference passes half of its part to each of its points.
 
         Examples
         --------
@@ -83,10 +84,9 @@ class TimeShares(Transformer):
 
     @abstractmethod
     def _time_shares(self, batch: SeriesBatch, weights: Floats, centre: Floats) -> Floats:
-        """Return `time_shares` of a batch of one series."""
+        """Return `time_shares` of a batch of one series, for checked weights and centres."""
 
     def _per_column(self, values: npt.ArrayLike, name: str) -> Floats:
-        """Return one number for each column, float64; raise if there are more or fewer, or if one is not finite."""
         found, width = np.asarray(values, dtype=np.float64), self._n_features_out
         if found.shape != (width,):
             raise ValueError(
@@ -100,7 +100,6 @@ class TimeShares(Transformer):
 
 
 def range_of(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the smallest and the largest length."""
     return np.array([lengths.min(), lengths.max()], dtype=np.int64)
 
 
@@ -110,7 +109,7 @@ def differences(x: npt.NDArray) -> npt.NDArray:
 
 
 def of_points(amounts: Floats, length: int) -> Floats:
-    """Return what each of `length` points adds if its `differences` add `amounts`: half of that of each difference."""
+    """Return the shares of `length` points, given the shares of their `differences`: each point of a pair gets half."""
     if length == 1:
         return amounts
     out = np.zeros((length, amounts.shape[1]))

@@ -2,15 +2,16 @@ r"""Random convolutions (MiniRocket, MultiRocket): represent a series by how oft
 
 .. math:: \phi_j(x) = \frac{1}{|T|} \sum_{t \in T} 1\{(x * w_j)_t > b_j\}
 
-The weights w_j are 84 fixed kernels of nine numbers, spread over the series by dilations, so that they see shapes of
-any size at any time; the biases b_j are quantiles of outputs for training series. A linear model of such features is
-among the most accurate known for series. Cost: linear in the number of series, of features, and in the length. 500
-series of 500 points take less than 0.1 s for 10,000 features on two cores.
+The weights w_j are one of 84 fixed kernels of nine numbers. A dilation d means that the kernel reads every d-th point,
+so kernels respond to shapes of any size at any time. The biases b_j are quantiles of outputs for training series. A
+linear model of such features is among the most accurate known for series. Cost: linear in the numbers of series and
+features and in the length. 500 series of 500 points take less than 0.1 s for 10,000 features on two cores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,8 @@ from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
+from similia.embeddings._convolutions import KERNELS, convolve, write_features
+from similia.embeddings._time_loops import split_convolutions
 from similia.embeddings._time_shares import TimeShares, differences, of_points, range_of
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
@@ -35,11 +38,11 @@ Floats = npt.NDArray[np.float32]
 FAMILIES = ("minirocket", "multirocket")
 _KERNELS = 84
 _POOLINGS = 4
-_WIDTH = 9  # weights of a kernel
-_MOST_CHANNELS = 9  # that one kernel reads
+_WIDTH = 9  # number of weights of a kernel
+_MOST_CHANNELS = 9  # maximum number of channels that one kernel reads
 _SAMPLE = 1024  # maximum number of training series from which biases come
-_MOST = 1e30  # up to this, outputs and their sums are numbers of float32
-_MOST_EXPONENT = 1100  # those of float64 are below
+_MOST = 1e30  # up to this magnitude of values, outputs and their sums fit into float32
+_MOST_EXPONENT = 1100  # exponents of float64 are below
 _GOLDEN = (1 + 5**0.5) / 2
 
 
@@ -70,11 +73,11 @@ class DilatedKernels:
     n_channels : int
         Number of channels of the series.
     dilations, counts : ndarray of int64, shape (n_dilations,)
-        Distances between the places of a kernel, and the number of biases that each kernel has there.
+        Dilations (distances between the points that a kernel reads), and the number of biases of a kernel at each.
     biases : ndarray of float32, shape (84 * sum(counts),)
         Biases, by dilation, then by kernel.
     channels : ndarray of int64
-        Channels of all kernels, one list after another.
+        Channels that the kernels read, one list after another.
     limits : ndarray of int64, shape (84 * n_dilations + 1,)
         Kernel k at dilation j adds its outputs for ``channels[limits[84 * j + k]:limits[84 * j + k + 1]]``.
     """
@@ -94,7 +97,7 @@ class DilatedKernels:
     exponent_=lambda value, sizes: isinstance(value, int) and abs(value) < _MOST_EXPONENT,
 )  # fmt: skip
 class RandomConvolutions(TimeShares):
-    r"""Embed time series by the positive values of dilated convolutions: the families MiniRocket and MultiRocket.
+    r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
     Parameters
     ----------
@@ -102,14 +105,15 @@ class RandomConvolutions(TimeShares):
         Number of features, rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), which is also the
         minimum. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
-        How the output C of a convolution kernel with bias b is pooled. C_t counts as positive if C_t > b:
+        Which statistics of the output C of a kernel with bias b are features. The value C_t at time t counts as
+        positive if C_t > b:
 
         - ``"minirocket"``: the share of positive values;
-        - ``"multirocket"``: four numbers, for the series and for its first differences: the share of positive values,
-          the mean of their excesses C_t - b, the mean of their positions in time, and the length of their longest run.
-          The last two are divided by the length of the output. All are 0 if no value is positive.
+        - ``"multirocket"``: four numbers for the series, and four for its first differences: the share of positive
+          values, the mean of their excesses C_t - b, the mean of their positions in time, and the length of their
+          longest run. The last two are divided by the length of the output. All are 0 if no value is positive.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws channels and the training series that determine the biases.
+        Seed or generator from which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
         Maximum number of dilations. They grow exponentially from 1 to the largest at which a kernel fits into a series
         of `length_` points.
@@ -124,8 +128,8 @@ class RandomConvolutions(TimeShares):
     length_range_ : ndarray of int64, shape (2,)
         Smallest and largest length of these series.
     exponent_ : int
-        Values of series are divided by 2**exponent_. The largest absolute value of the training series that `fit` looks
-        at is then between 0.5 and 1, so float32 suffices. Biases and excesses are in this unit.
+        Values of series are divided by 2**exponent_, so that the largest absolute value of the training series that
+        `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses have this unit.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of series.
     difference_kernels_ : DilatedKernels or None
@@ -140,18 +144,18 @@ class RandomConvolutions(TimeShares):
     Notes
     -----
     A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so a constant added to a series
-    changes only outputs at its ends. Half of the kernels see the series with zeros around it, and have an output for
-    each time point. The others have an output only where they fit into the series; if they fit nowhere, they see the
-    zeros, too. So a series of any length has features. Lengths may differ between series.
+    changes only outputs at its ends. Half of the kernels read the series padded with zeros on both sides, and have an
+    output for each time point. The others have outputs only where they fit into the series, or are padded, too, if they
+    fit nowhere. So a series of any length has features, and lengths may differ between series.
 
     If series have several channels, a kernel adds its outputs for a random subset of at most nine channels; small
     subsets are more likely. The biases of a kernel are quantiles of its output for one randomly drawn training series.
     `fit` looks at 1024 series at most, drawn at random.
 
     Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
-    positive values varies little if the bias is very large or very small, and the poolings of MultiRocket have
-    different units. The features are float32 and computed in float32. They do not depend, to the last bit, on the other
-    series in the call, the number of threads or the processor.
+    positive values varies little if the bias is very large or very small, and the four numbers of MultiRocket have
+    different units. The features are float32 and computed in float32. They have the same bits for any other series in
+    the call, any number of threads and any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
     includes the value that ends it. Here both follow the text of the paper.
@@ -212,7 +216,7 @@ class RandomConvolutions(TimeShares):
         self.n_channels_ = batch.n_dims
         self.length_ = int(np.sort(batch.lengths)[(len(batch) - 1) // 2])
         self.length_range_ = range_of(batch.lengths)
-        draw = lambda x, length: _draw_kernels(x, length, per_kernel, int(self.max_dilations), rng)  # noqa: E731
+        draw = partial(_draw_kernels, per_kernel=per_kernel, most=int(self.max_dilations), rng=rng)
         self.kernels_ = draw(series, self.length_)
         self.difference_kernels_ = draw([differences(x) for x in series], self.length_ - 1) if multi else None
         self._n_features_out = _n_columns(self.kernels_, self.difference_kernels_)
@@ -224,8 +228,6 @@ class RandomConvolutions(TimeShares):
         check_is_fitted(self)
         batch = as_series(X)
         self._check_channels(batch)
-        from similia.embeddings._convolutions import write_features
-
         values = self._scaled(batch)
         out = np.empty((len(batch), self._n_features_out), np.float32)
         steps = self.difference_kernels_
@@ -241,8 +243,6 @@ class RandomConvolutions(TimeShares):
 
     def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
         """Split the features of the series, and those of its differences."""
-        from similia.embeddings._time_loops import split_convolutions
-
         self._check_channels(batch)
         x, steps = self._scaled(batch), self.difference_kernels_
 
@@ -302,8 +302,6 @@ def _draw_kernels(
     series: list[Floats], length: int, per_kernel: int, most: int, rng: np.random.Generator
 ) -> DilatedKernels:
     """Return kernels with random channels, and with biases from random ones of `series`, each (length, n_channels)."""
-    from similia.embeddings._convolutions import KERNELS, convolve
-
     dilations, counts = dilations_of(length, per_kernel, most)
     n, n_channels = _KERNELS * len(dilations), series[0].shape[1]
     sizes = np.floor(2 ** rng.uniform(0, np.log2(min(n_channels, _MOST_CHANNELS) + 1), n)).astype(np.int64)
@@ -323,7 +321,7 @@ def _draw_kernels(
 
 
 def _arrays(kernels: DilatedKernels) -> tuple[npt.NDArray[Any], ...]:
-    """Return the arrays of some kernels, in the order in which the loop takes them."""
+    """Return the arrays of some kernels, in the order in which the compiled loops take them."""
     return kernels.dilations, kernels.counts, kernels.biases, kernels.channels, kernels.limits
 
 

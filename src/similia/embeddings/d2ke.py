@@ -46,8 +46,8 @@ class D2KE(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y) -> (n, m)`` array, non-negative: one of `similia.distances`, ``similia.pairwise(f)`` or a
-        function of your own. It need not be a metric.
+        One of `similia.distances`, ``similia.pairwise(f)``, or a function of your own. ``distance(X, Y)`` returns a
+        non-negative (n, m) array; it need not be a metric.
     n_components : int, default=1024
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
@@ -57,15 +57,15 @@ class D2KE(ComparesObjects, Transformer):
         objects. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series
         or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
-        Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median" is
-        1 / m, where m is the median distance between 64 random objects and at most 256 training objects, or 1 if m = 0.
-        ``"4*median"`` is 4 times the value of "median".
+        Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
+        means 1 / m, where m is the median distance between 64 random objects and at most 256 training objects (or 1 if
+        m = 0); ``"4*median"`` means 4 / m, and so on.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the random objects.
+        Seed or generator from which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
-        Where to cache distance matrices: a later fit with another gamma then computes no distances. This needs an
-        integer `random_state`, so that the same random objects are drawn again. If the code of a distance function of
-        your own changes, or what the code uses, distances are computed anew.
+        Where to cache distance matrices, so that a later fit with another gamma computes no distances. This needs an
+        integer `random_state`, so that the same random objects are drawn again. Distances are computed anew if the code
+        of your own distance function has changed, or anything that the code uses.
 
     Attributes
     ----------

@@ -40,8 +40,8 @@ class FeatureWeights(Transformer):
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided, last of all.
     min_objects : int, default=1
-        Features that fewer than `min_objects` training objects have are set to 0. The default drops only those that no
-        training object has.
+        Minimum number of training objects that must have a feature; rarer features are set to 0. The default drops only
+        features that no training object has.
 
     Attributes
     ----------

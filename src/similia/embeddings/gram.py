@@ -81,7 +81,7 @@ class PrecomputedGram(Gram):
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:
-    """Return the columns of the landmarks in `M`: `indices` if `M` has `n_train` columns, all if it has only theirs."""
+    """Return the columns of `M` that belong to landmarks: `indices`, or all if `M` has columns for landmarks only."""
     if M.shape[1] not in (len(indices), n_train):
         raise ValueError(
             f"{name} has {M.shape[1]} columns, expected {n_train} (all training objects) or {len(indices)} "

@@ -91,7 +91,7 @@ class GraphletSampling(Transformer):
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the features and the seed of the samples.
+        Seed or generator from which `fit` draws the features and the seed of the samples.
     flyback : float, default=0.15
         Probability, in [0, 1), that a step of the walk jumps back to its first node.
     bandwidth : float, default=1.0
@@ -105,16 +105,16 @@ class GraphletSampling(Transformer):
     seed_ : int
         Seed of the samples.
     map_ : object
-        The feature map that was drawn.
+        The feature map, with its random vectors.
 
     Notes
     -----
     Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed and on the
     edges and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits. It is not
-    characteristic: different distributions of patterns can have the same embedding. Random features, however many,
-    contain no information that the exact map (``n_components=None``) lacks, and they add noise.
+    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits, so different
+    distributions of patterns can have the same embedding. Random features, however many, contain no information that
+    the exact map (``n_components=None``) lacks, and they add noise.
 
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because means of random
     features vary little around a common value.

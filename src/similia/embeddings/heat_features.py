@@ -54,10 +54,10 @@ class HeatRandomFeatures(Transformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features: the real and imaginary parts of f(s), where s = <x, w>, for a row x and each of m / 2
-        directions w (random unit vectors). The docstring of the module ``similia.embeddings.heat_features`` defines f.
-        If m is odd, the last direction w gives one feature: the real part if its first coordinate is >= 0, else the
-        imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
+        Number m of features. Each of m / 2 directions w (random unit vectors) gives two features of a row x: the real
+        and the imaginary part of f(<x, w>), where the docstring of the module ``similia.embeddings.heat_features``
+        defines the function f. If m is odd, the last direction gives one feature: the real part if its first coordinate
+        is >= 0, else the imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for rows of n columns, which sets the diffusion time t of the kernel;
         must be below n. See `similia.kernels.heat.HypersphericalHeat`.
@@ -73,7 +73,7 @@ class HeatRandomFeatures(Transformer):
         then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n, m / 2), even if they
         exceed ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the directions.
+        Seed or generator from which `fit` draws the directions.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ At time t, kernel k of a group with dilation d has for a series x the output
 
 A kernel gets two features: the sum of its outputs over the times at which it has the largest output of its group, and
 the number of times at which it has the smallest. A group of kernels thus counts patterns, as a dictionary method does,
-with random patterns in place of learnt ones. Half of the groups see the differences x_{t+1} - x_t.
+with random patterns in place of learnt ones. Half of the groups read the differences x_{t+1} - x_t.
 
 Cost: a series of T points takes 9 T multiplications for each kernel and dilation, and there are about log2(T / 8)
 dilations. Dempster, Schmidt & Webb (2023), "Hydra", Sec. 3.
@@ -32,12 +32,11 @@ from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
 
-_MOST_CHANNELS = 8  # that a group sees, as published
+_MOST_CHANNELS = 8  # maximum number of channels that a group reads, as published
 _WORK = 2**25  # multiplications of a task, a few milliseconds
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
-    """Return whether the channels of a loaded `Hydra` exist, and the weights give its number of features."""
     channels, n_channels = state["channels_"], state["n_channels_"]
     n_features = 2 * sizes["d"] * sizes["g"] * sizes["k"]
     inside = bool(((channels >= 0) & (channels < n_channels)).all())
@@ -59,12 +58,12 @@ class Hydra(TimeShares):
     Parameters
     ----------
     n_groups : int, default=64
-        Number of groups for each dilation. Half of them (rounded up) see the series, the others its first differences.
+        Number of groups for each dilation. Half of them (rounded up) read the series, the others its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many,
         a dictionary method.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the kernels and their channels.
+        Seed or generator from which `fit` draws the kernels and their channels.
 
     Attributes
     ----------
@@ -72,7 +71,7 @@ class Hydra(TimeShares):
         Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest one
         is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
-        The channels whose sum a group sees, drawn with replacement. Their number n_drawn is half the number of
+        The channels whose sum a group reads, drawn with replacement. Their number n_drawn is half the number of
         channels, but at least 2 and at most 8; for series of one channel it is 1.
     n_channels_ : int
         Number of channels of the series in `fit`.
@@ -90,12 +89,12 @@ class Hydra(TimeShares):
     Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
     winning outputs, the second the number of smallest ones.
 
-    Series may have any lengths, in `fit` and later. Both features grow with the length of a series, and the first also
-    with its scale. Standardise series if their level and scale mean nothing. A series of any length is padded with
-    zeros on both sides. For a series of one point, the features of the groups that see differences are 0.
+    Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features grow with
+    the length of a series, and the first also with its scale, so standardise series whose level and scale mean nothing.
+    For a series of one point, the features of the groups that read differences are 0.
 
-    Ties go to the first kernel of the group. The features of a series do not depend, to the last bit, on the other
-    series in the call, the number of threads or the processor.
+    Of equal outputs in a group, the first kernel's counts. The features of a series have the same bits for any other
+    series in the call, any number of threads and any processor.
 
     References
     ----------
@@ -172,7 +171,7 @@ class Hydra(TimeShares):
         return split(x, *plain) + of_points(split(differences(x), *rest), len(x))
 
     def _grain(self, series: SeriesBatch) -> int:
-        """Return a number of series that is worth a task."""
+        """Return the minimum number of series for a task."""
         return max(1, _WORK * len(series) // (len(series.values) * self.weights_.size))
 
     def _example(self) -> list[npt.NDArray]:
@@ -194,7 +193,7 @@ class SparseScaler(Transformer):
     Parameters
     ----------
     exponent : float, default=4.0
-        Power e of p_0; 4 as published. A column that is nearly always 0 gets a divisor near 1.
+        Power e of p_0; 4 as published. It makes the divisor of a column that is nearly always 0 close to 1.
 
     Attributes
     ----------
@@ -246,7 +245,7 @@ class SparseScaler(Transformer):
 
 
 def _roots(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return the square roots of the entries of `X`, 0 for negative ones; row 0 is row `start` of the collection."""
+    """Return the square roots of the entries of `X`, 0 for negative ones; errors number the rows from `start`."""
     with part_from(start):
         return np.sqrt(np.maximum(check_vectors(X), 0))
 

@@ -1,10 +1,8 @@
-r"""QUANT: quantiles of a time series, and of what is derived from it, in intervals of halving length.
+"""QUANT: quantiles of a time series, of its differences and of its spectrum, in shorter and shorter intervals.
 
-Four series of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
-differences, its second differences, and the amplitudes of its Fourier transform. From 2 intervals on, they are also cut
-into the intervals that lie half an interval later. An interval of m points gives 1 + (m - 1) // divisor quantiles, from
-the smallest number to the largest at equal steps. The mean of the interval is subtracted from every second quantile. A
-single quantile is the median.
+Four sequences of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
+first differences, its second differences, and the amplitudes of its Fourier transform. From 2 intervals on, they are
+also cut into intervals that begin half an interval later. See `IntervalQuantiles` for the quantiles of an interval.
 
 Cost: T log T to sort and to transform, plus T for each level. A level gives about T / divisor features.
 Dempster, Schmidt & Webb (2024), "QUANT".
@@ -35,11 +33,11 @@ from similia.sources.dask import from_parts, lazily
 Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.int64]
 
-_READS = ((0, 1), (-2, 6), (0, 3))  # first point that a value of a derived series reads, and how many
+_READS = ((0, 1), (-2, 6), (0, 3))  # (first, number) of the points that value 0 of a derived series depends on
 _DERIVED = ("points", "differences", "second differences", "frequencies")
 _DEEPEST = 16  # more levels would have intervals of a point in all but the longest series
-_BLOCK = 64  # most series of one length that are transformed together, so that they stay in cache
-_WORK = 20_000  # numbers of a task, a few milliseconds
+_BLOCK = 64  # maximum number of series of one length that are transformed together and stay in cache
+_WORK = 20_000  # numbers in a task, which takes a few milliseconds
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
@@ -72,7 +70,8 @@ class IntervalQuantiles(TimeShares):
     Attributes
     ----------
     length_ : int
-        Median length of the series in `fit`, which decides the levels and the number of quantiles of each interval.
+        Median length of the series in `fit` (for an even number of series, the larger of the two middle lengths). It
+        decides the levels and the number of quantiles of each interval.
     length_range_ : ndarray of int64, shape (2,)
         Smallest and largest length of the series in `fit`.
     n_channels_ : int
@@ -91,14 +90,13 @@ class IntervalQuantiles(TimeShares):
     end value is repeated); its second differences, not smoothed; and the absolute values of its Fourier coefficients.
 
     Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it covers
-    the same share of any series. Every series has the number of quantiles of a series of `length_` points. Fourier
+    the same share of any series. Every series gets as many quantiles as a series of `length_` points. Fourier
     amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. If a series has fewer
     points than the last level has intervals, points are repeated. If a series is too short for first or second
     differences, a single 0 replaces them.
 
-    The features of a series do not depend, to the last bit, on the other series in the call or the number of threads.
-    On another processor, the Fourier amplitudes, computed in float64, may differ in the last bit of float32; all other
-    features are equal.
+    The features of a series have the same bits for any other series in the call and any number of threads. On another
+    processor, quantiles of Fourier amplitudes may differ in the last bits; all other features are equal.
 
     References
     ----------
@@ -239,7 +237,7 @@ def _derived(X: Floats, reference: int) -> Iterator[Floats]:
 
 
 class Cuts(NamedTuple):
-    """The intervals of a series: see `fill_quantiles`; `points` are the time points, some repeated if there are few."""
+    """The intervals of a series; see `fill_quantiles`. `points` are its time points, repeated if they are too few."""
 
     points: Indices
     owner: npt.NDArray[np.int32]
@@ -248,7 +246,7 @@ class Cuts(NamedTuple):
 
 
 def _levels(reference: int, depth: int) -> Iterator[tuple[int, bool]]:
-    """Yield each number of intervals, and whether they lie half an interval later, for series of `reference` points."""
+    """Yield (number of intervals, whether they begin half an interval later) for series of `reference` points."""
     for level in range(min(depth, reference.bit_length())):
         n = 1 << level
         yield n, False
@@ -264,18 +262,16 @@ def _bounds(length: int, n: int, later: bool) -> Indices:
 
 
 def _sizes(reference: int, n: int, later: bool, divisor: int) -> Indices:
-    """Return the number of quantiles of each interval."""
     return 1 + (np.diff(_bounds(reference, n, later)) - 1) // divisor
 
 
 def _n_features(length: int, depth: int, divisor: int) -> int:
-    """Return the number of features of a channel."""
     return sum(int(_sizes(m, *level, divisor).sum()) for m in _lengths(length) for level in _levels(m, depth))
 
 
 @lru_cache(64)
 def _cuts(length: int, reference: int, depth: int, divisor: int) -> Cuts:
-    """Return the intervals of a derived series of `length` points, with those of `reference` points as the model."""
+    """Return the intervals of a derived series of `length` points, as many as those of `reference` points have."""
     levels = [*_levels(reference, depth)]
     most = levels[-1][0]
     points = np.arange(max(length, most)) * length // max(length, most)

@@ -4,7 +4,7 @@ An object x becomes a vector phi(x) with phi(x)^T phi(y) = k(x, y), whose featur
 (see `similia.kernels.features.FeatureKernel.features`). Cost: the features of each object are counted once.
 
 A linear model gives the same answer for every object that has no non-zero column in common with the training objects.
-So `transform` warns of objects that have no more such columns than hash collisions explain.
+So `transform` warns of objects that have no more columns in common with them than hash collisions explain.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class KernelFeatures(ComparesObjects, Transformer):
     Attributes
     ----------
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
-        One bit per column: whether a training object had a feature there. `fit_transform`, which pipelines call, sets
-        it if `n_features` is at most 2**24. Only the warnings of `transform` use it.
+        One bit per column: whether a training object had a feature in the column. `fit_transform`, which pipelines
+        call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
-        What the kernel compares in the training objects, such as ``{"nodes": "node labels"}`` for graphs; empty if the
-        kernel always compares the same. Set by `fit` and `fit_transform` for objects in memory. `transform` raises if
-        the kernel would compare something else in the new objects.
+        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
+        if the kernel has no choice. `fit` and `fit_transform` set it for objects in memory. `transform` raises an error
+        if the kernel would compare other parts of the new objects.
 
     Notes
     -----
@@ -175,7 +175,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         return features
 
     def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the indices of the non-empty rows that have only new features, apart from hash collisions."""
+        """Return the positions of the non-empty rows that have only new features, apart from hash collisions."""
         met = getattr(self, "met_", None)
         if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
             return np.empty(0, np.int64)
@@ -204,11 +204,11 @@ def _mark(columns, met):  # type: ignore[no-untyped-def]
 
 @njit()
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
-    """Return the indices of the non-empty CSR rows in which no more columns are marked in `met` than by chance.
+    """Return the positions of the non-empty CSR rows in which no more columns are marked in `met` than by chance.
 
-    `chance` is the fraction of all columns that are marked, so even of k new features some fall into marked columns.
-    The largest number that counts as chance is the mean for k random columns, plus three standard deviations, plus 5 %
-    of the rest of k, since unrelated rows also have features in common. For k < 8 it is 0.
+    `chance` is the fraction of all columns that are marked, so some of k new features fall into marked columns. The
+    largest number that counts as chance is the mean for k random columns, plus three standard deviations, plus 5 % of
+    the other columns, since unrelated rows also have features in common. For k < 8 it is 0.
     """
     found = np.empty(len(offsets) - 1, np.int64)
     n = 0

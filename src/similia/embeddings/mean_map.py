@@ -37,9 +37,9 @@ from similia.objects.vectors import check_finite
 from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
-_POINTS = 256  # of a tile of phases, which stays in cache until it is added up
-_SAMPLE = 1000  # training sets, and points of them, that determine the median distance
-_LARGEST = 2.0**40  # quarter turns, up to which a phase keeps at least 3 digits
+_POINTS = 256  # number of points in a tile of phases, which stays in cache until it is added up
+_SAMPLE = 1000  # maximum number of training sets, and of points from these, that determine the median distance
+_LARGEST = 2.0**40  # up to this many quarter turns, a phase keeps at least 3 digits
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
@@ -59,8 +59,8 @@ class MeanMapFeatures(Transformer):
         Number m of features, even: the cosines for m / 2 random frequencies, then the sines.
     gamma : float or "median", default="median"
         :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)` of two points. The mean map kernel of two
-        sets is the mean of the ground kernel over all pairs of points u, v from the two. "median" means 1 / (2 s^2),
-        where s is the median distance between training points (at most 1000 of them, drawn at random).
+        sets U and V is the mean of the ground kernel over all pairs of points u in U, v in V. "median" means
+        1 / (2 s^2), where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
         Factors of `gamma`. The frequencies are divided equally among them, so the ground kernel is the mean of a
         Gaussian kernel for each scale: (0.25, 1, 4) compares coarse and fine structure.
@@ -69,7 +69,7 @@ class MeanMapFeatures(Transformer):
     orthogonal : bool, default=True
         Whether to draw frequencies in blocks of `n_dims_` orthogonal vectors. This reduces the variance.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the points for the median, and the frequencies.
+        Seed or generator from which `fit` draws the points for the median, and the frequencies.
 
     Attributes
     ----------
@@ -91,10 +91,9 @@ class MeanMapFeatures(Transformer):
 
     Notes
     -----
-    The features of an empty set are 0, as is its kernel with any set. The features of a set do not depend, to the last
-    bit, on the other sets in the call, on the number of threads, or on whether the points come as float32 or float64
-    (if the numbers are the same). With ``reduce="mean"`` and independent frequencies, the variance of an estimate of
-    the kernel is at most 1 / m.
+    The features of an empty set are 0, as is its kernel with any set. The features of a set have the same bits for any
+    other sets in the call, any number of threads, and float32 or float64 points of equal value. With ``reduce="mean"``
+    and independent frequencies, the variance of an estimate of the kernel is at most 1 / m.
 
     Large coordinates dominate distances: standardise them first. A linear model sees only the means of the features
     over the points. A support-vector machine with an RBF kernel on these means also sees their interactions.
@@ -182,7 +181,7 @@ class MeanMapFeatures(Transformer):
         return out
 
     def _add(self, sets: SetBatch, W: Any, out: Floats) -> None:
-        """Add up the features of the points of each set in `out`."""
+        """Fill `out`, an array of zeros, with the features of each set."""
         of_set = np.repeat(np.arange(len(sets)), sets.lengths)
         for start in range(0, len(sets.values), _POINTS):
             turns = row_product(sets.values[start : start + _POINTS], W, threads=False)

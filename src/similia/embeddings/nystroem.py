@@ -99,7 +99,7 @@ class Nystroem(ComparesObjects, Transformer):
         "shift" adds 1.5 times the absolute value of the smallest eigenvalue to all, so none is close to 0 (Ray, Monath,
         McCallum & Musco, 2022). "raise" raises ValueError.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the landmarks.
+        Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
         precision of the kernel values. Use a larger `rcond` for a kernel that computes in lower precision than it
@@ -121,7 +121,7 @@ class Nystroem(ComparesObjects, Transformer):
     rank_ : int
         Number of columns of the embedding, at most n_landmarks.
     weights_ : ndarray of float64, shape (n_experts,)
-        Positive weights of the experts; ``[1.0]`` unless `landmarks` makes an ensemble.
+        Positive weights of the experts; ``[1.0]`` without an ensemble.
 
     Raises
     ------
@@ -229,8 +229,8 @@ class Nystroem(ComparesObjects, Transformer):
         -----
         UserWarning
             If more than half of the objects have similarity 0 to all landmarks. While a file or an iterator is read in
-            parts, the first such object causes the warning, and later ones are not reported. A part of a Dask
-            collection warns only if it holds at least 20 objects.
+            parts, the first such object causes the warning, and later ones are not reported. For a part of a Dask
+            collection, there is a warning only if the part holds at least 20 objects.
         """
         check_is_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
@@ -267,7 +267,7 @@ class Nystroem(ComparesObjects, Transformer):
         n_samples : int or None, default=1000
             Number of objects drawn from `X`; None takes all, at the cost of n^2 kernel values.
         random_state : int, numpy Generator or None, default=0
-            Source of randomness for the sample.
+            Seed or generator from which the sample is drawn.
         """
         check_is_fitted(self)
         if self._precomputed and np.shape(X) != (self._n_train, self._n_train):

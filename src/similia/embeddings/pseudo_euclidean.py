@@ -62,7 +62,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
         training objects, all are taken, with a warning. None takes all, at quadratic instead of linear cost.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws the landmarks.
+        Seed or generator from which `fit` draws the landmarks.
 
     Attributes
     ----------
@@ -95,9 +95,9 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     and w. A Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and
     rotated. A linear model ignores the signs.
 
-    The embedding is inductive: new objects are projected, and training objects get the same coordinates again. The
-    method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do. The class
-    method `transductive` does so too, for comparison.
+    `transform` projects new objects into the space of the training objects, which get the same coordinates as in `fit`.
+    The method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do; the class
+    method `transductive` does the same, for comparison.
 
     The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
     depends, bit for bit, only on its distances, not on the other objects, blocks or threads.

@@ -20,6 +20,8 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.hadamard import padded
+from similia.core.products import panels, row_product
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import (
@@ -32,6 +34,7 @@ from similia.core.validation import (
     too_narrow,
     wrong_width,
 )
+from similia.embeddings import _optical as loops
 from similia.objects import n_objects, take
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed, from_parts, lazily
@@ -68,7 +71,7 @@ class OpticalRandomFeatures(Transformer):
     n_components : int, default=2000
         Number m of features.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws W and b.
+        Seed or generator from which `fit` draws W and b.
     scale : float, default=1.0
         Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
         from the imaginary part. The features are proportional to scale^2.
@@ -249,8 +252,6 @@ class OpticalRandomFeatures(Transformer):
         return out
 
     def _multiply(self, X: Any, out: Floats) -> None:
-        from similia.core.products import panels, row_product
-
         # View complex rows as pairs of real numbers: one real product gives real and imaginary parts side by side.
         complex_type = np.complex64 if X.dtype == np.float32 else np.complex128
         W, b = (np.ascontiguousarray(part, complex_type).view(X.dtype) for part in (self.weights_, self.bias_))
@@ -271,14 +272,10 @@ class OpticalRandomFeatures(Transformer):
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
         """Return the shape (n_blocks, 3, p) of `turns_`; p is the length of a vector after padding."""
-        from similia.core.hadamard import padded
-
         p = max(_MIN_PADDED, padded(self.n_features_in_ + (self.bias > 0)))
         return -(-self._n_features_out // p), 3, p
 
     def _transform_structured(self, X: Any, out: Floats) -> None:
-        from similia.embeddings import _optical as loops
-
         scale, bias = float(self.scale), float(self.bias)
         if self.turns_.shape != self._shape_of_turns():  # the loop does not check bounds
             found, expected = self.turns_.shape, self._shape_of_turns()

@@ -43,7 +43,7 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if such a parameter and `X` are both None (a kernel has no training objects to pass).
+        Raises ValueError if a parameter and `X` are both None (a kernel has no training objects to pass).
         """
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class RandomObjects(BaseEstimator):
         if missing and X is None:
             name = type(self).__name__
             raise ValueError(
-                f"{name} takes {' and '.join(missing)} from training objects, and here are none (a kernel has "
+                f"{name} takes {' and '.join(missing)} from training objects, and there are none here (a kernel has "
                 f"none); write {name}({', '.join(f'{m}=...' for m in missing)})"
             )
         return bool(missing)
@@ -254,7 +254,7 @@ class Representatives(RandomObjects):
     def complete(self, X: Any) -> Self:
         if X is None:
             raise ValueError(
-                "Representatives are drawn from training objects, and here are none (a kernel has none); "
+                "Representatives are drawn from training objects, and there are none here (a kernel has none); "
                 "give a collection of objects instead"
             )
         return self
@@ -308,8 +308,8 @@ class Mosaics(RandomObjects):
             _span(self.length, "length", minimum=1)
         if X is None:
             raise ValueError(
-                "Mosaics are made of training objects, and here are none; give them to D2KE.extend(n_components, X), "
-                "or give a kernel a collection of objects"
+                "Mosaics are made of training objects, and there are none here; pass them, as in "
+                "D2KE.extend(n_components, X); to a kernel, pass a collection of objects instead of Mosaics"
             )
         return self
 

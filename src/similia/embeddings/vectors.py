@@ -26,8 +26,8 @@ from similia.sources.dask import Distributed, each_block, from_parts, lazily, re
 
 Floats = npt.NDArray[np.float64]
 BLOCK = 256
-_DIGITS = 2.0**-20  # least share of a series' level that may vary: float32 keeps 24 bits
-_REACH = 1e30  # most of the largest number of a series in float32, and of its inverse
+_DIGITS = 2.0**-20  # smallest range of a series, relative to its level, that float32 (24 bits) still represents well
+_REACH = 1e30  # the largest magnitude in a series, unless 0, must be between 1 / _REACH and _REACH, for float32
 _SMALLEST = 1e-145  # smallest difference whose square keeps full precision
 
 
@@ -151,7 +151,7 @@ def _lengths(X: Any, start: int, n_channels: int) -> npt.NDArray[np.int64]:
 
 
 def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
-    """Return time series as a batch of float32; raise if a number is NaN, or too large or too small for it.
+    """Return time series as a batch of float32; raise if a number is NaN, or too large or too small for float32.
 
     If `n_channels` is given, also raise if the series have another number of channels.
     """
@@ -171,7 +171,7 @@ def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
 
 
 def warn_of_levels(batch: SeriesBatch) -> None:
-    """Warn if a series varies so little around a large number that float32 loses most digits of what varies."""
+    """Warn if a series varies so little around a large number that float32 loses most digits of the variation."""
     if batch.values.dtype == np.float32:
         return
     low, high = (end.reduceat(batch.values, batch.offsets[:-1]) for end in (np.minimum, np.maximum))
@@ -181,7 +181,7 @@ def warn_of_levels(batch: SeriesBatch) -> None:
         i = int(np.argmax(lost))
         channel = int(np.argmax((span[i] > 0) & (span[i] < level[i] * _DIGITS)))
         found = f"series {i} varies by {span[i, channel]:.3g} around {high[i, channel]:.6g}"
-        warn_user(f"{found}, and float32 keeps few digits of that; subtract the mean of each series")
+        warn_user(f"{found}, and float32 keeps few digits of this variation; subtract the mean of each series")
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

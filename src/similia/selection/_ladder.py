@@ -76,13 +76,14 @@ class Group:
     floor : bool
         Whether the learners are nearest neighbours, a baseline that is never dropped.
     trusted : bool
-        Whether it is the best of its kind in published comparisons: it is chosen unless another is clearly better.
+        Whether published comparisons agree that it is the best; it is then chosen unless another is clearly better.
     pairs : bool
         Whether a fit to n objects holds an n x n matrix.
     slow : bool
-        Whether the time of a fit, not counting comparisons of objects, grows with the square of their number.
+        Whether the time of a fit grows with the square of the number of objects, even without comparisons of objects.
     partners : int or None
-        Maximum number of training objects with which the final fit compares each object; None for no limit.
+        Maximum number of training objects with which the final fit compares each object; 0 if a fit compares none, and
+        None for no limit.
     family : str
         Kind of embedding, such as "landmarks". The cheapest group of each family is tried before all others.
     cost : int
@@ -105,7 +106,7 @@ class Group:
 
     @property
     def pairwise(self) -> bool:
-        """Return whether the work that folds share compares pairs of objects, so that its time grows as n^2."""
+        """Return whether work that folds share, if there is any, compares pairs of objects: its time grows as n^2."""
         return self.slow or self.partners is not None
 
     def named(self, learner: int) -> str:
@@ -276,7 +277,6 @@ def _alone(learners: Mapping[str, Any]) -> Learners:
 
 
 def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
-    """Yield the candidates for strings."""
     spectra, gappy = k.Sum(_SPECTRA), k.GappyKmers(k=4, gaps=1, normalize=True)
     letters = np.unique(X.values)
     spaces = bool((X.values == ord(" ")).any())
@@ -323,7 +323,6 @@ def _gapped(parts: _Parts, ignore_case: bool) -> Iterator[Group]:
 
 
 def _graphs(X: Any, parts: _Parts) -> Iterator[Group]:
-    """Yield the candidates for graphs."""
     short = X.node_offsets[-1] <= _LONG * len(X)
     refined = {n: k.WeisfeilerLehman(n_iter=n) for n in (1, 2, 3, 5)}
     paths = [k.ShortestPath()] if short else []
@@ -368,7 +367,6 @@ def _attributes(width: float) -> Any:
 
 
 def _series(X: Any, parts: _Parts) -> Iterator[Group]:
-    """Yield the candidates for series."""
     scaler = ("scaler", StandardScaler())
     rockets = ("convolutions", RandomConvolutions(random_state=parts.seed))
     yield Group("RandomConvolutions", (rockets, scaler), parts.ridge(), slow=False, family="convolutions")
@@ -396,7 +394,6 @@ def _series(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
-    """Yield the candidates for sets of points."""
     for scale in (4.0, 1.0, 16.0):
         embedding = MeanMapFeatures(1024, scales=(scale,), random_state=parts.seed)
         yield Group(f"mean map, {scale:g} gamma", (("map", embedding),), parts.rbf(), family="mean map")
@@ -408,7 +405,6 @@ def _sets(X: Any, parts: _Parts) -> Iterator[Group]:
 
 
 def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
-    """Yield the candidates for vectors."""
     scaler, n_features = ("scaler", FeatureScaler() if sp.issparse(X) else StandardScaler()), X.shape[1]
     for name, steps in (("values", ()), ("standardised values", (scaler,))):
         yield Group(name, steps, parts.neighbours(), floor=True, slow=False, family="neighbours")

@@ -55,7 +55,6 @@ def _given(compare: Any) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """Return a parameter as text."""
     if isinstance(value, BaseEstimator):
         return short_name(value)
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
@@ -73,7 +72,7 @@ def _sum(kernels: Sequence[Any]) -> str:
 
 
 def identity(what: Any) -> Hashable:
-    """Return a key; kernels, distances, estimators or parameters compute the same if their keys are equal."""
+    """Return a key of a kernel, a distance, an estimator or a parameter: two with equal keys compute the same."""
     if isinstance(what, BaseEstimator):
         params = what.get_params(deep=False)
         return (type(what), *((name, identity(params[name])) for name in sorted(params)))

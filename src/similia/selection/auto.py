@@ -1,6 +1,7 @@
 """Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
 
-`_ladder` lists the candidates, `_search` compares and drops them, and `_evaluate` fits them.
+`_ladder` lists the candidates, `_search` compares and drops them (in the order of `_rounds`, with the times expected by
+`_times`), and `_evaluate` fits them.
 """
 
 from __future__ import annotations
@@ -152,14 +153,9 @@ class _Auto(BaseEstimator):
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to other objects, such as all objects after scoring a test part.
+        """Fit the chosen pipeline to n other objects and their targets; keep the scores and results of `fit`.
 
-        The scores and results of `fit` are kept.
-
-        Parameters
-        ----------
-        X : collection of n objects
-        y : array-like of shape (n,)
+        For example, after scoring on a test part, refit to the training and test parts together.
         """
         check_is_fitted(self, "best_estimator_")
         X = recognised(X, any_kind=True)[1]
@@ -174,54 +170,29 @@ class _Auto(BaseEstimator):
         return self.best_estimator_
 
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the predictions of the chosen pipeline, shape (m,).
-
-        Parameters
-        ----------
-        X : collection of m objects
-        """
+        """Return the predictions of the chosen pipeline for m objects, shape (m,)."""
         return self._winner.predict(X)
 
     @offered_if(_winner_has("predict_proba"))
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline has `predict_proba`.
-
-        Parameters
-        ----------
-        X : collection of m objects
-        """
+        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline can predict it."""
         return self._winner.predict_proba(X)
 
     @offered_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the decision values of the chosen pipeline; only if the pipeline has `decision_function`.
-
-        Parameters
-        ----------
-        X : collection of m objects
-        """
+        """Return the decision values of the chosen pipeline for m objects; only if it has `decision_function`."""
         return self._winner.decision_function(X)
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
-        """Return the vectors or packed bits that the chosen pipeline makes for its learner, shape (m, n_features).
+        """Return the vectors or packed bits that the chosen pipeline passes to its learner, shape (m, n_features).
 
         Not available if the chosen pipeline is a learner alone, or if several pipelines vote.
-
-        Parameters
-        ----------
-        X : collection of m objects
         """
         return self._winner[:-1].transform(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score of the predictions for `X`, measured by `scoring`.
-
-        Parameters
-        ----------
-        X : collection of m objects
-        y : array-like of shape (m,)
-        """
+        """Return the score, as `scoring` defines it, of the predictions for m objects with the targets `y`."""
         return float(get_scorer(self.scoring or self._usual)(self._winner, X, y))
 
     def __sklearn_tags__(self) -> Tags:
@@ -234,23 +205,25 @@ class _Auto(BaseEstimator):
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It tries kernels, distances, embeddings and learners from a fixed list for each kind of object. In cross-validation,
-    the choice is never clearly worse than any candidate that there was time to compare and to fit, and never worse than
-    nearest neighbours unless *Trust* (see Notes) decides.
+    For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
+    them as the time allows. The pipeline it chooses did not score clearly worse, in cross-validation, than any other
+    that there was time to compare and to fit. Nor did it score worse than nearest neighbours, with one exception:
+    *Trust* in the Notes.
 
     Parameters
     ----------
     budget : float or None, default=600.0
         Time limit in seconds; None for no limit. The first call on a machine also compiles code with numba for up to a
-        minute; this time does not count.
+        minute, which does not count.
     similarity : Kernel, Distance or list of them, optional
-        Your own kernels or distances, which are tried first; `similia.distances.FromFunction` turns a function of two
-        objects into a distance. With a similarity of your own, objects may be of any kind, such as sets of tags.
+        Your own kernels or distances, which are tried first. To make a distance of a function of two objects, use
+        `similia.distances.FromFunction`. With a similarity of your own, objects may be of any kind, such as sets of
+        tags.
     scoring : str or callable, optional
-        A scorer of scikit-learn that needs no probabilities, where larger is better; accuracy by default. If it counts
-        all classes alike, as "balanced_accuracy" does, linear models and support vector machines also give all classes
-        equal weight in training. A callable ``f(estimator, V, y)`` does not get the objects: during the search,
-        `estimator` is the last steps of a pipeline, and V their input.
+        A scorer of scikit-learn, where larger is better; accuracy by default. Scorers of probabilities are refused. If
+        the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and support vector
+        machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the search, `estimator`
+        consists of the last steps of a pipeline, and V is the input of these steps.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
     max_voters : int, default=5
@@ -271,29 +244,30 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_name_ : str
         Name of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Estimated score on new objects. For each fold, a pipeline is chosen without the fold and scored on it; this is
-        the mean of these scores. NaN if `nested` is False.
+        Estimated score on new objects: for each fold, a pipeline is chosen without the fold and scored on it, and the
+        scores are averaged. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % interval of `best_score_`. For accuracy it is Wilson's interval for n / 1.5 objects (n / 2.25 if
-        `n_outer_folds_` is below the number of folds), because folds share training objects. Here, n is the number of
-        objects in the last round (see Notes); identical objects, and objects of one group (see `fit`), count once. In
-        simulations, 94 to 98 % of the intervals held the true accuracy; with n objects, 83 to 91 %. For other scores it
-        is Student's t interval over folds, with the correction of Nadeau & Bengio.
+        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval of a share of n / 1.5 objects,
+        or of n / 2.25 objects if `n_outer_folds_` is below the number of folds. Here n is the number of objects in the
+        last round (see Notes), where identical objects and objects of one group (see `fit`) count once. The division
+        allows for the training objects that folds share: in simulations, 94 to 98 % of these intervals held the true
+        accuracy, but only 83 to 91 % of Wilson's intervals of n objects. For other scores it is Student's t interval
+        over folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
     cv_results_ : dict of ndarray
-        One entry for each candidate, the chosen one first, then by rank: ``name``, ``mean_test_score`` and
-        ``standard_error`` (NaN if not tried), ``rank_test_score``, ``mean_fit_time`` (typical seconds of one fit in
-        cross-validation), ``n_objects`` (number of objects in its last round), ``state`` (such as "chosen", or
-        "finalist" for the others of the last round), and ``estimator`` (unfitted). Candidates that survived more rounds
-        rank higher.
+        Columns with one entry for each candidate, the chosen one first, then by rank; candidates that survived more
+        rounds rank higher. ``name``; ``mean_test_score`` and ``standard_error``, NaN if the candidate was not tried;
+        ``rank_test_score``; ``mean_fit_time``, the typical seconds of one fit in cross-validation; ``n_objects``, the
+        number of objects in the last round of the candidate; ``state``, such as "chosen", or "finalist" for the others
+        of the last round; ``estimator``, the unfitted pipeline.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
         Number of columns; only for vectors.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
-        What the objects are; "objects" if only `similarity` can read them.
+        Kind of the objects; "objects" if only `similarity` can read them.
     measure_ : str
         Name of the score that `scoring` measures.
     seconds_ : float
@@ -305,8 +279,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the libraries
         makes the same choice.
     notes_ : list of str
-        Remarks on, for example, copies among the objects, a class that most objects have, candidates that failed, what
-        there was no time for, and why a candidate without the best score was chosen.
+        Remarks, for example on copies among the objects, a class that most objects have, failed candidates, a lack of
+        time, and why a candidate without the best score was chosen.
 
     Raises
     ------
@@ -314,8 +288,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         In `fit`, if
 
         - y has missing values, fractional labels, or another length than X;
-        - y has only one class, fewer than two classes have 3 or more objects, or most of its classes have one object;
-        - there are fewer than two objects for each fold, or fewer different objects, or groups, than folds;
+        - y has only one class, fewer than two classes of 3 or more objects, or mostly classes of a single object;
+        - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
     TypeError
@@ -324,40 +298,39 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     Notes
     -----
-    *Halving* [1]_. A candidate is a learner on an embedding, the vectors that it gets. The first round cross-validates
-    all candidates on 300 objects (or 10 times the number of classes, if that is more). The survivors go on to a round
-    on about 1000, then to one on 3000 (or on all, if fewer). Up to 450 objects are all used from the start. With fewer
-    than 2000 objects, a last round repeats cross-validation with several splits. A round drops a candidate that is
-    behind the best by more than two standard errors of their paired difference, plus 0.02 if the round does not use all
-    objects. It keeps at most half of the embeddings, or four if that is more. The best nearest neighbours always stay;
-    so does the pipeline under *Trust* unless it is clearly worse. The mean score in the last round decides. The final
-    fit uses all objects.
+    *Halving* [1]_. A candidate is an embedding with a learner. The first round cross-validates all candidates on 300
+    objects, or on 10 per class if that is more. The survivors are compared again on about 1000 objects, then on 3000;
+    if there are fewer objects, the last round uses all. Up to 450 objects are all used from the start. With fewer than
+    2000 objects, one more round repeats cross-validation with several splits. A round drops each candidate whose score
+    is behind the best by more than two standard errors of the paired difference, plus 0.02 if the round did not use all
+    objects. It keeps at most half of the embeddings, or four if that is more, and always the best nearest neighbours.
+    The mean score in the last round decides, and the choice is fitted to all objects.
 
-    *Time.* The search first tries a cheap embedding of each family (such as landmarks), then the others, cheap ones
-    first. Each round has a share of the budget; then comes the final fit. The time left goes to the estimate of the
+    *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
+    first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
     score. A candidate whose final fit is expected to take more than half of the budget is chosen only if there is no
-    other. Expected times are extrapolated, and no fit is interrupted, so the search may end late by one fit.
+    other. Times are extrapolated, and no fit is interrupted, so the search may end late by one fit.
 
-    *Vote.* On few objects, chance decides which score is best, and equally good pipelines err on different objects. So
-    several candidates may vote. The voters are the best candidate and, from each other embedding, its best one if that
-    is at most two standard errors behind: as many as there is time to fit, at most `max_voters` and at least three. The
-    vote is cross-validated like every candidate, and chosen if it scores higher than the best one.
+    *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
+    So several candidates may vote: the best one and, from each other embedding, its best candidate if it is at most two
+    standard errors behind. There are as many voters as there is time to fit, at least three and at most `max_voters`.
+    The vote is cross-validated, too, and chosen only if it scores higher than the best candidate.
 
-    *Trust.* On few objects, the best of many candidates is often the best by chance. So if published comparisons on
-    many data sets agree on a method, it is chosen, without a vote, unless it is clearly worse: more than two standard
-    errors of the paired difference behind the best. For time series the method is ridge regression on MultiRocket and
-    Hydra features [3]_.
+    *Trust.* With few objects, the best of many candidates is often the best by chance. So a method that published
+    comparisons on many data sets agree on is chosen, without a vote, unless it is behind the best by more than two
+    standard errors of the paired difference. There is one such method: for time series, ridge regression on MultiRocket
+    and Hydra features [3]_.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Whatever is learnt or drawn from the objects, such as landmarks and scales, comes from training folds alone.
     Identical objects and objects of one group share a fold.
 
-    *Score.* The best score of many candidates is optimistic [2]_. So, for each fold, the whole choice, including
-    halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to at most
-    3000 objects; with more, the final model is probably slightly better than its score.
+    *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole choice,
+    including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
+    at most 3000 objects; the final model, fitted to all, is probably slightly better than its score.
 
-    *Repeatable.* The same integer `random_state` gives the same choice, because the order of work depends only on the
-    candidates, the seed and the scores. Time can only leave candidates out; then `stopped_early_` is True.
+    *Repeatable.* The same integer `random_state` gives the same choice: time only decides which candidates are left
+    out, and `stopped_early_` is True if any were.
 
     `similia.save` stores the estimator with its results; `similia.explain` and `similia.report.write_report` accept it.
 
