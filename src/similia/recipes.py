@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
-from similia.core.validation import RandomState, check_n_bits, spawn_seeds
+from similia.core.validation import RandomState, check_n_bits, check_positive, spawn_seeds
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.embeddings.vectors import FeatureScaler
@@ -55,9 +54,9 @@ def nyshd(
     landmarks : str, array of int or callable, default="uniform"
         How to choose landmarks; see `Nystroem`.
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
-        How `HDClassifier` learns prototypes from the codes. "perceptron" is the one of [1]_. "auto" is more accurate:
-        "ridge" for fewer objects than bits, otherwise "margin". Both have `predict_proba`; for the others, call
-        ``model.set_params(classifier__probability=True)`` before `fit`.
+        How `HDClassifier` learns prototypes from the codes. "perceptron" is the rule of [1]_. "auto" is more accurate:
+        it takes "ridge" for fewer objects than bits, otherwise "margin". With these two the model has `predict_proba`;
+        with the others, call ``model.set_params(classifier__probability=True)`` before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
     max_iter : int, default=20
@@ -127,13 +126,14 @@ def d2ke(
         The random objects; see `D2KE`. ``similia.embeddings.Representatives(hold_out=True)`` takes training objects,
         which are then not used to train the linear model.
     C : float or "tune", default=0.01
-        Inverse regularisation of the linear model; "tune" chooses among 1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
+        Inverse strength of the regularisation of the linear model, as in scikit-learn's LinearSVC; "tune" chooses among
+        1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
         "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
         regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat.
     estimator : estimator, optional
-        Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``; `task` and
-        `C` are then not used. Its random states that are None are drawn from `random_state`.
+        Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
+        the one that `task` and `C` describe. Its random states that are None are drawn from `random_state`.
     cv : int or splitter, default=5
         Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional
@@ -159,8 +159,8 @@ def d2ke(
     """
     seeds = spawn_seeds(random_state, 2)
     tune_gamma, tune_C = (isinstance(value, str) and value == "tune" for value in (gamma, C))
-    if not tune_C and not _is_positive(C):
-        raise ValueError(f'C must be a number above 0 or "tune", got {C!r}')
+    if not tune_C:
+        check_positive(C, "C", also=' or "tune"')
     if estimator is not None and tune_C:
         raise ValueError(f"C is not a parameter of estimator={estimator!r}; tune it with D2KESearch and a param_grid")
     embedding = D2KE(distance, n_components, objects, "median" if tune_gamma else gamma, seeds[0], memory=memory)
@@ -209,7 +209,7 @@ def graphlet_optical(
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How to draw graphlets; see `GraphletSampling`.
     C : float, optional
-        Inverse regularisation. By default 0.1 for "linear" and 10 for "rbf".
+        Inverse strength of the regularisation, as in scikit-learn's SVC. By default 0.1 for "linear" and 10 for "rbf".
 
     Returns
     -------
@@ -233,18 +233,14 @@ def graphlet_optical(
     """
     if classifier not in ("linear", "rbf"):
         raise ValueError(f'classifier must be "linear" or "rbf", got {classifier!r}')
-    if C is not None and not _is_positive(C):
-        raise ValueError(f"C must be a number above 0 or None, got {C!r}")
+    if C is not None:
+        check_positive(C, "C", also=" or None")
     seeds = spawn_seeds(random_state, 2)
     graphlets = GraphletSampling(size, n_samples, sampling, "optical", n_components, seeds[0])
     svm = SVC(C=10.0 if C is None else C)
     if classifier == "linear":
         svm = LinearSVC(C=0.1 if C is None else C, dual=False, max_iter=10_000, random_state=seeds[1])
     return Pipeline([("graphlets", graphlets), ("scaler", FeatureScaler()), ("classifier", svm)])
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
 def _seeded(estimator: Any, seed: int | None) -> Any:

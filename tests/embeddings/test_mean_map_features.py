@@ -96,7 +96,7 @@ def test_refusals():
     X = some_sets(7, [3, 4])
     for parameters, sentence in {
         "n_components": (7, r"n_components must be even \(a cosine and a sine for each frequency\), got 7"),
-        "gamma": (-1.0, r'gamma must be a positive number, got -1.0 \(or "median"\)'),
+        "gamma": (-1.0, r'gamma must be a positive number or "median", got -1.0'),
         "reduce": ("max", "reduce must be 'mean' or 'sum', got 'max'"),
         "scales": ((), "scales must be 1 to 512 numbers"),
     }.items():

@@ -184,7 +184,7 @@ def test_d2ke_with_an_estimator_is_repeatable():
 
 def test_d2ke_names_what_is_wrong():
     distance = sm.distances.Levenshtein()
-    with pytest.raises(ValueError, match="C must be a number above 0 or \"tune\", got 'tuned'"):
+    with pytest.raises(ValueError, match="C must be a positive number or \"tune\", got 'tuned'"):
         sm.recipes.d2ke(distance, C="tuned")
     with pytest.raises(ValueError, match="y holds fractions"):
         sm.recipes.d2ke(distance, 8, gamma="tune").fit(["a", "b", "ab"] * 4, np.linspace(0, 1, 12))
@@ -241,5 +241,5 @@ def test_seeds_of_integers_are_those_of_earlier_versions():
 
 @pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, "tune", True, [1.0]])
 def test_graphlet_optical_refuses_a_regularisation(C):
-    with pytest.raises(ValueError, match=r"^C must be a number above 0 or None, got"):
+    with pytest.raises(ValueError, match=r"^C must be a positive number or None, got"):
         sm.recipes.graphlet_optical(C=C)

@@ -68,7 +68,7 @@ def test_a_score_of_numbers_makes_whole_numbers_a_regression():
     ("changes", "sentence"),
     [
         ({"cv": 2}, "cv must be an integer >= 3, got 2"),
-        ({"budget": 0}, r"budget must be a positive number, got 0 \(seconds\), or None"),
+        ({"budget": 0}, r"budget must be a positive number of seconds or None, got 0"),
         ({"task": "ranking"}, "task must be 'auto', 'classification' or 'regression'"),
         ({"task": "regression"}, 'task="regression" needs finite numbers in y'),
         ({"scoring": "beauty"}, "beauty"),

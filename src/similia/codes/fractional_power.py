@@ -126,14 +126,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies and phases; only the number of features of `X` is used.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors.
-        y : ignored
-        """
+        """Draw frequencies and phases for the number of features of `X`, finite vectors of shape (n, n_features)."""
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
         self.n_features_in_ = check_vectors(example_of(X)).shape[1]
         self._learn_columns(X)
@@ -174,16 +167,15 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the expected similarity of hypervectors, over the random draws of `fit`; works without `fit`.
+        """Return the expected similarity of the hypervectors of two sets of vectors; works without `fit`.
 
-        With ``output="bits"``, this is the mean of `similia.codes.similarity`. With ``output="floats"``, it is the mean
-        inner product, which is the Gaussian kernel.
+        The expectation is over the random draws of `fit`. For ``output="bits"``, it is the mean of
+        `similia.codes.similarity`; for ``output="floats"``, it is the mean inner product, which is the Gaussian kernel.
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
-        Y : array of shape (m, n_features), optional
-            `X` by default.
+        X, Y : arrays of shape (n, n_features) and (m, n_features)
+            Vectors; `Y` defaults to `X`.
 
         Returns
         -------

@@ -38,7 +38,6 @@ from similia.sources.matrices import (
 
 Floats = npt.NDArray[np.float64]
 
-_SAMPLINGS = ("uniform", "norm")
 _ROWS_FOR_EACH, _FEATURES_FOR_EACH = 4, 1.5  # minimum per direction: for k = 32, 30 % of 64 features are too few
 
 
@@ -229,18 +228,10 @@ class GeneralizedNystroemPCA(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Project rows onto the directions.
+        """Project the n rows of `X`, in any form that `fit` takes, onto the directions; return shape (n, n_components).
 
-        The result for a row is the same, bit for bit, whatever the other rows, blocks and threads.
-
-        Parameters
-        ----------
-        X : as in `fit`, shape (n, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n, n_components)
-            Same dtype as `components_`: float32 if `fit` saw float32 data, else float64.
+        The dtype is that of `components_`: float32 if `fit` saw float32 data, else float64. The result for a row is the
+        same, bit for bit, whatever the other rows, blocks and threads.
         """
         check_is_fitted(self, "components_")
         check_columns(self, X, reset=False)
@@ -253,16 +244,10 @@ class GeneralizedNystroemPCA(Transformer):
         return out
 
     def transform_chunks(self, X: Any) -> Iterator[npt.NDArray[np.floating]]:
-        """Project rows block by block, for sources that do not fit into memory.
+        """Project rows block by block, for sources `X` that do not fit into memory.
 
-        Parameters
-        ----------
-        X : as in `fit`, shape (n, n_features)
-
-        Yields
-        ------
-        ndarray, shape (rows of the chunk, n_components)
-            One array for each chunk of an iterable; other sources are cut into blocks.
+        This yields an array of shape (rows of the chunk, n_components) for each chunk of an iterable; other sources are
+        cut into blocks.
         """
         yield from projected(self._open_like_fit(X), self.components_, self._offset)
 
@@ -407,8 +392,8 @@ class GeneralizedNystroemPCA(Transformer):
 
     def _check_parameters(self) -> None:
         check_positive_int(self.n_components, "n_components")
-        if self.sampling not in _SAMPLINGS:
-            raise ValueError(f"sampling must be one of {', '.join(map(repr, _SAMPLINGS))}, got {self.sampling!r}")
+        if self.sampling not in ("uniform", "norm"):
+            raise ValueError(f"sampling must be one of 'uniform', 'norm', got {self.sampling!r}")
         for name in ("sample_fraction", "feature_fraction"):
             check_share(getattr(self, name), name)
         if self.truncation is not None:

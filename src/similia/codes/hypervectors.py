@@ -297,16 +297,9 @@ class HypervectorEncoder(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Encode objects.
+        """Return the hypervectors of n objects, of the same kind as in `fit`, in the form that `output` asks for.
 
-        Parameters
-        ----------
-        X : collection of n objects, as in `fit`
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_bits // 8), or of numbers, shape (n, n_bits)
-            Packed codes, or the counts or floats that `output` asks for.
+        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
         """
         check_is_fitted(self)
         return self._encode(X)
@@ -328,14 +321,7 @@ class SeededEncoder(HypervectorEncoder):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the seed.
-
-        Parameters
-        ----------
-        X : collection of objects
-            Not read.
-        y : ignored
-        """
+        """Draw the seed; `X` and `y` are not read."""
         check_n_bits(self.n_bits)
         check_output(self.output)
         self._check_parameters()

@@ -185,14 +185,7 @@ class ITQ(_CentredSigns):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and the rotation.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_bits)
-            Finite vectors, at least two different ones.
-        y : ignored
-        """
+        """Learn mean and rotation from `X`, finite vectors of shape (n, n_bits), of which at least two must differ."""
         n_bits = check_n_bits(self.n_bits)
         max_iter = check_positive_int(self.max_iter, "max_iter", minimum=0)
         tol = check_positive(self.tol, "tol", zero=True)
@@ -251,14 +244,7 @@ class SignCodes(_CentredSigns):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors, n_features a multiple of 8.
-        y : ignored
-        """
+        """Learn the mean of `X`, finite vectors of shape (n, n_features); n_features must be a multiple of 8."""
         vectors = _matrices(X)
         k = _as_matrix(example_of(vectors)).shape[1]
         if k % 8:

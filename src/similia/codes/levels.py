@@ -158,13 +158,9 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges that `low` and `high` do not give; draw levels and roles.
+        """Draw levels and roles; learn the ranges that `low` and `high` do not give from `X`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n,) or (n, n_features)
-            Finite numbers.
-        y : ignored
+        `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """
         self._learn(X, _numbers, "features")
         self._learn_columns(X)

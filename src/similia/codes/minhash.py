@@ -188,13 +188,7 @@ class MinHash(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> MinHash:
-        """Draw the seed, and choose the scale from 256 objects at most, evenly spaced in `X`.
-
-        Parameters
-        ----------
-        X : collection of n objects
-        y : ignored
-        """
+        """Draw the seed, and choose the scale from at most 256 objects, evenly spaced in the collection `X`."""
         n_hashes, bits = check_positive_int(self.n_hashes, "n_hashes"), check_positive_int(self.bits, "bits")
         if bits > 8:
             raise BadParameter("bits", "an integer from 1 to 8", str(bits))
@@ -213,16 +207,10 @@ class MinHash(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.uint8] | sp.csr_array:
-        """Encode objects.
+        """Return the codes of n objects: packed bits or, for ``output="onehot"``, sparse vectors.
 
-        Parameters
-        ----------
-        X : collection of n objects, as in `fit`
-
-        Returns
-        -------
-        ndarray of uint8, shape (n, n_hashes * bits // 8), or csr_array of float64, shape (n, n_hashes * 2**bits)
-            Packed codes or, for ``output="onehot"``, a sparse matrix.
+        Packed bits are uint8 of shape (n, n_hashes * bits // 8), sparse vectors are a csr_array of float64 of shape
+        (n, n_hashes * 2**bits).
         """
         objects = self._read(X)
         n, onehot = n_objects(objects), self.output == "onehot"

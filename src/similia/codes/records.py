@@ -98,13 +98,9 @@ class RecordEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the encoders and draw the roles.
+        """Fit the encoders, which also receive `y`, and draw the roles.
 
-        Parameters
-        ----------
-        X : pandas or polars DataFrame, dict of columns, or list of records (tuples or dicts)
-        y : array, optional
-            Passed to the encoders.
+        `X` is a pandas or polars DataFrame, a dict of columns, or a list of records (tuples or dicts).
         """
         self._fit(X, y)
         return self

@@ -129,13 +129,9 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges that `low` and `high` do not give; draw levels and roles.
+        """Draw levels and roles; learn the ranges that `low` and `high` do not give from `X`.
 
-        Parameters
-        ----------
-        X : collection of n time series
-            In any form that `similia.objects.as_series` accepts.
-        y : ignored
+        `X` holds time series in any form that `similia.objects.as_series` accepts.
         """
         if self.n is not None:
             check_positive_int(self.n, "n")

@@ -60,17 +60,9 @@ class SignEncoder(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Codes:
-        """Encode vectors.
+        """Return the codes of finite vectors of shape (n, n_features), packed into a uint8 array (n, n_bits // 8).
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors; equal numbers give the same bits whatever their dtype.
-
-        Returns
-        -------
-        uint8 array of shape (n, n_bits // 8)
-            Packed codes, bit 1 for +1, in the bit order of `numpy.packbits`.
+        Bit 1 stands for +1, in the bit order of `numpy.packbits`. Equal numbers of any dtype give the same bits.
         """
         self._check_columns(X)
         return self._encode(X)
@@ -195,14 +187,7 @@ class SignRandomProjection(SignEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
-        """Draw the directions; only the number of features of `X` is used.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite vectors.
-        y : ignored
-        """
+        """Draw the directions for the number of features of `X`, finite vectors of shape (n, n_features)."""
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")
@@ -380,7 +365,6 @@ def _hadamard_codes(rows: npt.NDArray, signs: npt.NDArray[np.int8], codes: Codes
 
 @njit()
 def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
-    """Fill ``codes[start:stop]`` with the packed signs of the structured projections, for `_LANES` rows at a time."""
     n_blocks, _, p = signs.shape
     lanes = np.zeros(p * _LANES, np.float32)
     work = np.empty(p * _LANES, np.float32)

@@ -1,8 +1,9 @@
 """Choose landmarks: one small function for each strategy.
 
-A strategy is ``f(gram, n_components, rng) -> indices``. It reads the kernel matrix K only through `gram.n`,
-`gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`, and returns the distinct positions of the
-landmarks in the order of choice. With n objects and s landmarks:
+A strategy is a function ``f(gram, n_components, rng)`` that returns the positions of at most `n_components` landmarks:
+an int64 array of distinct numbers, in the order of choice. `rng` is a numpy Generator. `gram` gives access to the
+kernel matrix K of n objects, by `gram.n`, `gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`.
+With s = n_components:
 
 ============== ========================================================= ============================
 name           probability that an object is chosen                      kernel values, memory
@@ -11,7 +12,7 @@ name           probability that an object is chosen                      kernel 
 ``kmeans++``   by squared distance in feature space to chosen landmarks  n s, O(n)
 ``leverage``   by approximate ridge leverage scores                      about 3 n s, O(n s)
 ``rpcholesky`` by the part of k(x, x) that chosen landmarks leave over   n s, O(n s)
-``adaptive``   by the residual of the columns sampled so far, in rounds  n s, O(n s)
+``adaptive``   by the part of its row that chosen landmarks leave over   n s, O(n s)
 ``ensemble``   the same for each object; landmarks are split in groups   none here
 ============== ========================================================= ============================
 
@@ -39,13 +40,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return the positions of landmarks drawn uniformly without replacement, int64 of shape (n_components,).
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
-        Of `gram`, which gives access to the kernel matrix, only ``gram.n`` is used.
-    """
+    """Return `n_components` landmarks drawn uniformly without replacement."""
     return rng.choice(gram.n, n_components, replace=False)
 
 
@@ -56,10 +51,6 @@ def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> 
     nearest landmark z so far (Arthur & Vassilvitskii, 2007). Landmarks are drawn in batches: objects are proposed with
     probabilities from before the batch, and accepted with probability (squared distance now) / (squared distance
     before). This gives the same distribution as one landmark at a time, with fewer kernel calls.
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     diagonal = gram.diagonal()
     noise = 8 * gram.eps() * np.abs(diagonal).max()
@@ -107,10 +98,6 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by
     rejection, with the same distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if
     the diagonal of K - F F^T is only rounding noise.
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()
@@ -159,10 +146,6 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     matrix that selects and weights the sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii
     (Musco & Musco, 2017, Algorithm 3). With s = n_components, k is s / (4 log s), and a sample takes object i with
     probability min(1, l_i log s), as in the authors' code.
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
     """
     n, s = gram.n, n_components
     diagonal = np.maximum(gram.diagonal(), 0.0)
@@ -203,13 +186,7 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
     row of C - C Q Q^T, the part of C that a Nystroem approximation of half the rank misses. The first round is uniform
     (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any
     landmark so far has a zero row in C and is not drawn. If the kernel has isolated groups of objects, use
-    ``rpcholesky`` or ``kmeans++``.
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
-    n_rounds : int, default=10
-        Number of rounds, each with about the same number of landmarks.
+    ``rpcholesky`` or ``kmeans++``. Each of the `n_rounds` rounds draws about the same number of landmarks.
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
     chosen = uniform(gram, sizes[0], rng)
@@ -228,20 +205,13 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
 
 
 def ensemble(gram: Gram, n_components: int, rng: np.random.Generator, n_experts: int = 4) -> list[Index]:
-    """Return a list with the uniformly drawn landmarks of each expert.
+    """Return a list with the landmarks of each of `n_experts` experts, uniformly drawn, `n_components` in total.
 
     Expert r is a Nystroem approximation K_r of the kernel matrix on its own landmarks only. `Nystroem` fits weights
     mu_r and concatenates the embeddings of the experts, times sqrt(mu_r), so that the Gram matrix of the result is the
     mixture sum_r mu_r K_r (Kumar, Mohri & Talwalkar, 2012, Section 5). An ensemble is less exact than one approximation
     on all s = n_components landmarks, but cheaper if s is large: with p experts, fitting costs O(s^3 / p^2) instead of
     O(s^3), and embedding n objects costs n s^2 / p operations instead of n s^2.
-
-    Parameters
-    ----------
-    gram, n_components, rng : Gram, int, numpy.random.Generator
-        Of `gram`, only ``gram.n`` is used; `n_components` is the total number of landmarks of all experts.
-    n_experts : int, default=4
-        Number of experts, at most `n_components`.
     """
     return np.array_split(uniform(gram, n_components, rng), min(n_experts, n_components))
 

@@ -196,7 +196,7 @@ class MeanMapFeatures(Transformer):
         if m % 2:
             raise BadParameter("n_components", "even (a cosine and a sine for each frequency)", f"{m}")
         if self.gamma != "median":
-            check_positive(self.gamma, "gamma", hint=' (or "median")')
+            check_positive(self.gamma, "gamma", also=' or "median"')
         if self.reduce not in ("mean", "sum"):
             raise BadParameter("reduce", "'mean' or 'sum'", short(self.reduce))
         given = [self.scales] if np.ndim(self.scales) == 0 else list(self.scales)

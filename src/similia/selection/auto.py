@@ -119,9 +119,8 @@ class _Auto(BaseEstimator):
             Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
             objects.
         """
-        clock = Budget(
-            None if self.budget is None else check_positive(self.budget, "budget", hint=" (seconds), or None")
-        )
+        seconds = None if self.budget is None else check_positive(self.budget, "budget", also=" of seconds or None")
+        clock = Budget(seconds)
         check_positive_int(self.max_voters, "max_voters")
         own = own_similarities(self.similarity)
         kind, X = recognised(X, any_kind=bool(own))

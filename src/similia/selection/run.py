@@ -111,13 +111,7 @@ class Run:
         rows = self.rows(choice)
         auto.cv_results_, auto.seconds_ = results(rows), self.clock.spent
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
-        auto.notes_ = [
-            *notes,
-            *self._balance_notes(),
-            *self._failure_notes(rows),
-            *self.search.why(choice),
-            *self._time_notes(rows, repeated),
-        ]
+        auto.notes_ = [*notes, *self._quality_notes(rows), *self.search.why(choice), *self._time_notes(rows, repeated)]
 
     def _outer_scores(self) -> tuple[dict[int, float], int]:
         """Return {outer fold: its score}, and the number of folds for which the search was repeated."""
@@ -136,27 +130,24 @@ class Run:
                 scores[fold] = score
         return scores, repeated
 
-    def _balance_notes(self) -> list[str]:
-        """Return a note if accuracy is measured and most objects are of one class."""
-        if self.auto.measure_ != "accuracy":
-            return []
-        classes, counts = np.unique(self.y, return_counts=True)
-        share, usual = float(counts.max() / counts.sum()), shown(classes[counts.argmax()])
-        note = (
-            f"always naming class {usual} would have an accuracy of {share:.2f}; "
-            'scoring="balanced_accuracy" counts all classes alike'
-        )
-        return [note] if share >= _MOSTLY else []
-
-    def _failure_notes(self, rows: list[dict[str, Any]]) -> list[str]:
-        """Return a note if more than a quarter of the candidates failed."""
-        failed = [row["state"] for row in rows if row["state"].startswith(_FAILED)]
-        if len(failed) <= len(rows) / 4:
-            return []
-        return [f"{len(failed)} of {len(rows)} candidates failed, the first with {failed[0].removeprefix(_FAILED)}"]
+    def _quality_notes(self, rows: list[dict[str, Any]]) -> list[str]:
+        """Return notes if accuracy is measured and most objects are of one class, and if many candidates failed."""
+        notes = []
+        if self.auto.measure_ == "accuracy":
+            classes, counts = np.unique(self.y, return_counts=True)
+            share = float(counts.max() / counts.sum())
+            if share >= _MOSTLY:
+                notes.append(
+                    f"always predicting class {shown(classes[counts.argmax()])} would have an accuracy of {share:.2f}; "
+                    'scoring="balanced_accuracy" gives all classes equal weight'
+                )
+        failed = [row["state"].removeprefix(_FAILED) for row in rows if row["state"].startswith(_FAILED)]
+        if len(failed) > len(rows) / 4:
+            notes.append(f"{len(failed)} of {len(rows)} candidates failed, the first with {failed[0]}")
+        return notes
 
     def _time_notes(self, rows: list[dict[str, Any]], repeated: int) -> list[str]:
-        """Return notes for the user on what the budget left no time for."""
+        """Return notes on candidates and estimates for which the budget left no time."""
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
