@@ -13,21 +13,24 @@ compute the same bits with the C library, about fifty times slower.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as lane
+from similia.core.config import rows_per_block
 from similia.core.jit import njit
 from similia.core.lanes import LANES
-from similia.core.threads import run_in_ranges
+from similia.core.threads import run_in_ranges, run_tasks
 
 Floats = npt.NDArray[np.floating]
 
 _FEW_ROWS = 24  # up to this many rows, W is not copied
 _ROWS = 96  # rows that stay in cache while the panels of W pass
 _WORTH_A_THREAD = 2**21  # minimum number of multiplications per thread
+_TILE = 2**20  # size in bytes of a block of products that stays in cache until it is used
 
 
 class Panels(NamedTuple):
@@ -102,6 +105,22 @@ def row_product(
     else:
         run(0, total)
     return out
+
+
+def use_products(X: Any, W: Floats, use: Callable[[int, npt.NDArray], None]) -> None:
+    """Call ``use(start, X[start:stop] @ W)`` for blocks of rows that stay in cache, in threads if there is much work.
+
+    `X` is dense or sparse, of the dtype of W. An entry of a product has the same bits whatever the other rows.
+    """
+    n, n_bytes = X.shape[0], W.shape[1] * W.dtype.itemsize
+    step = rows_per_block(n_bytes, at_most=max(16, _TILE // n_bytes))
+    copy = None if hasattr(X, "toarray") else panels(W, n)
+
+    def block(start: int) -> None:
+        rows = X[start : start + step]
+        use(start, np.asarray(rows @ W) if copy is None else row_product(rows, copy, threads=False))
+
+    run_tasks(block, range(0, n, step), n * X.shape[1] * W.shape[1])
 
 
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:

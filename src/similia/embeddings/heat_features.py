@@ -23,22 +23,19 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
-from similia.core.products import panels, row_product
+from similia.core.products import use_products
 from similia.core.state import array, count, optional, state
-from similia.core.threads import one_blas_thread, run_tasks
+from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
 from similia.embeddings._heat_features import look_up, table
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.sources.dask import from_parts, lazily
-
-_TILE = 2**20  # size in bytes of a block of products, which stays in cache until its features are looked up
 
 Floats = npt.NDArray[np.floating]
 
@@ -68,10 +65,10 @@ class HeatRandomFeatures(Transformer):
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
     orthogonal : bool or "auto", default="auto"
-        Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; see
-        Notes. "auto" means True, unless X has more than 16 times as many columns as there are directions: the gain is
-        then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n, m / 2), even if they
-        exceed ``similia.config(max_memory=...)``.
+        Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; this
+        lowers the variance. "auto" means True, unless X has more than 16 times as many columns as there are directions:
+        the gain is then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n, m / 2), even
+        if they exceed ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -103,29 +100,11 @@ class HeatRandomFeatures(Transformer):
     from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5). In float32 the
     rounding of s changes f by a relative 1e-6 at n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
 
-    *Variance.* The table gives the variance of an estimate times m / 2, for a = `contrast` and independent directions.
-    The columns are cosines of x and y; each entry was measured on 200,000 draws. The last column shows what the phases
-    i^l of f (see the docstring of the module) gain: it is E f^4 - 1 for f without them, by quadrature, and tends to
-    exp(4 a) - 1 as n grows.
-
-    ======  ====  ======  =====  =====  =====  ===================
-    n       a     cos 1   0.9    0.5    0      cos 1, no phases
-    ======  ====  ======  =====  =====  =====  ===================
-    3       2.7   1.1     0.47   0.43   0.36   39
-    10      4     0.046   0.14   0.48   0.50   270
-    100     4     0.0028  0.12   0.47   0.50   34,000
-    1000    4     0.0004  0.14   0.48   0.50   2,100,000
-    1000    9     0.0010  0.33   0.50   0.50   1.5e13
-    RFF     4     0       0.15   0.48   0.50
-    ======  ====  ======  =====  =====  =====  ===================
-
-    The row RFF is for pairs of random Fourier features of exp(-a (1 - cos)), the limit of the heat kernel for large n.
-    For small t in few dimensions, f is large near s = 0, and so is the variance at cos 1: 13 at n = 3, t = 0.001.
-
-    *Orthogonal directions* multiply this variance by a factor. At a = 4, n = 100 and the four cosines of the table, the
-    factors are 0.004, 0.04, 0.65, 0.91 for m / 2 = n; 0.49, 0.50, 0.78, 1.01 for m / 2 = n / 2; and 0.74, 0.81, 0.94,
-    1.05 for m / 2 = n / 4. At a = 1/2 they are at most 0.08, 0.49 and 0.77 for these three m. Drawing orthogonal
-    directions takes about n m^2 / 2 multiplications.
+    *Variance.* With ten columns or more and the default contrast, the variance of an estimate of the kernel of x and y
+    is at most about 1 / m, and smaller for x near y. In few columns and for small t it can be much larger: 26 / m for
+    x = y, n = 3 and t = 0.001. Orthogonal directions lower the variance, above all for x near y and m / 2 of at least
+    n; drawing them takes about n m^2 / 2 multiplications. The page "The exact heat kernel on a sphere" of the
+    documentation has tables.
 
     References
     ----------
@@ -209,25 +188,20 @@ class HeatRandomFeatures(Transformer):
 
     def _write_features(self, X: Any, out: Floats) -> None:
         """Fill `out` with the features of the rows of `X`, which are unit vectors."""
-        n, k, dtype = self.n_features_in_, self.directions_.shape[1], X.dtype.type
-        found = table(n, self.t_)
+        k, dtype = self.directions_.shape[1], X.dtype.type
+        found = table(self.n_features_in_, self.t_)
         coefficients = np.asarray(found.coefficients / np.sqrt(self._n_features_out / 2), dtype=dtype)
         start, per_unit = dtype(found.start), dtype(found.per_unit)
         W = np.ascontiguousarray(self.directions_, dtype=dtype)
-        step = rows_per_block(k * X.dtype.itemsize, at_most=max(16, _TILE // (k * X.dtype.itemsize)))
-        copy = None if sp.issparse(X) else panels(W, len(out))
 
-        def block(first: int) -> None:
-            rows = X[first : first + step]
-            products = np.asarray(rows @ W) if copy is None else row_product(rows, copy, threads=False)
-            if out.shape[1] == 2 * k:
-                look_up(products, coefficients, start, per_unit, found.root, out[first : first + step])
-                return
-            parts = np.empty((len(products), 2 * k), dtype)
+        def write(first: int, products: Floats) -> None:
+            rows = out[first : first + len(products)]
+            parts = rows if rows.shape[1] == 2 * k else np.empty((len(products), 2 * k), dtype)
             look_up(products, coefficients, start, per_unit, found.root, parts)
-            out[first : first + step] = np.delete(parts, 2 * k - 1 if W[0, -1] >= 0 else k - 1, axis=1)
+            if parts is not rows:
+                rows[:] = np.delete(parts, 2 * k - 1 if W[0, -1] >= 0 else k - 1, axis=1)
 
-        run_tasks(block, range(0, len(out), step), len(out) * n * k)
+        use_products(X, W, write)
 
 
 def random_directions(n: int, k: int, orthogonal: bool, rng: np.random.Generator, dtype: Any) -> Floats:

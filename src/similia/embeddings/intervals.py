@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once
+from similia.core.jit import njit
 from similia.core.state import count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
-from similia.embeddings._interval_loops import fill_quantiles
 from similia.embeddings._time_loops import spread
 from similia.embeddings._time_shares import TimeShares, range_of
 from similia.embeddings.vectors import as_single, lengths_of
@@ -168,7 +168,7 @@ class IntervalQuantiles(TimeShares):
                 values = values[:, cuts.points].astype(np.float32) + np.float32(0)  # one kind of zero
                 stop = column + int(cuts.sizes.sum())
                 order = np.argsort(values, axis=1)
-                fill_quantiles(values, order, cuts.owner, cuts.bounds, cuts.sizes, out[:, column:stop])
+                _fill_quantiles(values, order, cuts.owner, cuts.bounds, cuts.sizes, out[:, column:stop])
                 column = stop
         return out
 
@@ -237,7 +237,7 @@ def _derived(X: Floats, reference: int) -> Iterator[Floats]:
 
 
 class Cuts(NamedTuple):
-    """The intervals of a series; see `fill_quantiles`. `points` are its time points, repeated if they are too few."""
+    """The intervals of a series; see `_fill_quantiles`. `points` are its time points, repeated if they are too few."""
 
     points: Indices
     owner: npt.NDArray[np.int32]
@@ -286,3 +286,60 @@ def _cuts(length: int, reference: int, depth: int, divisor: int) -> Cuts:
         found = _sizes(reference, *level, divisor)
         sizes[r, : len(found)] = found
     return Cuts(points, owner, bounds, sizes)
+
+
+@njit()
+def _fill_quantiles(values, order, owner, bounds, sizes, out):  # type: ignore[no-untyped-def]
+    """Fill `out` (n, n_features) with the quantiles of the intervals of n series of T points.
+
+    For each level, the values of a series are appended, smallest first, to the intervals that they belong to. The
+    intervals are then sorted, too, so sorting a series once gives the quantiles of all intervals.
+
+    `values` (n, T) holds the series, `order` (n, T) their time points sorted by value. ``owner[r, t]`` is the number of
+    the interval of level r that contains time point t; if there is none, it is the number of intervals of the level.
+    ``bounds[r]`` holds the first point of each interval, then the end of the last one; ``sizes[r]`` holds the number of
+    quantiles of each interval, then 0.
+    """
+    n, length = values.shape
+    dealt = np.empty(2 * length, values.dtype)  # values outside of all intervals come last
+    place = np.empty(bounds.shape[1], np.int64)
+    ranked = np.empty(length, values.dtype)
+    for i in range(n):
+        for rank in range(length):
+            ranked[rank] = values[i, order[i, rank]]
+        column = 0
+        for r in range(len(bounds)):
+            place[:] = bounds[r]
+            for rank in range(length):
+                j = owner[r, order[i, rank]]
+                dealt[place[j]] = ranked[rank]
+                place[j] += 1
+            j = 0
+            while sizes[r, j]:
+                part = dealt[bounds[r, j] : bounds[r, j + 1]]
+                stop = column + sizes[r, j]
+                _quantiles(part, out[i, column:stop])
+                column = stop
+                j += 1
+
+
+@njit()
+def _quantiles(ranked, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with equidistant quantiles of sorted numbers, subtracting the mean from every second one.
+
+    A single quantile is the median.
+    """
+    last, steps = len(ranked) - 1, len(out) - 1
+    if steps == 0:
+        out[0] = (np.float64(ranked[last // 2]) + ranked[(last + 1) // 2]) / 2
+        return
+    total = 0.0
+    for value in ranked:
+        total += value
+    mean = total / (last + 1)
+    for q in range(steps + 1):
+        below = q * last // steps
+        share = (q * last - below * steps) / steps
+        low = np.float64(ranked[below])
+        high = ranked[min(below + 1, last)]
+        out[q] = low + (high - low) * share - (mean if q % 2 else 0.0)

@@ -23,12 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.jit import njit
 from similia.core.products import panels, row_product
+from similia.core.scalars import write_waves
 from similia.core.state import array, count, one_of, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread, run_in_ranges
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
-from similia.embeddings._mean_map import add_waves
 from similia.embeddings.heat_features import random_directions
 from similia.kernels.vectors import RBF
 from similia.objects import SetBatch, as_sets, n_objects, take
@@ -185,7 +186,7 @@ class MeanMapFeatures(Transformer):
         of_set = np.repeat(np.arange(len(sets)), sets.lengths)
         for start in range(0, len(sets.values), _POINTS):
             turns = row_product(sets.values[start : start + _POINTS], W, threads=False)
-            add_waves(turns, of_set[start : start + _POINTS], out)
+            _add_waves(turns, of_set[start : start + _POINTS], out)
         out /= np.sqrt(out.shape[1] / 2)
         if self.reduce == "mean":
             out /= np.maximum(sets.lengths, 1)[:, None]
@@ -228,3 +229,17 @@ def _some_points(X: Any, rng: np.random.Generator) -> npt.NDArray[np.floating]:
     sets = as_sets(take(X, np.sort(rng.permutation(n_objects(X))[:_SAMPLE])))
     check_finite(sets)
     return sets.values[np.sort(rng.permutation(len(sets.values))[:_SAMPLE])]
+
+
+@njit()
+def _add_waves(turns, of_set, sums):  # type: ignore[no-untyped-def]
+    """Add the cosines and then the sines of row p of `turns`, in quarter turns, to row ``of_set[p]`` of `sums`."""
+    k = turns.shape[1]
+    cosines, sines = np.empty(k), np.empty(k)
+    for p in range(len(turns)):
+        write_waves(turns[p], 1.0, cosines, sines)
+        row = sums[of_set[p]]
+        for j in range(k):
+            row[j] += cosines[j]
+        for j in range(k):
+            row[k + j] += sines[j]

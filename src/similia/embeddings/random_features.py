@@ -20,10 +20,11 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.estimators import Transformer, all_at_once, example_of
-from similia.core.hadamard import padded
-from similia.core.products import panels, row_product
+from similia.core.hadamard import padded, transform
+from similia.core.jit import njit
+from similia.core.products import use_products
 from similia.core.state import Sizes, array, count, optional, state
-from similia.core.threads import run_in_ranges, run_tasks
+from similia.core.threads import run_in_ranges
 from similia.core.validation import (
     RandomState,
     check_positive,
@@ -34,14 +35,13 @@ from similia.core.validation import (
     too_narrow,
     wrong_width,
 )
-from similia.embeddings import _optical as loops
 from similia.objects import n_objects, take
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed, from_parts, lazily
 
 _MIN_PADDED = 64  # with fewer coordinates, Hadamard products would be biased by more than 2.5e-4
+_LANES = 32  # number of rows that are transformed together
 _EXPOSURE_ROWS = 1024  # maximum number of training vectors used to find the brightest feature
-_TILE = 2**20  # size in bytes of a block of complex amplitudes, which stays in cache until it is squared
 
 Floats = npt.NDArray[np.floating]
 
@@ -255,20 +255,15 @@ class OpticalRandomFeatures(Transformer):
         # View complex rows as pairs of real numbers: one real product gives real and imaginary parts side by side.
         complex_type = np.complex64 if X.dtype == np.float32 else np.complex128
         W, b = (np.ascontiguousarray(part, complex_type).view(X.dtype) for part in (self.weights_, self.bias_))
-        n, m = out.shape
-        step = rows_per_block(2 * m * X.dtype.itemsize, at_most=max(16, _TILE // (2 * m * X.dtype.itemsize)))
-        copy = None if sp.issparse(X) else panels(W, n)
 
-        def block(start: int) -> None:
-            rows = X[start : start + step]
-            amplitudes = np.asarray(rows @ W) if copy is None else row_product(rows, copy, threads=False)
+        def write(start: int, amplitudes: Floats) -> None:
             amplitudes += b
             np.square(amplitudes, out=amplitudes)
-            rows = out[start : start + step]
+            rows = out[start : start + len(amplitudes)]
             np.add(amplitudes[:, ::2], amplitudes[:, 1::2], out=rows)
-            rows /= X.dtype.type(np.sqrt(m))
+            rows /= X.dtype.type(np.sqrt(out.shape[1]))
 
-        run_tasks(block, range(0, n, step), 2 * n * m * X.shape[1])
+        use_products(X, W, write)
 
     def _shape_of_turns(self) -> tuple[int, int, int]:
         """Return the shape (n_blocks, 3, p) of `turns_`; p is the length of a vector after padding."""
@@ -289,9 +284,9 @@ class OpticalRandomFeatures(Transformer):
             for first in range(start, stop, step):
                 part = X[first : min(stop, first + step)]
                 part = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part)
-                loops.intensities(part, reference, self.turns_, dtype.type(factor), out[first : first + len(part)])
+                _write_structured(part, reference, self.turns_, dtype.type(factor), out[first : first + len(part)])
 
-        run_in_ranges(rows, len(out), loops.LANES)
+        run_in_ranges(rows, len(out), _LANES)
 
 
 def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
@@ -311,3 +306,53 @@ def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
         row = int(np.searchsorted(X.indptr, np.argmin(finite), side="right")) - 1
         raise BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row")
     return X
+
+
+@njit()
+def _write_structured(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
+    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` for x = rows[j]: p numbers from each block in order.
+
+    H is the Hadamard matrix with p rows. `turns`, int8 of shape (n_blocks, 3, p), holds for each block the exponents of
+    i on the diagonals of D1, D2, D3. A `reference` above 0 is appended to x as a coordinate; zeros fill x up to p.
+    `rows` (n, d) is float32 or float64, `out` is (n, m) with m at most n_blocks * p.
+    """
+    n_blocks, _, p = turns.shape
+    d = rows.shape[1]
+    lanes = np.zeros(p * _LANES, rows.dtype)
+    re, im = np.empty_like(lanes), np.empty_like(lanes)
+    for first in range(0, len(rows), _LANES):
+        count = min(_LANES, len(rows) - first)
+        for lane in range(count):
+            for i in range(d):
+                lanes[i * _LANES + lane] = rows[first + lane, i]
+        if reference > 0:
+            lanes[d * _LANES : (d + 1) * _LANES] = reference
+        for block in range(n_blocks):
+            re[:] = lanes
+            im[:] = 0
+            for product in range(3):
+                _turn(re, im, turns[block, product])
+                transform(re, _LANES)
+                transform(im, _LANES)
+            begin = block * p
+            for lane in range(count):
+                for j in range(min(p, out.shape[1] - begin)):
+                    x, y = re[j * _LANES + lane], im[j * _LANES + lane]
+                    out[first + lane, begin + j] = (x * x + y * y) * factor
+
+
+@njit()
+def _turn(re, im, turns):  # type: ignore[no-untyped-def]
+    """Multiply coordinate j of the complex vectors (re, im), in place, by the imaginary unit to the power turns[j]."""
+    for i in range(len(turns)):
+        here = slice(i * _LANES, (i + 1) * _LANES)
+        x, y, turn = re[here], im[here], turns[i]
+        if turn == 1:
+            for lane in range(_LANES):
+                x[lane], y[lane] = -y[lane], x[lane]
+        elif turn == 2:
+            for lane in range(_LANES):
+                x[lane], y[lane] = -x[lane], -y[lane]
+        elif turn == 3:
+            for lane in range(_LANES):
+                x[lane], y[lane] = y[lane], -x[lane]

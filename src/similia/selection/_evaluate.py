@@ -63,7 +63,7 @@ class Evaluator:
     failed : dict
         Maps (group, learner) to the message of the error raised; learner -1 stands for the whole group.
     seconds : dict
-        Maps (group, learner, n) to the seconds of each fit of learner and embedding, without the work that folds share.
+        Maps (group, learner, n) to the seconds of each fit of embedding and learner, without the work that folds share.
     """
 
     X: Any
@@ -124,7 +124,7 @@ class Evaluator:
         """Time a group on more and more objects until its cost is clear; call ``note(n, seconds)`` each time.
 
         This times the work that all folds share or, if there is none, one fit. It stops once `most` objects would
-        clearly take less than `enough` seconds, or the probe itself has taken more than `allowed` seconds.
+        clearly take less than `enough` seconds, or once it has itself taken more than `allowed` seconds.
         """
         one, begin = self.groups[group], budget.clock()
         for n in _PROBED:
@@ -133,7 +133,7 @@ class Evaluator:
             X, y, start = take(self.X, np.arange(n)), self.y[:n], budget.clock()
             try:
                 if self.shared(group) is not None:
-                    self._cache.compute(one, X)
+                    _shared(clone(one.pipeline(0)[0]))(X)
                 else:
                     fitted(one.pipeline(learner), X, y)
             except Exception:  # the error is reported when the group is scored
@@ -214,10 +214,10 @@ def scores_answers(score: Score, y: npt.NDArray) -> bool:
 
 
 def prefers_balance(score: Score) -> bool:
-    """Return whether a scorer ranks equal hits in all classes above naming the larger of two classes only.
+    """Return whether a scorer prefers equal recalls of two classes to a higher accuracy.
 
-    The former hits 7 of 10 objects in a class of 90 and in one of 10. False also if a scorer needs more than
-    predictions.
+    The classes have 90 and 10 objects. A model that recognises 70 % of each class is compared with one that always
+    predicts the larger class. The result is False, too, if a scorer needs more than predictions.
     """
     y = np.repeat([0, 1], [90, 10])
     hits = np.arange(100) % 10 < 7
@@ -288,10 +288,6 @@ class Cache:
     def holds(self, group: Group, n: int) -> bool:
         """Return whether the matrix of a group is cached for at least `n` objects."""
         return self._kept.get(self.name(group) or "", (0, None))[0] >= n
-
-    def compute(self, group: Group, X: Any) -> Any:
-        """Compute the matrix of a group for the objects `X`."""
-        return _shared(clone(group.pipeline(0)[0]))(X)
 
     def name(self, group: Group) -> Hashable:
         """Return the key of the matrix of a group, or None if its embedding is learnt and so differs by fold."""
@@ -367,5 +363,4 @@ def _compact(features: sp.csr_array) -> sp.csr_array:
 
 
 def _n_bytes(values: Any) -> int:
-    """Return the number of bytes of a dense or sparse array."""
     return int(values.data.nbytes + values.indices.nbytes) if sp.issparse(values) else int(values.nbytes)

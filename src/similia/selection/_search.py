@@ -1,17 +1,10 @@
-"""Successive halving on nested folds.
-
-A candidate is a learner on an embedding; a group is an embedding with all its learners. A rung is one round of
-halving: it cross-validates the surviving candidates, all on the same folds, on the first n objects of one stratified
-order. From rung to rung n grows; with few objects, the last rung uses several partitions of all of them into folds.
-A rung drops the candidates that are worse than the best by more than the noise of the *paired* difference, and at
-least half of the embeddings if there are many. The best nearest neighbours always stay, and a trusted embedding stays
-while it is not clearly worse than the best.
+"""Successive halving on nested folds; the Notes of `AutoClassifier` say what a round keeps, and who votes.
 
 The order of work depends only on the candidates, the seed and the scores; measured time only decides what is left out.
-The first rung tries the cheapest embedding of each family, then the others, cheap ones first. Later rungs try each
+The first round tries the cheapest embedding of each family, then the others, cheap ones first. Later rounds try each
 surviving embedding with its first surviving learner, the best embedding first, then with its second one. Candidates
-that a rung had no time for wait until the end. A rung is decisive if it scored the best candidate of the rung before,
-or one within a standard error of that best. A candidate that would not make its rung decisive waits, too.
+that a round had no time for wait until the end. A round is decisive if it scored the best candidate of the round
+before, or one within a standard error of it. A candidate that would not make its round decisive waits, too.
 
 The nested estimate repeats all of this without fold i, for each i, and scores the choice on fold i. A model fitted
 without folds i and j is used twice: its score on j informs the choice made without i, its score on i the choice made
@@ -56,7 +49,7 @@ class View:
     """The scores that a choice may use: on all folds, or on all folds but the outer fold `hidden`.
 
     If `refits`, models are fitted without the hidden fold; otherwise only the scores on it are left out. `tables` holds
-    a table for each rung (round of halving): the scores of its candidates.
+    the scores of the candidates of each round of halving.
     """
 
     hidden: int | None = None
@@ -88,7 +81,7 @@ class Search:
     voters: int = 1
     report: Callable[[View, Rung], None] = lambda view, rung: None
     out: dict[Candidate, str] = field(default_factory=dict)  # why a candidate was not tried (further)
-    skipped: set[tuple[int, Candidate]] = field(default_factory=set)  # (rung, candidate) that there was no time for
+    skipped: set[tuple[int, Candidate]] = field(default_factory=set)  # (round, candidate) that there was no time for
     main: View = field(default_factory=View)
 
     def __post_init__(self) -> None:
@@ -360,7 +353,7 @@ class Search:
         return self._score_without(view, fold)
 
     def _single(self) -> list[tuple[Rung, Table]]:
-        """Return (rung, table of scores) for each completed round that uses a single partition into folds."""
+        """Return (round, table of scores) for each completed round that uses a single partition into folds."""
         rungs = zip(self.steps, self.main.tables, strict=False)
         return [(rung, table) for rung, table in rungs if rung.partitions == 1 and table]
 
