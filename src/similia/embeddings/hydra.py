@@ -33,7 +33,7 @@ from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
 
 _MOST_CHANNELS = 8  # maximum number of channels that a group reads, as published
-_WORK = 2**25  # multiplications of a task, a few milliseconds
+_WORK = 2**25  # multiplications in a task, which takes a few milliseconds
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
@@ -152,7 +152,8 @@ class Hydra(TimeShares):
         def work(start: int, stop: int) -> None:
             compete(series.values, series.offsets, start, stop, self.weights_, self.channels_, out)
 
-        run_in_ranges(work, len(series), self._grain(series))
+        grain = _WORK * len(series) // (len(series.values) * self.weights_.size)
+        run_in_ranges(work, len(series), max(1, grain))
         return out.reshape(len(series), -1)
 
     def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
@@ -169,10 +170,6 @@ class Hydra(TimeShares):
             return out
 
         return split(x, *plain) + of_points(split(differences(x), *rest), len(x))
-
-    def _grain(self, series: SeriesBatch) -> int:
-        """Return the minimum number of series for a task."""
-        return max(1, _WORK * len(series) // (len(series.values) * self.weights_.size))
 
     def _example(self) -> list[npt.NDArray]:
         return [np.zeros((1, self.n_channels_), np.float32)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
@@ -161,26 +160,20 @@ class KernelFeatures(ComparesObjects, Transformer):
             X = as_objects(self.kernel, X)
             check_alike(self.kernel, compared(self.kernel, X), self.compared_, "X", "the training objects")
         features: sp.csr_array = self.kernel.features(X, self.n_features)
-        strange = self._strangers(features)
-        if len(strange):
-            found = "have no feature that a training object had"
-            remedy = (
-                "a linear model knows nothing of them; are they of the same kind (case, alphabet, labels) as the "
-                "training objects?"
-            )
-            warn_user(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
-        if getattr(self, "met_", None) is not None and self.met_.any():
+        met = getattr(self, "met_", None)
+        if met is not None and len(met) == -(-self.n_features // 8):  # n_features may have been set since
+            strange = _strangers(features.indptr, features.indices, met, float(np.unpackbits(met).mean()))
+            if len(strange):
+                found = "have no feature that a training object had"
+                remedy = (
+                    "a linear model knows nothing about them; are they of the same kind (case, alphabet, labels) as "
+                    "the training objects?"
+                )
+                warn_user(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
+        if met is not None and met.any():
             empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()
             warn_of_strangers(empty, features.shape[0], "have no features at all (are they too short?)")
         return features
-
-    def _strangers(self, features: Any) -> npt.NDArray[np.int64]:
-        """Return the positions of the non-empty rows that have only new features, apart from hash collisions."""
-        met = getattr(self, "met_", None)
-        if met is None or len(met) != -(-self.n_features // 8):  # n_features may have been set since
-            return np.empty(0, np.int64)
-        chance = float(np.unpackbits(met).mean())
-        return _strangers(features.indptr, features.indices, met, chance)
 
     @property
     def _n_features_out(self) -> int:

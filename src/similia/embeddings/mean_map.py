@@ -43,12 +43,9 @@ _SAMPLE = 1000  # maximum number of training sets, and of points from these, tha
 _LARGEST = 2.0**40  # up to this many quarter turns, a phase keeps at least 3 digits
 
 
-def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
-    return bool(sizes["m"] == 2 * sizes["h"])
-
-
 @state(
-    fits=_fits, n_dims_=count("d", least=1), _n_features_out=count("m", least=2), frequencies_=array("f8", "d", "h"),
+    fits=lambda state, sizes: sizes["m"] == 2 * sizes["h"],
+    n_dims_=count("d", least=1), _n_features_out=count("m", least=2), frequencies_=array("f8", "d", "h"),
     gamma_="positive", reduce=one_of("mean", "sum"), dtype_=one_of("float32", "float64"),
 )  # fmt: skip
 class MeanMapFeatures(Transformer):

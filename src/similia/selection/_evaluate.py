@@ -267,7 +267,7 @@ class Rows(TransformerMixin, BaseEstimator):
 
 
 class Cache:
-    """Caches a matrix for each kernel, distance or feature map: of the first n objects, for the largest n asked for."""
+    """Caches a matrix for each kernel, distance or feature map: that of the largest number of objects asked for."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -339,7 +339,6 @@ def _inner(step: Any) -> Any:
 
 
 def _compare(step: Any) -> Any:
-    """Return the kernel or distance of a step, or None if it has none."""
     found = comparison_of(step, fitted=False)
     return None if found is None else found.function
 

@@ -110,7 +110,6 @@ class Group:
         return self.slow or self.partners is not None
 
     def named(self, learner: int) -> str:
-        """Return the name of the candidate with this learner."""
         return " · ".join(filter(None, (self.name, self.learners[learner][0])))
 
     def pipeline(self, learner: int) -> Pipeline:
@@ -154,7 +153,7 @@ class _Parts:
     weights: Literal["balanced"] | None  # `class_weight` of the learners that have it
 
     def features(self, kernel: Any, *before: tuple[str, Any]) -> Group:
-        """Return explicit features with linear models, but for regression `landmarks`: ridge is faster on these."""
+        """Return explicit features with linear models; for regression, `landmarks`, on which ridge is faster."""
         if not self.classify:
             return self.landmarks(kernel, *before)
         steps = (*before, ("features", KernelFeatures(kernel, n_features=_COLUMNS)))
@@ -233,7 +232,6 @@ class _Parts:
         return Group(short_name(compare), (), learners, floor=True, partners=0, family=family, cost=cost)
 
     def linear(self) -> Learners:
-        """Return linear models on unscaled vectors."""
         if not self.classify:
             return self.ridge()
         fixed = {"tol": _TOLERANCE, "max_iter": 20_000, "class_weight": self.weights, "random_state": self.seed}
@@ -246,7 +244,7 @@ class _Parts:
         return _alone({"ridge": machine})
 
     def trees(self, share: float | str) -> Learners:
-        """Return extremely randomised trees, where a split looks at this share of the columns, or at their root."""
+        """Return extremely randomised trees; a split looks at a share of the columns, or at "sqrt" of their number."""
         fixed = {"n_estimators": 200, "max_features": share, "random_state": self.seed}
         if self.classify:
             return _alone({"trees": ExtraTreesClassifier(criterion="entropy", class_weight=self.weights, **fixed)})
@@ -260,7 +258,6 @@ class _Parts:
         return _alone({f"SVR(C={C:g})": machine for C, machine in machines.items()})
 
     def hypervectors(self) -> Learners:
-        """Return the hyperdimensional classifier on 10,000 bits."""
         learner = HDClassifier(init="bundle", class_weight=self.weights, random_state=self.seed)
         steps = (("projection", SignRandomProjection(random_state=self.seed)), ("learner", learner))
         return (("HDClassifier", steps),)

@@ -120,7 +120,7 @@ class Search:
                     self.main.tables = tables
 
     def _halve(self, left: Callable[[int, int], float]) -> list[tuple[int, Unit]]:
-        """Run all rounds, unit i of round r if `left(r, i)` seconds suffice; return (round, unit) of those not run."""
+        """Run all rounds; unit i of round r may take `left(r, i)` seconds. Return (round, unit) of those not run."""
         waiting: list[tuple[int, Unit]] = []
         units = first_units(self._groups)
         for r, rung in enumerate(self.steps):
@@ -199,7 +199,6 @@ class Search:
         return turns(learners, self._groups)
 
     def _alive(self, table: Table, rung: Rung) -> dict[int, list[int]]:
-        """Return the learners that survive a round of halving, as {group: learners}."""
         return survivors(table, self.evaluator, self.folds, last=rung.n == self.steps[-1].n)
 
     def _spare(self) -> float:
@@ -285,7 +284,7 @@ class Search:
     def _joined_scores(
         self, voters: Sequence[Candidate], n: int, cells: Sequence[tuple[Left, int]]
     ) -> npt.NDArray | None:
-        """Return the score of a vote for each cell (see `View.cells`), or None if a voter's predictions are missing."""
+        """Return the score of a vote for each cell (see `View.cells`), or None if a voter lacks predictions."""
         evaluator = self.evaluator
         if len(voters) == 1:
             return evaluator.scores(*voters[0], n, cells)

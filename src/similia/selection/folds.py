@@ -109,8 +109,8 @@ class Order(NamedTuple):
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
     """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
-    With `groups` (the number of each object's group, from 0), the first objects of all groups are ordered in this way;
-    the other objects of a group get the fold of its first. The second objects of all groups follow, and so on.
+    `groups` holds the number of each object's group, from 0. With groups, the first objects of all groups are ordered
+    in this way, then follow the second objects, and so on; all objects of a group have the fold of its first.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)

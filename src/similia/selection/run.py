@@ -182,7 +182,6 @@ class Run:
         return mean, (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
 
     def _tell(self, view: View, rung: Rung) -> None:
-        """Show the leaderboard after each group of the main search."""
         if view.hidden is None:
             repeated = f", {rung.partitions} partitions" if rung.partitions > 1 else ""
             self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
@@ -235,12 +234,10 @@ class Run:
         }
 
     def name(self, choice: tuple[Candidate, ...]) -> str:
-        """Return the name of a choice: that of its only candidate, or of a vote."""
         names = [self.evaluator.groups[g].named(i) for g, i in choice]
         return names[0] if len(names) == 1 else f"vote of {len(names)}: {'; '.join(names)}"
 
     def unfitted(self, choice: tuple[Candidate, ...]) -> Any:
-        """Return the unfitted pipeline of a choice of one candidate, or an unfitted vote of several."""
         pipelines = [self.evaluator.groups[g].pipeline(i) for g, i in choice]
         vote = VoteClassifier if self.auto._task == "classification" else VoteRegressor
         return pipelines[0] if len(pipelines) == 1 else vote(pipelines)
