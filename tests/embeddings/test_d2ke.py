@@ -158,7 +158,7 @@ def test_extension_needs_no_training_objects_where_the_sampler_knows_all(distanc
 
 def test_extension_refuses():
     d2ke = D2KE(Levenshtein(), 10, random_state=5).fit(WORDS)
-    with pytest.raises(ValueError, match="n_components=9 is the new total, and there are 10 features already"):
+    with pytest.raises(ValueError, match="n_components=9 is below the 10 random objects drawn before"):
         d2ke.extend(9)
     with pytest.raises(ValueError, match=r"write extend\(n_components, X\)"):
         D2KE(Levenshtein(), 10, Representatives()).fit(WORDS).extend(12)
@@ -328,7 +328,7 @@ def test_bad_distances_name_the_pair():
         ({"objects": lambda X, n, rng: ["a"] * (n - 1)}, ValueError, "returned 255 objects, expected the 256"),
         ({"n_components": 0}, ValueError, "n_components must be an integer >= 1"),
         ({"gamma": -1.0}, ValueError, "gamma must be a positive number, got -1.0"),
-        ({"gamma": "mean"}, ValueError, r'gamma must be a positive number, "median" or such as "4\*median", got .mean'),
+        ({"gamma": "mean"}, ValueError, r'positive number, "median" or a multiple such as "4\*median", got .mean'),
         ({"gamma": "0*median"}, ValueError, "gamma must be a positive number"),
         ({"gamma": "..*median"}, ValueError, "gamma must be a positive number"),
         ({"gamma": None}, ValueError, "gamma must be a positive number"),
@@ -364,7 +364,7 @@ def test_extending_to_the_present_number_changes_nothing():
     model = sm.D2KE(Levenshtein(), 16, random_state=0).fit(words)
     before = model.transform(words)
     np.testing.assert_array_equal(model.extend(16).transform(words), before)
-    with pytest.raises(ValueError, match="n_components=15 is the new total, and there are 16"):
+    with pytest.raises(ValueError, match="n_components=15 is below the 16 random objects"):
         model.extend(15)
 
 

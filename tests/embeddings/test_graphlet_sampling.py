@@ -253,7 +253,7 @@ def test_saved_and_loaded(features, tmp_path):
         ({"features": "cosine"}, "features must be one of 'match'"),
         ({"features": 3}, "features must be a name"),
         ({"features": "match", "size": 8}, "up to 7 nodes"),
-        ({"features": "gaussian", "n_components": None}, "n_components=None is for the optical kernel"),
+        ({"features": "gaussian", "n_components": None}, "n_components=None works only with features=.optical"),
         ({"features": "gaussian", "bandwidth": 0.0}, "bandwidth must be a positive number, got 0.0"),
         ({"features": "optical", "n_components": 0}, "n_components"),
         ({"features": "match", "n_components": 0}, "n_components"),

@@ -92,7 +92,7 @@ def test_what_cannot_be_split_is_one_sentence(embedding):
         embedding.time_shares(X, np.ones(n))
     with pytest.raises(ValueError, match=rf"weights has shape \(3,\), expected one number for each of {n} columns"):
         embedding.time_shares(X[:1], [1, 2, 3])
-    with pytest.raises(ValueError, match="centre holds NaN or infinity at 4, expected finite numbers"):
+    with pytest.raises(ValueError, match=r"centre\[4\] is NaN or infinity, expected a finite number"):
         embedding.time_shares(X[:1], np.ones(n), np.where(np.arange(n) == 4, np.nan, 0))
     with pytest.raises(ValueError, match=r"2 channels.*1 as in fit"):
         embedding.time_shares([np.ones((9, 2))], np.ones(n))

@@ -68,9 +68,9 @@ def test_groups_with_an_object_in_common_are_one():
     together, notes = joined(X, ["a", "a", "b", "b", "c", "d"], 3)
     assert together.tolist() == [0, 0, 0, 0, 1, 2]
     assert notes == ["1 of 6 objects are copies of others; all copies are kept on one side of a fold"]
-    with pytest.raises(ValueError, match=r"X has 3 groups .* and cv=4 folds need 4"):
+    with pytest.raises(ValueError, match=r"X has 3 groups .* and cv=4 folds need at least 4"):
         joined(X, ["a", "a", "b", "b", "c", "d"], 4)
-    with pytest.raises(ValueError, match="X has 2 different objects, and cv=3 folds need 3"):
+    with pytest.raises(ValueError, match="X has 2 different objects, and cv=3 folds need at least 3"):
         joined(X[[0, 0, 1, 1, 1]], None, 3)
     with pytest.raises(ValueError, match=r"groups must be one name or number per object, shape \(6,\)"):
         joined(X, ["a"], 3)

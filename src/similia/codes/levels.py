@@ -234,8 +234,8 @@ def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
-            f"low must be below high by a number that float64 can hold, got {ends[0][j]:.6g} and {ends[1][j]:.6g} "
-            f"for number {j} of the {columns}; give low and high, or rescale"
+            f"low must be below high, by a number that fits into float64, got {ends[0][j]:.6g} and {ends[1][j]:.6g} "
+            f"for number {j} of the {columns}; give other low and high, or rescale the data"
         )
     return ends[0], ends[1]
 

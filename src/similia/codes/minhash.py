@@ -197,7 +197,8 @@ class MinHash(ComparesObjects, Transformer):
         if self.output == "bits":
             check_n_bits(n_hashes * bits)
         elif n_hashes << bits > 2**31 - 1:
-            raise BadParameter("n_hashes", "below 2**31 columns / 2**bits", str(n_hashes))
+            expected = f"below {2**31 >> bits}, as the output has n_hashes * 2**bits columns"
+            raise BadParameter("n_hashes", expected, str(n_hashes))
         self.kernel_ = decided(Intersection(self.kernel), X)
         few = _some(read_objects(self, self.kernel_, _some(X) if isinstance(X, Distributed) else X, reset=True))
         self.compared_ = compared(self.kernel_, few)

@@ -217,7 +217,7 @@ def _numbers(name: Any, column: Any) -> npt.NDArray[np.float64]:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"column {name!r} must hold numbers ({error}); outside a list it may hold other objects"
+            f"column {name!r} must hold numbers ({error}); to encode other objects, name the column outside of a list"
         ) from None
 
 

@@ -112,7 +112,7 @@ def _parse_bytes(size: int | str) -> int:
         try:
             size = int(float(digits) * _UNITS[unit])
         except (KeyError, ValueError):
-            raise ValueError(f"max_memory={size!r} is not a size; write bytes or e.g. '512MiB'") from None
+            raise ValueError(f"max_memory={size!r} is not a size; write a number of bytes or, e.g., '512MiB'") from None
     if size <= 0:
         raise ValueError(f"max_memory must be positive, got {size}")
     return int(size)

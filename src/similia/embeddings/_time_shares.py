@@ -78,7 +78,7 @@ class TimeShares(Transformer):
         check_is_fitted(self)
         batch = as_series(X)
         if len(batch) != 1:
-            raise ValueError(f"X has {len(batch)} series, expected one; give X[i : i + 1] for each")
+            raise ValueError(f"X has {len(batch)} series, expected one; pass X[i : i + 1] for series i")
         centre = np.zeros(self._n_features_out) if centre is None else centre
         return self._time_shares(batch, self._per_column(weights, "weights"), self._per_column(centre, "centre"))
 
@@ -94,7 +94,7 @@ class TimeShares(Transformer):
             )
         if not np.isfinite(found).all():
             raise ValueError(
-                f"{name} holds NaN or infinity at {int(np.argmin(np.isfinite(found)))}, expected finite numbers"
+                f"{name}[{int(np.argmin(np.isfinite(found)))}] is NaN or infinity, expected a finite number"
             )
         return found
 

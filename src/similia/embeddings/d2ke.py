@@ -206,7 +206,9 @@ class D2KE(ComparesObjects, Transformer):
         check_is_fitted(self)
         had = self._n_features_out
         if check_positive_int(n_components, "n_components") < had:
-            raise ValueError(f"n_components={n_components} is the new total, and there are {had} features already")
+            raise ValueError(
+                f"n_components={n_components} is below the {had} random objects drawn before, expected the new total"
+            )
         if self.sampler_ is None:
             raise ValueError(f"the {had} random objects were given as a collection; there are no more to draw")
         if X is not None:
@@ -294,7 +296,8 @@ def gamma_spec(gamma: Any) -> tuple[float, str | None]:
     try:
         return check_positive(float(found[1] or 1), "gamma"), "median"  # type: ignore[index]
     except (TypeError, ValueError):
-        raise ValueError(f'gamma must be a positive number, "median" or such as "4*median", got {gamma!r}') from None
+        expected = 'a positive number, "median" or a multiple such as "4*median"'
+        raise ValueError(f"gamma must be {expected}, got {gamma!r}") from None
 
 
 def _seed(random_state: RandomState) -> int:

@@ -205,11 +205,11 @@ class GraphletSampling(Transformer):
             raise ValueError(f"features must be one of {names}, a function or a transformer, got {name!r}")
         if name in ("match", "match_iso"):
             if size > 7:
-                raise ValueError(f"features={name!r} counts patterns of up to 7 nodes, got size={size}; take others")
+                raise ValueError(f"features={name!r} counts patterns of up to 7 nodes, got size={size}; use others")
             return Match(size) if name == "match" else MatchClasses(size)
         if self.n_components is None:
             if name != "optical":
-                raise ValueError(f"n_components=None is for the optical kernel; features={name!r} needs a number")
+                raise ValueError(f"n_components=None works only with features='optical'; {name!r} needs a number")
             return exact_optical(size)
         m = int(self.n_components)
         if name == "optical":

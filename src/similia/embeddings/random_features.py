@@ -242,7 +242,7 @@ class OpticalRandomFeatures(Transformer):
         if bad.any():
             row = int(np.argmax(bad))
             found = f"holds numbers up to {reach[row]:.3g} / scale, too large or too small to square in {X.dtype}"
-            raise BadValue(row, found, remedy=f"scale X, to between {least:g} and {most:g}")
+            raise BadValue(row, found, remedy=f"scale X so that they are between {least:g} and {most:g}")
 
     def _intensities(self, X: Any) -> Floats:
         """Return m^(-1/2) |W x + b|^2 for each row x of `X`."""

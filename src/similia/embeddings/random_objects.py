@@ -383,7 +383,7 @@ def _span(span: Any, name: str, minimum: int) -> tuple[int, int]:
     ends = tuple(span) if isinstance(span, tuple | list) else (span, span)
     whole = all(isinstance(v, Integral) and not isinstance(v, bool) for v in ends)
     if not whole or len(ends) != 2 or not minimum <= ends[0] <= ends[1]:
-        raise ValueError(f"{name} must be an integer >= {minimum} or a range (smallest, largest) of them, got {span!r}")
+        raise ValueError(f"{name} must be an integer >= {minimum} or a pair (smallest, largest) of these, got {span!r}")
     return int(ends[0]), int(ends[1])
 
 

@@ -114,7 +114,7 @@ class SeriesVectors(Transformer):
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the length and number of channels of the series `X`; raise if not all series have the same length."""
-        refuse_lazy(X, "lengths are compared; fit to some of the series")
+        refuse_lazy(X, "the lengths of all series are compared; fit to some of the series")
         batch = as_series(X)
         self.length_, self.n_channels_ = int(batch.lengths[0]), batch.n_dims
         self._check(batch)

@@ -56,8 +56,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
     if suited == "classification" and needs_probabilities(scoring):
         raise ValueError(
-            f"scoring={scoring!r} needs probabilities, which most candidates do not give; roc_auc, balanced_accuracy "
-            "or f1_macro do without"
+            f"scoring={scoring!r} needs probabilities, which most candidates do not give; use for example roc_auc, "
+            "balanced_accuracy or f1_macro"
         )
     return y
 
@@ -78,14 +78,14 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     if len(classes) == 1:
         raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
-        raise ValueError(f"most of the {len(classes)} classes in y have one object; are these labels?{hint}")
+        raise ValueError(f"most of the {len(classes)} classes in y have only one object; are these labels?{hint}")
     least = int(counts.min())
     if least >= folds:
         return folds
     has = f"class {shown(classes[counts.argmin()])} has {counted(least, 'object')}"
     if np.count_nonzero(counts >= _LEAST) < 2:
         raise ValueError(
-            f"{has}, and at least two classes need {_LEAST} or more; leave it out or join it with another class"
+            f"{has}, and at least two classes need {_LEAST} or more; leave the class out or merge it with another"
         )
     fewer = max(_LEAST, least)
     if fewer < folds or least < _LEAST:
@@ -173,7 +173,7 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
     same = np.unique(same, return_inverse=True)[1]
     if same.max() + 1 < folds:
         what = "different objects" if groups is None else "groups (copies of an object are in one)"
-        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need {folds} at least")
+        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need at least {folds}")
     return same, notes
 
 
@@ -184,8 +184,8 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
         if not isinstance(compare, Kernel | Distance):
             found = getattr(compare, "__name__", None) or short(compare)
             raise TypeError(
-                f"similarity[{i}] is {found}, expected a kernel or a distance of similia; a function f(x, y) -> float "
-                "of two objects is made one by similia.distances.FromFunction(f)"
+                f"similarity[{i}] is {found}, expected a kernel or a distance of similia; "
+                "similia.distances.FromFunction(f) makes a distance of a function f(x, y) -> float"
             )
     return tuple(given)
 
@@ -198,8 +198,8 @@ def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
             K = np.asarray(compare(some, some))
             if not np.diag(K).any() and (K >= 0).all() and K.any():
                 raise ValueError(
-                    f"similarity[{i}], {name_of(compare)}, is 0 for an object with itself and more for others: it is a "
-                    "distance; give similia.distances.FromFunction(f) instead of similia.pairwise(f)"
+                    f"similarity[{i}], {name_of(compare)}, is 0 for an object with itself and more for others, as a "
+                    "distance is; pass similia.distances.FromFunction(f) instead of similia.pairwise(f)"
                 )
 
 
