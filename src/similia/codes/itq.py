@@ -377,7 +377,6 @@ def _sign_products(group: npt.NDArray, start: int, Q: npt.NDArray[np.float32], m
 
 
 def _squares(group: npt.NDArray, start: int, mean: Floats) -> float:
-    """Return the sum of the squares of ``group - mean``."""
     with np.errstate(over="ignore"):
         centred = group - mean
         return float(np.square(centred, out=centred).sum())

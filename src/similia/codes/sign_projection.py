@@ -313,7 +313,6 @@ def _spread(n_features: int) -> float:
 
 
 def _odd(values: npt.NDArray) -> IntRows:
-    """Round each value to the nearest odd integer."""
     return (2 * np.floor(values / 2) + 1).astype(np.int16)
 
 

@@ -47,7 +47,6 @@ def spread(amounts, x, channels, first, step, n, out):  # type: ignore[no-untype
 
 @njit()
 def _mean(x, c, begin, step, low, high):  # type: ignore[no-untyped-def]
-    """Return the mean of channel `c` of `x` at the points begin + i step for low <= i < high."""
     total = 0.0
     for i in range(low, high):
         total += x[begin + i * step, c]

@@ -242,7 +242,6 @@ class RandomConvolutions(TimeShares):
         return out
 
     def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
-        """Split the features of the series, and those of its differences."""
         self._check_channels(batch)
         x, steps = self._scaled(batch), self.difference_kernels_
 

@@ -129,7 +129,6 @@ class FeatureWeights(Transformer):
 
     @staticmethod
     def _check_counts(X: sp.csr_array) -> None:
-        """Raise if a value is neither 0 nor at least 1."""
         wrong = (X.data != 0) & (X.data < 1)
         if wrong.any():
             entry = int(np.argmax(wrong))

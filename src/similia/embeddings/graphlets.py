@@ -413,14 +413,13 @@ class PerPattern:
 @dataclass
 @state(size=count("n", least=2), frequencies=array("f4", "n", "m"), phases=array("f4", "m"))
 class Spectra:
-    """A function that maps flattened adjacency matrices to cosine features of their sorted eigenvalues."""
+    """A function from flattened adjacency matrices, the rows of `bits`, to m cosine features of their eigenvalues."""
 
     size: int
     frequencies: npt.NDArray[np.float32]
     phases: npt.NDArray[np.float32]
 
     def __call__(self, bits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return m cosine features, shape (n, m), of n graphlets; a row of `bits` is a flattened adjacency matrix."""
         A = np.zeros((len(bits), self.size, self.size))
         column, row = np.tril_indices(self.size, -1)
         A[:, row, column] = A[:, column, row] = bits

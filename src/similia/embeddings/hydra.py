@@ -157,7 +157,6 @@ class Hydra(TimeShares):
         return out.reshape(len(series), -1)
 
     def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
-        """Split the features of the series, and those of its differences."""
         x = as_single(batch, self.n_channels_).values
         n_dilations, n_groups, n_kernels, _ = self.weights_.shape
         of_features = [a.reshape(n_dilations, n_groups, 2, n_kernels) for a in (weights, centre)]

@@ -68,7 +68,6 @@ def _embeds(auto: Any) -> bool:
 
 
 def _are_columns(value: Any, sizes: Sizes) -> bool:
-    """Return whether `value` is a dict of arrays of equal length."""
     if not isinstance(value, dict) or not all(isinstance(column, np.ndarray) for column in value.values()):
         return False
     return len({len(column) for column in value.values()}) < 2
@@ -370,16 +369,9 @@ class AutoRegressor(RegressorMixin, _Auto):
         Your own kernels or distances, tried first.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; R squared by default.
-    cv : int, default=5
-        Number of folds, at least 3.
     max_voters : int, default=5
         Maximum number of pipelines to average. An average needs at least three, so 1 or 2 gives a single pipeline.
-    nested : bool, default=True
-        Whether to estimate how well the chosen pipeline scores on new objects.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed for the order of objects, the folds and all randomness in candidates.
-    progress : bool, optional
-        Whether to show a leaderboard; by default, ``similia.config(progress=...)`` decides.
+    cv, nested, random_state, progress : see `AutoClassifier`
 
     Attributes
     ----------
