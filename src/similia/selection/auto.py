@@ -369,9 +369,10 @@ class AutoRegressor(RegressorMixin, _Auto):
         Your own kernels or distances, tried first.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; R squared by default.
+    cv : see `AutoClassifier`
     max_voters : int, default=5
         Maximum number of pipelines to average. An average needs at least three, so 1 or 2 gives a single pipeline.
-    cv, nested, random_state, progress : see `AutoClassifier`
+    nested, random_state, progress : see `AutoClassifier`
 
     Attributes
     ----------
