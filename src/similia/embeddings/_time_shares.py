@@ -21,8 +21,11 @@ Floats = npt.NDArray[np.float64]
 class TimeShares(Transformer):
     """Base of embeddings of series whose columns are statistics over time.
 
-    `fit` sets `length_range_`, which a model saved by an earlier version lacks.
+    `fit` sets `n_channels_`, and `length_range_`, which a model saved by an earlier version lacks.
     """
+
+    _takes = ("three_d_array",)
+    n_channels_: int
 
     def time_shares(self, X: Any, weights: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Floats:
         """Split a weighted sum of columns over the time points and channels of one series.
@@ -85,6 +88,9 @@ class TimeShares(Transformer):
     @abstractmethod
     def _time_shares(self, batch: SeriesBatch, weights: Floats, centre: Floats) -> Floats:
         """Return `time_shares` of a batch of one series, for checked weights and centres."""
+
+    def _example(self) -> list[npt.NDArray]:
+        return [np.zeros((1, self.n_channels_), np.float32)]
 
     def _per_column(self, values: npt.ArrayLike, name: str) -> Floats:
         found, width = np.asarray(values, dtype=np.float64), self._n_features_out

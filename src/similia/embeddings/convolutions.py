@@ -181,7 +181,6 @@ class RandomConvolutions(TimeShares):
     ((40, 840), True)
     """
 
-    _takes = ("three_d_array",)
     _dtypes = ()  # float32 from any input
 
     def __init__(
@@ -274,9 +273,6 @@ class RandomConvolutions(TimeShares):
                 expected = f"at most {_MOST:g} times the largest of the training series, about 2 ** {self.exponent_}"
                 raise BadValue(i, found, expected, kind="series")
             return values.astype(np.float32, copy=False)
-
-    def _example(self) -> SeriesBatch:
-        return SeriesBatch.from_arrays([np.zeros((_WIDTH, self.n_channels_), np.float32)])
 
 
 def _state_fits(state: dict[str, Any]) -> bool:

@@ -115,7 +115,6 @@ class Hydra(TimeShares):
     1.0
     """
 
-    _takes = ("three_d_array",)
     _dtypes = ("float32",)
 
     def __init__(self, n_groups: int = 64, n_kernels: int = 8, random_state: RandomState = None) -> None:
@@ -169,9 +168,6 @@ class Hydra(TimeShares):
             return out
 
         return split(x, *plain) + of_points(split(differences(x), *rest), len(x))
-
-    def _example(self) -> list[npt.NDArray]:
-        return [np.zeros((1, self.n_channels_), np.float32)]
 
 
 @state(

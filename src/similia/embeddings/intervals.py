@@ -117,7 +117,6 @@ class IntervalQuantiles(TimeShares):
     1.0
     """
 
-    _takes = ("three_d_array",)
     _dtypes = ("float32",)
 
     def __init__(self, depth: int = 6, divisor: int = 4) -> None:
@@ -207,9 +206,6 @@ class IntervalQuantiles(TimeShares):
                         place = f"channel {channel}, {what} {bounds[j]}-{bounds[j + 1] - 1} ({level})"
                         names += [f"{place}, quantile {q + 1} of {m}" for q in range(m)]
         return np.array(names, dtype=object)
-
-    def _example(self) -> list[npt.NDArray]:
-        return [np.zeros((1, self.n_channels_), np.float32)]
 
 
 def _runs(start: int, stop: int, starts: Indices) -> Iterator[tuple[int, int]]:
