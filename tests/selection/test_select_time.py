@@ -314,6 +314,18 @@ def test_a_leader_below_nearest_neighbours_on_a_rung_before_is_explained(monkeyp
     ]
 
 
+def test_only_the_choice_marks_a_leader_as_too_slow(objects):
+    X, y = objects
+    evaluator, steps, folds, _, n = _search_of(X, y, [timed("dear", 0.0, 0.9), timed("cheap", 0.0, 0.7)])
+    search = _select.Search(evaluator, steps, folds, _budget.Budget(10.0), n)
+    search.times.costs.note(("final", 0, 0), 800, 100.0)
+    search.main.tables = [{(0, 0): np.full(5, 0.9), (1, 0): np.full(5, 0.7)}]
+    assert search.best(search.main) == ((1, 0), 0)
+    assert search.out == {}  # the leaderboard asks for the best after each group
+    assert search.choice(search.main) == ((1, 0),)
+    assert search.out == {(0, 0): "too slow for the final fit"}
+
+
 def _search_of(X, y, groups):
     def score(model, V, y):
         return np.mean(model.predict(V) == y)
