@@ -297,12 +297,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Notes
     -----
     *Halving* [1]_. A candidate is an embedding with a learner. The first round cross-validates all candidates on 300
-    objects, or on 10 per class if that is more. The survivors are compared again on about 1000 objects, then on 3000;
-    if there are fewer objects, the last round uses all. Up to 450 objects are all used from the start. With fewer than
-    2000 objects, one more round repeats cross-validation with several splits. A round drops each candidate whose score
-    is behind the best by more than two standard errors of the paired difference, plus 0.02 if the round did not use all
-    objects. It keeps at most half of the embeddings, or four if that is more, and always the best nearest neighbours.
-    The mean score in the last round decides, and the choice is fitted to all objects.
+    objects, or on 10 times the number of classes if that is more. The survivors are compared again on about 1000
+    objects, then on 3000; if there are fewer objects, the last round uses all. Up to 450 objects are all used from the
+    start. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops each
+    candidate whose score is behind the best by more than two standard errors of the paired difference, plus 0.02 if the
+    round did not use all objects. It keeps at most half of the embeddings, or four if that is more. The best nearest
+    neighbours always stay, and so does the method under *Trust* unless it is clearly worse. The mean score in the last
+    round decides, and the choice is fitted to all objects.
 
     *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
     first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
