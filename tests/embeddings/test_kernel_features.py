@@ -143,7 +143,7 @@ def test_letters_of_another_case_are_heard_of():
     [text] = said_of(model, ["GATTA", "gattaca", "", "ccgcgg"])
     assert text == (
         "2 of 4 objects have no feature that a training object had, e.g. X[1]; a linear model knows nothing "
-        "of them; are they of the same kind (case, alphabet, labels) as the training objects?"
+        "about them; are they of the same kind (case, alphabet, labels) as the training objects?"
     )
     assert (
         said_of(model, UPPER) == said_of(model, ["", "GATTA", "GATtaca"]) == []

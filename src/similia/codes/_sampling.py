@@ -122,7 +122,7 @@ def sample_size(share: float | int, n: int, least: int, name: str, what: str) ->
 def check_share(value: Any, name: str) -> None:
     """Raise if `value`, of parameter `name`, is neither a float in (0, 1] (a fraction) nor an int >= 1 (a count)."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not (value >= 1 if isinstance(value, Integral) else 0 < value <= 1):
+    if not number or not (int(value) >= 1 if isinstance(value, Integral) else 0 < float(value) <= 1):
         raise ValueError(f"{name} must be a float in (0, 1] or an integer >= 1, got {value!r}")
 
 
