@@ -149,7 +149,7 @@ def test_parameters_are_left_alone(rng):
         (RandomSets(), SetBatch(np.empty((0, 2)), np.array([0, 0])), "all training sets are empty"),
         (RandomStrings(alphabet=""), ["a"], "alphabet must be a str"),
         (RandomStrings(alphabet=4), ["a"], "alphabet must be a str"),
-        (RandomStrings(length=(5, 2)), ["a"], r"length must be an integer >= 0 or a range .* got \(5, 2\)"),
+        (RandomStrings(length=(5, 2)), ["a"], r"length must be an integer >= 0 or a pair .* got \(5, 2\)"),
         (RandomStrings(length=2.5), ["a"], "length must be an integer"),
         (RandomStrings(length=True), ["a"], "length must be an integer"),
         (RandomStrings(length=(1, 2, 3)), ["a"], "length must be an integer"),
@@ -221,7 +221,7 @@ def test_mosaics_are_batches_of_the_kind_of_the_data(rng):
     [
         (Mosaics(), None, "Mosaics are made of training objects, and there are none here"),
         (Mosaics(n_pieces=0), ["a"], "n_pieces must be an integer >= 1, got 0"),
-        (Mosaics(length=(3, 2)), ["a"], r"length must be an integer >= 1 or a range"),
+        (Mosaics(length=(3, 2)), ["a"], r"length must be an integer >= 1 or a pair"),
     ],
 )
 def test_what_mosaics_refuse(sampler, X, message, rng):

@@ -235,7 +235,7 @@ def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -
         j = int(np.argmax(wrong))
         raise ValueError(
             f"low must be below high, by a number that fits into float64, got {ends[0][j]:.6g} and {ends[1][j]:.6g} "
-            f"for number {j} of the {columns}; give other low and high, or rescale the data"
+            f"for number {j} of the {columns}; change low and high, or rescale the data"
         )
     return ends[0], ends[1]
 
