@@ -347,7 +347,7 @@ def test_structured_signs_shorter_than_the_vectors_do_not_reach_the_loop():
 @pytest.mark.parametrize(
     "model",
     [
-        SVC(kernel="linear", probability="deprecated"), NuSVC(), SGDClassifier(random_state=0),
+        SVC(kernel="linear"), NuSVC(), SGDClassifier(random_state=0),
         make_pipeline("passthrough", StandardScaler()), make_pipeline(FunctionTransformer(np.log), StandardScaler()),
         sm.HDClassifier(prototype_bits=1, random_state=0), sm.HDClassifier("ridge"), sm.learn.HeatSVC(contrast=2.0),
         sm.GeneralizedNystroemPCA(3, sample_fraction=20, feature_fraction=5, random_state=0),
