@@ -11,6 +11,7 @@ on the block; in a `Pipeline` they sum in a fixed order.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,12 +23,13 @@ import scipy.sparse as sp
 import sklearn.pipeline
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import part_from, warn_once, warning_of_part
-from similia.core.estimators import all_at_once, twin_of
+from similia.core.estimators import Transformer, all_at_once, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
 from similia.core.threads import collected_warnings
@@ -187,6 +189,36 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 few = step.transform(few)
                 total += n_bytes(few)
         return -(-total // _PROBED)
+
+
+def transformed(model: Any, X: Any) -> Any:
+    """Return ``model.transform(X)`` for a fitted model; faster for few objects, as most wrappers are left out.
+
+    A pipeline of scikit-learn computes tags and routes at each call, and each of its steps is wrapped for
+    ``set_output``. With a model that makes data frames, nothing is left out.
+    """
+    if is_lazy(X) or n_objects(X) > _FEW or get_config()["transform_output"] != "default":
+        return model.transform(X)
+    return _passed(model, X)
+
+
+def _passed(model: Any, X: Any) -> Any:
+    kind: Any = type(model)
+    if kind in (Pipeline, sklearn.pipeline.Pipeline):
+        for _, step in model.steps:
+            X = X if step in (None, "passthrough") else _passed(step, X)
+        return X
+    if kind is FrozenEstimator:
+        return _passed(model.estimator, X)
+    inner = None if hasattr(model, "_sklearn_output_config") else _without_wrappers(kind)
+    return model.transform(X) if inner is None else inner(model, X)
+
+
+@functools.cache
+def _without_wrappers(kind: Any) -> Any:
+    """Return the function `transform` of a class of similia without its decorators, or None for other classes."""
+    of_similia = issubclass(kind, Transformer) and kind.__module__.startswith("similia.")
+    return inspect.unwrap(kind.transform) if of_similia else None
 
 
 class _RowByRow:
@@ -389,12 +421,18 @@ def members_of(model: Any) -> list[Any]:
 
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a model in order, with nested pipelines flattened and passthrough steps left out."""
+    return list(each_step(model))
+
+
+def each_step(model: Any) -> Iterator[Any]:
+    """Yield what `steps_of` returns."""
     model = chosen(model)
     if not hasattr(model, "steps"):
-        return [model]
-    return [
-        inner for _, step in model.steps if step is not None and not isinstance(step, str) for inner in steps_of(step)
-    ]
+        yield model
+        return
+    for _, step in model.steps:
+        if step is not None and not isinstance(step, str):
+            yield from each_step(step)
 
 
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:

@@ -47,6 +47,7 @@ _WRAPPERS = {
     "kernel": "similia.pairwise(f), or with similia.distances.FromFunction(f) if f is a distance (0 for equal objects)",
     "distance": "similia.distances.FromFunction(f)",
 }
+_PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
 
 
@@ -175,6 +176,22 @@ def as_objects(function: Any, X: Any) -> Any:
 def decided(kernel: Any, X: Any) -> Any:
     """Return ``kernel.decided(X)``; return `kernel` itself if it has no method ``decided``."""
     return kernel.decided(X) if hasattr(kernel, "decided") else kernel
+
+
+def plain_parameters(function: Any) -> dict[str, Any] | None:
+    """Return the parameters of a kernel or distance, with those of others inside it, to compare them by ``==``.
+
+    The result is None if a parameter is something else than a number, a string, a bool or None.
+    """
+    found: dict[str, Any] = {}
+    for name, value in vars(function).items():
+        if isinstance(value, _PLAIN):
+            found[name] = value
+        elif isinstance(value, Kernel | Distance) and (inner := plain_parameters(value)) is not None:
+            found[name] = type(value), inner
+        else:
+            return None
+    return found
 
 
 def compared(kernel: Any, X: Any) -> dict[str, str]:

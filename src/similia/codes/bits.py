@@ -244,9 +244,14 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
 def as_words(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """Return codes as 64-bit words: a view, or a copy if the codes must be aligned or padded with zero bits."""
     codes = np.ascontiguousarray(codes)
-    if codes.shape[1] % 8 or codes.ctypes.data % 8:
+    if not are_words(codes):
         codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
     return codes.view(np.uint64)
+
+
+def are_words(codes: npt.NDArray[np.uint8]) -> bool:
+    """Return whether the rows of a C-contiguous array are whole, aligned 64-bit words."""
+    return codes.shape[1] % 8 == 0 and codes.view(np.uint64).flags.aligned
 
 
 @njit()

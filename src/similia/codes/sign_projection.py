@@ -258,16 +258,11 @@ def _unit_rows(X: npt.NDArray) -> npt.NDArray[np.float64]:
 def integer_rows(X: npt.NDArray, length: float) -> npt.NDArray[np.float32]:
     """Scale each row of `X` to Euclidean length `length` and round it to integers with an odd sum.
 
-    Every step is elementwise and in float64, so a row's integers depend only on that row. A zero row stays zero.
+    Every step is in float64 and in a fixed order, so a row's integers depend only on that row. A zero row stays zero.
     """
-    rows = _unit_rows(X)
-    norms = np.sqrt(_row_sums(rows * rows))
-    rows *= (length / np.where(norms > 0, norms, 1.0))[:, None]
-    np.rint(rows, out=rows)
-    even = np.flatnonzero(rows.sum(axis=1) % 2 == 0)  # sums of integers are exact in any order
-    largest = np.abs(rows[even]).argmax(axis=1)
-    rows[even, largest] -= np.sign(rows[even, largest])
-    return rows.astype(np.float32)
+    rows = np.empty(X.shape, np.float32)
+    _round_rows(np.ascontiguousarray(X), float(length), rows)
+    return rows
 
 
 def exact_length(projection: IntRows) -> float:
@@ -316,17 +311,42 @@ def _odd(values: npt.NDArray) -> IntRows:
     return (2 * np.floor(values / 2) + 1).astype(np.int16)
 
 
-def _row_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sum each row by repeatedly adding its second half to its first (overwrites `values`).
+@njit()
+def _round_rows(X, length, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the rows that `integer_rows` returns.
 
-    `numpy.sum` adds in an order that depends on memory layout and instruction set; here the order is fixed.
+    Squares are summed by repeatedly adding the second half of a row to the first, an order that vectorises and that no
+    processor changes.
     """
-    width = values.shape[1]
-    while width > 1:
-        half = (width + 1) // 2
-        values[:, : width - half] += values[:, half:width]
-        width = half
-    return values[:, 0]
+    width = X.shape[1]
+    row, squares = np.empty(width), np.empty(width)
+    for i in range(len(X)):
+        largest = 0.0
+        for j in range(width):
+            row[j] = X[i, j]
+            largest = max(largest, abs(row[j]))
+        if largest == 0.0:
+            out[i] = 0.0
+            continue
+        for j in range(width):
+            row[j] /= largest
+            squares[j] = row[j] * row[j]
+        n = width
+        while n > 1:
+            half = (n + 1) // 2
+            for j in range(n - half):
+                squares[j] += squares[half + j]
+            n = half
+        factor, total, at = length / np.sqrt(squares[0]), 0, 0
+        for j in range(width):
+            row[j] = np.rint(row[j] * factor)
+            total += np.int64(row[j])
+        if total % 2 == 0:
+            for j in range(width):
+                at = j if abs(row[j]) > abs(row[at]) else at
+            row[at] -= np.sign(row[at])
+        for j in range(width):
+            out[i, j] = row[j]
 
 
 @njit(reassociate=True)

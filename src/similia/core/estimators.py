@@ -28,6 +28,29 @@ def twin_of(estimator: Estimator) -> Estimator:
     return twin
 
 
+def present(estimator: Estimator) -> Estimator:
+    """Return the estimator as it is now, for reading without a lock.
+
+    Methods decorated with `all_at_once` give an estimator new attributes in one assignment, so the result never mixes
+    the attributes of before and after such a call.
+    """
+    view = object.__new__(type(estimator))
+    view.__dict__ = vars(estimator)
+    return view
+
+
+def check_fitted(estimator: Any, attribute: str | None = None) -> None:
+    """Raise `NotFittedError` if an estimator lacks an attribute, or any learnt one; see `check_is_fitted`.
+
+    scikit-learn's function is called only to raise the error, because it first computes the tags of the estimator and
+    of all its parts, which takes longer than to transform one object.
+    """
+    names = vars(estimator)
+    if attribute in names if attribute else any(name.endswith("_") and name[:2] != "__" for name in names):
+        return
+    check_is_fitted(estimator, attribute)
+
+
 def all_at_once(method: Method) -> Method:
     """Decorate a learning method (fit, partial_fit, add ...) so that its estimator changes only if the call succeeds.
 
@@ -87,7 +110,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _check_columns(self, X: Any) -> None:
         """Raise if the transformer is not fitted, or was fitted to columns other than those of `X`."""
-        check_is_fitted(self)
+        check_fitted(self)
         check_columns(self, X, reset=False)
 
     def _example(self) -> Any:

@@ -92,6 +92,9 @@ def row_product(
             multiply(np.ascontiguousarray(X[part], dtype), W.values, W.row, W.copied, 0, n_panels, out[part])
 
     def columns(start: int, stop: int) -> None:
+        if n == 1 and not W.copied and (start, stop) == (0, n_panels):
+            multiply_one(few[0], W.values, out[0])
+            return
         multiply(few, W.values, W.row, W.copied, start, stop, out)
 
     if n <= _ROWS:
@@ -182,6 +185,36 @@ def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-unty
             lane.store(room, 0, a)
             for j in range(skip, width):
                 flat[i * m + column + j] = room[j]
+
+
+@njit()
+def multiply_one(x, values, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the product of the row `x` and W, of at least `LANES` columns; `values` is ``W.reshape(-1)``.
+
+    W, which no other row shares, is read once, from its first number to its last. The terms of an entry are added in
+    the order of `multiply`.
+    """
+    K, m = len(x), len(out)
+    whole, zero = m - m % LANES, lane.splat(out.dtype.type(0))
+    out[:] = 0
+    for k in range(0, K - K % 4, 4):
+        a, b, c, d = lane.splat(x[k]), lane.splat(x[k + 1]), lane.splat(x[k + 2]), lane.splat(x[k + 3])
+        for j in range(0, whole, LANES):
+            at = k * m + j
+            total = lane.multiply_add(a, lane.load(values, at), lane.load(out, j))
+            total = lane.multiply_add(b, lane.load(values, at + m), total)
+            total = lane.multiply_add(c, lane.load(values, at + 2 * m), total)
+            lane.store(out, j, lane.multiply_add(d, lane.load(values, at + 3 * m), total))
+    for k in range(K - K % 4, K):
+        a = lane.splat(x[k])
+        for j in range(0, whole, LANES):
+            lane.store(out, j, lane.multiply_add(a, lane.load(values, k * m + j), lane.load(out, j)))
+    if whole < m:
+        last, room = zero, np.empty(LANES, out.dtype)
+        for k in range(K):
+            last = lane.multiply_add(lane.splat(x[k]), lane.load(values, k * m + m - LANES), last)
+        lane.store(room, 0, last)
+        out[whole:] = room[whole - m + LANES :]
 
 
 @njit()

@@ -48,6 +48,8 @@ def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
 
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise if it is not an integer >= `minimum`."""
+    if type(value) is int and value >= minimum:
+        return value
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise BadParameter(name, f"an integer >= {minimum}", short(value, 80))
     return int(value)

@@ -23,6 +23,7 @@ from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save
+_EXACT = 2**24  # float32 holds every integer below this one
 _LANE = 64  # maximum number of letters for which rapidfuzz packs several queries into one register
 _BLOCK = 2**24  # maximum number of distances computed at once
 
@@ -69,8 +70,10 @@ class _EditDistance(Distance):
         if A.is_bytes != B.is_bytes:
             kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
             raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
-        longest = max(np.diff(batch.offsets).max() for batch in (A, B))
-        return np.float32 if self._counts_edits and longest < 2**24 else np.float64
+        if not self._counts_edits:
+            return np.float64
+        fit = all(len(batch.values) < _EXACT or np.diff(batch.offsets).max() < _EXACT for batch in (A, B))
+        return np.float32 if fit else np.float64
 
 
 class Levenshtein(_EditDistance):

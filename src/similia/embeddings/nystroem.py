@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import pairs_named
-from similia.core.estimators import Transformer, all_at_once, check_table
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, reads, state
@@ -232,7 +231,7 @@ class Nystroem(ComparesObjects, Transformer):
             parts, the first such object causes the warning, and later ones are not reported. For a part of a Dask
             collection, there is a warning only if the part holds at least 20 objects.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
 
     def _embed(self, objects: Any) -> npt.NDArray[np.floating]:
@@ -253,7 +252,7 @@ class Nystroem(ComparesObjects, Transformer):
             if len(out) == 0:
                 out = np.empty((n, self.rank_), dtype=C.dtype)
             alone.extend(rows[~C.any(axis=1)].tolist())
-            for (i, a), (j, b) in itertools.pairwise(self._corners):
+            for (i, a), (j, b) in itertools.pairwise(self._corners.tolist()):
                 out[rows[0] : rows[-1] + 1, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
         warn_of_strangers(alone, n, "have similarity 0 to all landmarks and get the zero vector (too few landmarks?)")
         return out
@@ -269,7 +268,7 @@ class Nystroem(ComparesObjects, Transformer):
         random_state : int, numpy Generator or None, default=0
             Seed or generator from which the sample is drawn.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
             n = self._n_train
             raise ValueError(f"the error needs the kernel matrix of fit, of shape {(n, n)}, got {np.shape(X)}")

@@ -89,13 +89,15 @@ class Counts:
         if self.least:
             ordered = _in_order(self)
             return _sums(ordered.offsets, ordered.values)
+        if self.weights is None and self._whole:
+            return _sums_of_squares(self.offsets, self.values)
         products = self.values * self.weighted_values()
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
 
     @cached_property
     def _whole(self) -> bool:
         """Whether all counts and weights are integers."""
-        return all(np.array_equal(x, np.rint(x)) for x in (self.values, self.weights) if x is not None)
+        return all(_are_integers(x) for x in (self.values, self.weights) if x is not None)
 
     @property
     def _exact(self) -> bool:
@@ -146,7 +148,8 @@ def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     distinct, values = np.empty_like(ids), np.empty(len(ids))
     new_offsets = np.zeros_like(offsets)
-    _count(ids, offsets, amounts, _table(int(np.diff(offsets).max(initial=0))), distinct, values, new_offsets)
+    longest = len(ids) if len(offsets) == 2 else int(np.diff(offsets).max(initial=0))
+    _count(ids, offsets, amounts, _table(longest), distinct, values, new_offsets)
     distinct, values = distinct[: new_offsets[-1]], values[: new_offsets[-1]]
     if 2 * len(distinct) < len(ids):  # a copy frees the rest
         distinct, values = distinct.copy(), values.copy()
@@ -248,6 +251,24 @@ def _least_sums(A: Counts, B: Counts) -> Floats:
         _add_least(A.offsets, columns_a, A.values, *postings, start, stop, out)
 
     run_in_ranges(fill, len(A), grain=_ROWS_OF_A_THREAD)
+    return out
+
+
+@njit()
+def _are_integers(values):  # type: ignore[no-untyped-def]
+    for value in values:  # noqa: SIM110 (numba compiles no generator in `all`)
+        if value != np.rint(value):
+            return False
+    return True
+
+
+@njit()
+def _sums_of_squares(offsets, values):  # type: ignore[no-untyped-def]
+    """Return the sum of squares of each object's values."""
+    out = np.zeros(len(offsets) - 1)
+    for i in range(len(out)):
+        for k in range(offsets[i], offsets[i + 1]):
+            out[i] += values[k] * values[k]
     return out
 
 

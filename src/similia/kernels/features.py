@@ -14,14 +14,13 @@ from similia.core.errors import as_second, called_by_user
 from similia.core.validation import check_positive_int
 from similia.kernels.counts import Counts, few_products, inner_products, paired_products
 from similia.objects.sequences import named
-from similia.similarity import Kernel
+from similia.similarity import Kernel, plain_parameters
 
 Floats = npt.NDArray[np.float64]
 
 # A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
 # the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16
-_PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
 # Slot, from the collection's address -> (weak reference to the collection, type and parameters of the kernel, counts).
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
@@ -198,7 +197,7 @@ def divide_by_norms(features: sp.csr_array, kxx: Floats) -> None:
 
 def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
     """Return ``kernel.counted(Y)``, from the cache if an equal kernel counted the same collection before."""
-    slot, parameters = (id(Y) // 64) % _SLOTS, _plain_parameters(kernel)
+    slot, parameters = (id(Y) // 64) % _SLOTS, plain_parameters(kernel)
     entry = _kept.get(slot)
     if entry is not None and entry[0]() is Y and entry[1] is type(kernel) and entry[2] == parameters:
         return entry[3]
@@ -206,16 +205,3 @@ def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
     if parameters is not None:
         _kept[slot] = weakref.ref(Y), type(kernel), parameters, counts
     return counts
-
-
-def _plain_parameters(kernel: CountsKernel) -> dict[str, Any] | None:
-    """Return the parameters of a kernel and of a kernel inside it; None if `==` cannot compare one of them by value."""
-    found: dict[str, Any] = {}
-    for name, value in vars(kernel).items():
-        found[name] = (type(value), _plain_parameters(value)) if isinstance(value, CountsKernel) else value
-        if isinstance(value, CountsKernel):
-            if found[name][1] is None:
-                return None
-        elif not isinstance(value, _PLAIN):
-            return None
-    return found

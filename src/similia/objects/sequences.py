@@ -239,8 +239,10 @@ def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
         return np.flatnonzero(key)
     if key.size == 0:
         return np.zeros(0, dtype=np.int64)
-    if key.ndim != 1 or not np.issubdtype(key.dtype, np.integer):
+    if key.ndim != 1 or key.dtype.kind not in "iu":
         raise IndexError(f"a batch takes a 1-D array of integers or a mask, got shape {key.shape} of {key.dtype}")
+    if key.min() >= 0 and key.max() < n:
+        return np.array(key, np.int64)
     bad = (key < -n) | (key >= n)
     if bad.any():
         raise IndexError(f"index {int(key[bad][0])} is out of range for a batch of {n} objects")
@@ -266,7 +268,10 @@ def check_offsets(offsets: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
 
 def offsets_of(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the n + 1 offsets of n consecutive rows of these lengths: 0 and the running sums."""
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    lengths = np.asarray(lengths)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray, npt.NDArray]:
@@ -288,6 +293,9 @@ def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
     """Yield consecutive slices of rows, each of at most `most` values; a row with more is a slice of its own."""
     start, n = 0, len(offsets) - 1
+    if n and offsets[n] - offsets[0] <= most:
+        yield slice(0, n)
+        return
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)
         yield slice(start, stop)

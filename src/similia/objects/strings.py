@@ -16,6 +16,7 @@ from similia.core.text import short
 from similia.objects.sequences import Ragged, check_array, offsets_of
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
+_PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
 _PIECE = 4096  # strings joined at once
 
 
@@ -111,7 +112,8 @@ def as_strings(X: Any) -> StringBatch:
     (<StringBatch of 3 objects>, 'ACGT', array([0, 4, 4, 6]))
     """
     if not isinstance(X, StringBatch):
-        X = StringBatch.from_list(_items(X))
+        plain = type(X) is list and set(map(type, X)) in _PLAIN
+        X = StringBatch.from_list(X if plain else _items(X))
     if len(X) == 0:
         raise BadValue(None, "is empty: found 0 strings", "at least one")
     return X

@@ -228,7 +228,9 @@ def _loaded(kind: type[HammingIndex], store: Store, mmap: bool) -> HammingIndex:
     return index
 
 
-def _read(index: HammingIndex, store: Store, mmap: bool) -> None:
+def _read(given: HammingIndex, store: Store, mmap: bool) -> None:
+    """Replace the contents of an index by those of a store, in one assignment, as other threads may search it."""
+    index = twin_of(given)
     index._start()
     index._mapped = mmap
     keep = index._rows.attach if mmap else index._rows.append
@@ -243,6 +245,7 @@ def _read(index: HammingIndex, store: Store, mmap: bool) -> None:
         except ValueError as error:
             raise ValueError(f"{store.folder} is damaged: {error}; restore it from a copy") from None
         index._n_built = stored[1]
+    given.__dict__ = index.__dict__
 
 
 def _set_origin(index: HammingIndex, store: Store) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, present
 from similia.core.progress import logged, logger_of
 from similia.core.state import state
 from similia.core.threads import exclusively, lock_of
@@ -63,8 +63,9 @@ class HammingIndex(BaseEstimator):
     times. On 400,000 codes, ivf found 84 % at 7 times the speed, or 90 % at 4 times with
     ``n_probes=32``; multihash found 80 % at 4 times.
 
-    Threads may share an index: searches run in parallel, and a change waits until they finish. A forked process may use
-    its copy of the index; there, approximate searches run in one thread.
+    Threads may share an index. Exact searches by the Hamming distance take no lock: each sees the index as it was
+    before or after a change, even while the change is made. Otherwise, a change waits until all searches finish. A
+    forked process may use its copy of the index; there, approximate searches run in one thread.
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
@@ -243,11 +244,7 @@ class HammingIndex(BaseEstimator):
     def ids(self) -> Ids:
         """Ids of all codes, int64 (n,), in the order they were added; an update counts as a new addition."""
         self._check_fitted()
-        with lock_of(self).reading():
-            return self._live_ids()
-
-    def _live_ids(self) -> Ids:
-        return self._rows.ids()[~self._rows.dead]
+        return _live_ids(self._rows)
 
     def reconstruct(self, ids: Any = None) -> Codes:
         """Return copies of the stored codes, shape (n, n_bits // 8).
@@ -262,8 +259,7 @@ class HammingIndex(BaseEstimator):
             return self._codes_of(None if ids is None else check_ids(ids))
 
     def _codes_of(self, ids: Ids | None) -> Codes:
-        rows = np.flatnonzero(~self._rows.dead) if ids is None else self._rows_of(ids, "looked up")
-        return self._rows.take(rows)
+        return _live_codes(self._rows) if ids is None else self._rows.take(self._rows_of(ids, "looked up"))
 
     def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> Any:
         """Find the nearest codes of each query, ordered by distance, then id.
@@ -286,10 +282,10 @@ class HammingIndex(BaseEstimator):
         """
         queries = self._check_queries(X)
         k = check_positive_int(n_neighbors, "n_neighbors")
-        with self._ready():
-            if k > len(self):
-                raise ValueError(f"n_neighbors={k} is more than the {len(self)} codes in the index; ask for fewer")
-            distances, ids = self._nearest(queries, k)
+        with self._ready() as now:
+            if k > len(now):
+                raise ValueError(f"n_neighbors={k} is more than the {len(now)} codes in the index; ask for fewer")
+            distances, ids = now._nearest(queries, k)
         return (distances, ids) if return_distance else ids
 
     def radius_neighbors(self, X: Any, radius: float, return_distance: bool = True) -> Any:
@@ -316,22 +312,29 @@ class HammingIndex(BaseEstimator):
         queries = self._check_queries(X)
         if self.metric == "jaccard":
             radius = check_radius(radius)
-            with self._ready():
-                near = within_radius(lambda some, k: self._nearest(queries[some], k), len(queries), len(self), radius)
+            with self._ready() as now:
+                near = within_radius(lambda some, k: now._nearest(queries[some], k), len(queries), len(now), radius)
             return (ragged(near[0]), ragged(near[1])) if return_distance else ragged(near[1])
-        with lock_of(self).reading():
-            limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
+        limits, distances, ids = within(self._rows.parts(), queries, radius_in_bits(radius, self.n_bits))
         pieces = [ragged(np.split(part, limits[1:-1]) if len(queries) else []) for part in (distances, ids)]
         return (pieces[0], pieces[1]) if return_distance else pieces[1]
 
     @contextmanager
-    def _ready(self) -> Iterator[None]:
-        """Update the faiss structure if necessary, then hold the lock for reading while the caller searches."""
+    def _ready(self) -> Iterator[HammingIndex]:
+        """Yield an index to search, which no other thread changes.
+
+        Exact Hamming search takes no lock. Structures are changed in place, so a search with one updates it if
+        necessary, then holds the lock for reading while the caller searches.
+        """
+        now = present(self)
+        if now.kind == "exact" and now.metric != "jaccard":
+            yield now
+            return
         lock = lock_of(self)
         while True:
             with lock.reading():
                 if self._is_ready():
-                    yield
+                    yield self
                     return
             with lock.writing():
                 if not self._is_ready():  # another thread may have been first
@@ -433,8 +436,8 @@ class HammingIndex(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = self.get_params()
         if self.__sklearn_is_fitted__():
-            with lock_of(self).reading():
-                codes, ids, next_id = self._codes_of(None), self._live_ids(), self._rows.next_id
+            rows = self._rows
+            codes, ids, next_id = _live_codes(rows), _live_ids(rows), rows.next_id
             state |= {"codes_": codes, "ids_": ids, "next_id_": next_id}
         return state
 
@@ -469,3 +472,11 @@ class HammingIndex(BaseEstimator):
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)
         return check_codes(codes, n_bits=self.n_bits)
+
+
+def _live_ids(rows: Rows) -> Ids:
+    return rows.ids()[~rows.dead]
+
+
+def _live_codes(rows: Rows) -> Codes:
+    return rows.take(np.flatnonzero(~rows.dead))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.objects import take
-from similia.pipelines import Comparison, comparison_of, steps_of
-from similia.similarity import Distance, Kernel, Pairwise, diagonal
+from similia.pipelines import Comparison, comparison_of, each_step
+from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -70,6 +71,12 @@ class Metric(Comparison):
         return {"counts": self.function.counted(Y)} if getattr(self.function, "reuses_counts", False) else {}
 
 
+def parameters_of(function: Any) -> Any:
+    """Return a value that ``==`` tells from that of the same kernel or distance with other parameters."""
+    plain = plain_parameters(function)
+    return joblib.hash(function) if plain is None else (type(function), plain)
+
+
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
     """Return distances in a kernel's feature space, given `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
     return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
@@ -77,7 +84,7 @@ def feature_distances(values: Any, left: Any, right: Any) -> Any:
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
     """Return (kernel or distance of an encoder's first step, whether it is a kernel); if absent, (None, False)."""
-    found = comparison_of(steps_of(encoder)[0], fitted=False)
+    found = comparison_of(next(each_step(encoder)), fitted=False)
     return (None, False) if found is None else (found.function, found.is_kernel)
 
 
@@ -87,7 +94,7 @@ def metric_of(encoder: Any, name: str = "rerank") -> Metric:
     if function is not None:
         return Metric(function, is_kernel)
     others = ", or take rerank='projected' or None" if name == "rerank" else ""
-    first = type(steps_of(encoder)[0]).__name__
+    first = type(next(each_step(encoder))).__name__
     raise ValueError(
         f"the encoder's first step {first} has no kernel or distance to compare objects by; name one: "
         f"for strings {name}=similia.distances.Levenshtein(), for vectors {name}=similia.kernels.Cosine('projection') "
@@ -118,9 +125,7 @@ def metric_from(function: Any, name: str, words: str = "") -> Metric:
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:
     """Return the positions that sort each row of `distances` by distance, then by id."""
-    by_id = np.argsort(ids, axis=1, kind="stable")
-    keys = np.take_along_axis(distances, by_id, axis=1)
-    return np.take_along_axis(by_id, np.argsort(keys, axis=1, kind="stable"), axis=1)
+    return np.lexsort((ids, distances), axis=1)
 
 
 def shares_found(distances: Floats, rows: Index) -> npt.NDArray[np.float64]:

@@ -13,22 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadType, part_from
-from similia.core.estimators import all_at_once, twin_of
+from similia.core.estimators import all_at_once, check_fitted, present, twin_of
 from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.state import Sizes, array, made, objects, optional, state
-from similia.core.threads import exclusively, lock_of
+from similia.core.threads import exclusively
 from similia.core.validation import check_codes, check_encoder, check_positive_int
 from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one
+from similia.pipelines import transformed
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
@@ -39,6 +38,7 @@ from similia.search.metric import (
     as_metric,
     feature_distances,
     function_of,
+    parameters_of,
     ragged,
     sorted_candidates,
 )
@@ -48,13 +48,15 @@ from similia.similarity import as_objects, diagonal
 from similia.sources.dask import is_lazy
 
 _QUERIES = 512  # queries answered together
+_ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
+_CACHED = ("_known", "_order")  # attributes that hold what queries share
 
 
 @dataclass
 class _Known:
     """Values cached between searches; copies and saved files do not contain them."""
 
-    function: str  # hash of the kernel or distance
+    parameters: Any  # of the kernel or distance
     metric: Metric  # with its data-dependent parameters set from all objects
     n_compared: int = 0  # candidates compared so far
     features: dict[str, Any] | None = None  # of all objects
@@ -153,6 +155,7 @@ class SimilaritySearch(BaseEstimator):
     """
 
     _known: _Known | None = None
+    _order: Index | None = None  # sorts `ids_`; None if this is not known
 
     def __init__(
         self, encoder: Any, rerank: Any = None, *, n_candidates: int = 100, index: HammingIndex | None = None
@@ -224,13 +227,13 @@ class SimilaritySearch(BaseEstimator):
     @all_at_once
     def remove(self, ids: Any) -> Self:
         """Remove objects by their ids; every id must exist."""
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         self.index_ = twin_of(self.index_).remove(ids)
         kept = np.flatnonzero(~np.isin(self.ids_, ids))
         self.ids_ = self.ids_[kept]
         self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
         self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
-        self._known = None
+        self._known = self._order = None
         return self
 
     def objects(self, ids: Any) -> Any:
@@ -241,7 +244,7 @@ class SimilaritySearch(BaseEstimator):
         ids : array-like of int, shape (m,)
             Ids of objects, such as a row of ids from `kneighbors`; an id may occur more than once.
         """
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         ids = np.asarray(ids)
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
             remedy = "; pass ids.ravel()" if ids.ndim > 1 else ""
@@ -252,11 +255,11 @@ class SimilaritySearch(BaseEstimator):
             raise ValueError(
                 f"the search keeps no objects, since rerank={self.rerank!r} needs none; look the ids up in your data"
             )
-        with lock_of(self).reading():
-            unknown = ~np.isin(ids, self.ids_)
-            if unknown.any():
-                raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
-            return take(self.objects_, self._rows(ids.astype(np.int64)))
+        now = present(self)
+        unknown = ~np.isin(ids, now.ids_)
+        if unknown.any():
+            raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
+        return take(now.objects_, now._rows(ids.astype(np.int64)))
 
     def kneighbors(
         self, X: Any, n_neighbors: int = 10, return_distance: bool = True, *, return_similarity: bool = False
@@ -284,14 +287,15 @@ class SimilaritySearch(BaseEstimator):
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """
-        self._check_ready(return_similarity)
-        k = self._check_k(n_neighbors)
+        now = present(self)
+        metric = now._check_ready(return_similarity)
+        k = now._check_k(n_neighbors)
 
         def nearest(block: Any) -> tuple[Any, Index]:
-            distances, similarities, ids = self._nearest(block, k)
+            distances, similarities, ids = now._nearest(block, k, metric)
             return similarities if return_similarity else distances, ids
 
-        return self._in_blocks(X, nearest, return_distance or return_similarity)
+        return _in_blocks(X, nearest, return_distance or return_similarity)
 
     def radius_neighbors(
         self, X: Any, radius: float, return_distance: bool = True, *, return_similarity: bool = False
@@ -315,17 +319,18 @@ class SimilaritySearch(BaseEstimator):
             One array for each query, ordered as in `kneighbors`. With `return_similarity`, similarities replace
             distances; with neither option, only `ids` is returned.
         """
-        self._check_ready(return_similarity)
+        now = present(self)
+        metric = now._check_ready(return_similarity)
         check_radius(radius)
 
         def within(block: Any) -> tuple[Any, Any]:
-            if self.rerank is None:
-                return self.index_.radius_neighbors(self._encode(block)[0], radius)
-            distances, similarities, ids = self._nearest(block, min(self.n_candidates, len(self.ids_)))
+            if now.rerank is None:
+                return now.index_.radius_neighbors(now._encode(block)[0], radius)
+            distances, similarities, ids = now._nearest(block, min(now.n_candidates, len(now.ids_)), metric)
             ends = [int(np.searchsorted(row, radius, "right")) for row in distances]
             return ragged(similarities if return_similarity else distances, ends), ragged(ids, ends)
 
-        return self._in_blocks(X, within, return_distance or return_similarity)
+        return _in_blocks(X, within, return_distance or return_similarity)
 
     def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
         """Measure the share of true neighbours that the search finds, and the time that it takes.
@@ -351,7 +356,7 @@ class SimilaritySearch(BaseEstimator):
             A named tuple: `recall`, its `standard_error`, the `seconds` that this search takes per query, and the
             `brute_force_seconds` that a comparison with all objects takes per query.
         """
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         return measured_recall(self, X, n_neighbors, metric, objects)[0]
 
     def recall_curve(
@@ -377,7 +382,7 @@ class SimilaritySearch(BaseEstimator):
         dict of int to Recall
             What `recall` returns with each number of candidates.
         """
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         if self.rerank is None:
             raise ValueError("rerank=None compares no candidates, so there is no curve; use recall")
         counts = [check_positive_int(c, "n_candidates") for c in n_candidates if c >= n_neighbors]
@@ -401,7 +406,7 @@ class SimilaritySearch(BaseEstimator):
         """
         from similia.search.on_disk import save_search
 
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         return save_search(self, folder, overwrite)
 
     @classmethod
@@ -414,13 +419,13 @@ class SimilaritySearch(BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the table that `fit` saw; if it saw other objects, there is no such attribute."""
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
         """Names of the columns of the table that `fit` saw, if all are strings; otherwise, no such attribute exists."""
-        check_is_fitted(self, "encoder_")
+        check_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names
 
@@ -450,8 +455,8 @@ class SimilaritySearch(BaseEstimator):
         """Return the kernel or distance that reranks candidates; None if `rerank` is None or "projected"."""
         return None if self.rerank is None or self._projected else as_metric(self.rerank, self.encoder, "rerank")
 
-    def _check(self) -> None:
-        """Raise if a parameter is invalid or contradicts another."""
+    def _check(self) -> Metric | None:
+        """Raise if a parameter is invalid or contradicts another; return the result of `_metric`."""
         if self._automatic and (self.rerank is None or isinstance(self.rerank, str)):
             raise ValueError(
                 f"encoder='auto' needs the kernel or distance that compares objects, got rerank={self.rerank!r}; give "
@@ -470,21 +475,24 @@ class SimilaritySearch(BaseEstimator):
             raise ValueError(
                 f"rerank='projected' compares the vectors before the last step of a pipeline, got {self.encoder!r}"
             )
-        self._metric()
+        return self._metric()
 
-    def _check_ready(self, similarity: bool = False) -> None:
-        """Raise if the search is not fitted, lacks what `rerank` compares, or cannot give a requested `similarity`."""
-        check_is_fitted(self, "encoder_")
-        self._check()
+    def _check_ready(self, similarity: bool = False) -> Metric | None:
+        """Raise if the search is not fitted, lacks what `rerank` compares, or cannot give a requested `similarity`.
+
+        Return the result of `_metric`.
+        """
+        check_fitted(self, "encoder_")
+        metric = self._check()
         missing = "vectors" if self._projected and self.vectors_ is None else ""
-        missing = "objects" if self._metric() is not None and self.objects_ is None else missing
+        missing = "objects" if metric is not None and self.objects_ is None else missing
         if missing and len(self.ids_):
             raise ValueError(f"rerank is now {self.rerank!r}, which compares {missing} that were not kept; fit again")
-        metric = self._metric()
         if similarity and not (self._projected if metric is None else metric.is_kernel):
             raise ValueError(
                 f"return_similarity needs rerank='projected' or a kernel, but rerank={self.rerank!r} gives distances"
             )
+        return metric
 
     def _check_k(self, n_neighbors: int) -> int:
         k = check_positive_int(n_neighbors, "n_neighbors")
@@ -517,7 +525,7 @@ class SimilaritySearch(BaseEstimator):
         self.index_ = twin_of(self.index_).add(codes, ids)
         self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
         self.objects_, self.vectors_ = objects, vectors
-        self._known = None
+        self._known = self._order = None
         return self
 
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
@@ -528,31 +536,20 @@ class SimilaritySearch(BaseEstimator):
         if isinstance(self.encoder_, FeatureIndex):
             return X, None
         if not self._projected:
-            return check_codes(self.encoder_.transform(X), "the encoder's output"), None
-        V = np.asarray(self.encoder_[:-1].transform(X))
-        return check_codes(self.encoder_[-1].transform(V), "the encoder's output"), _unit(V)
+            return check_codes(transformed(self.encoder_, X), "the encoder's output"), None
+        V = np.asarray(transformed(self.encoder_[:-1], X))
+        return check_codes(transformed(self.encoder_[-1], V), "the encoder's output"), _unit(V)
 
-    def _in_blocks(self, X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-        """Return the (values, ids) that `answer` gives for blocks of queries, joined; only ids if `both` is false."""
-        q = at_least_one(X)
-        starts, found = range(0, q, _QUERIES), []
-        for start in track(starts, "queries", len(starts)):
-            with part_from(start):
-                found.append(answer(X if q <= _QUERIES else take(X, np.arange(start, min(q, start + _QUERIES)))))
-        values, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return (values, ids) if both else ids
-
-    def _nearest(self, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
+    def _nearest(self, X: Any, k: int, metric: Metric | None) -> tuple[Floats, Floats | None, Index]:
         """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
-        metric, X = self._metric(), self._parsed(X)
+        X = self._parsed(X)
         codes, vectors = self._encode(X)
-        with lock_of(self).reading():
-            if self.rerank is None:
-                distances, ids = self.index_.kneighbors(codes, k)
-                return distances.astype(np.float64), None, ids
-            _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
-            rows = self._rows(ids)
-            values, similarities = self._by_angle(vectors, rows) if metric is None else self._compared(metric, X, rows)
+        if self.rerank is None:
+            distances, ids = self.index_.kneighbors(codes, k)
+            return distances.astype(np.float64), None, ids
+        _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
+        rows = self._rows(ids)
+        values, similarities = self._by_angle(vectors, rows) if metric is None else self._compared(metric, X, rows)
         order = sorted_candidates(values, ids)[:, :k]
         similarities = None if similarities is None else np.take_along_axis(similarities, order, axis=1)
         return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
@@ -573,10 +570,10 @@ class SimilaritySearch(BaseEstimator):
         are set from all objects. The features of all objects are cached as soon as the number of compared candidates
         reaches the number of objects.
         """
-        function = joblib.hash(metric.function)  # set_params may change the metric at any time
+        parameters = parameters_of(metric.function)  # set_params may change the metric at any time
         known = self._known
-        if known is None or known.function != function:
-            known = self._known = _Known(function, metric.decided(self.objects_))
+        if known is None or known.parameters != parameters:
+            known = self._known = _Known(parameters, metric.decided(self.objects_))
         known.n_compared += rows.size
         if known.features is None and known.n_compared >= len(self.ids_):
             known.features, known.norms = known.metric.kept(self.objects_), known.metric.norms(self.objects_)
@@ -588,14 +585,32 @@ class SimilaritySearch(BaseEstimator):
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of `ids` in the attribute `ids_`."""
-        if (self.ids_[1:] > self.ids_[:-1]).all():  # false only if ids were given in another order
-            return np.searchsorted(self.ids_, ids)
-        order = np.argsort(self.ids_, kind="stable")
+        order = self._order
+        if order is None:
+            ascending = bool((self.ids_[1:] > self.ids_[:-1]).all())  # false only if ids were given in another order
+            order = self._order = _ASCENDING if ascending else np.argsort(self.ids_, kind="stable")
+        if order is _ASCENDING:
+            consecutive = len(self.ids_) > 0 and self.ids_[-1] - self.ids_[0] == len(self.ids_) - 1
+            return ids - self.ids_[0] if consecutive else np.searchsorted(self.ids_, ids)
         return order[np.searchsorted(self.ids_, ids.ravel(), sorter=order)].reshape(ids.shape)
 
 
+def _in_blocks(X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
+    """Return the (values, ids) that `answer` gives for blocks of queries, joined; only ids if `both` is false."""
+    q = at_least_one(X)
+    if q <= _QUERIES:
+        values, ids = answer(X)
+        return (values, ids) if both else ids
+    starts, found = range(0, q, _QUERIES), []
+    for start in track(starts, "queries", len(starts)):
+        with part_from(start):
+            found.append(answer(take(X, np.arange(start, min(q, start + _QUERIES)))))
+    values, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return (values, ids) if both else ids
+
+
 def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in state.items() if name not in ("_known", "_lock")}
+    return {name: value for name, value in state.items() if name not in (*_CACHED, "_lock")}
 
 
 def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:

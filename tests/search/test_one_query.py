@@ -1,0 +1,173 @@
+"""One query at a time: the answers of a batch, without locks and without the wrappers of scikit-learn."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+
+import similia as sm
+from similia.core.estimators import present
+from similia.core.threads import lock_of
+from similia.distances import JaroWinkler, Levenshtein
+from similia.kernels import Spectrum
+from similia.pipelines import transformed
+from similia.search import HammingIndex
+from similia.search import scan as _scan
+
+
+def words(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return ["".join(rng.choice(list("abcd"), rng.integers(6, 12))) for _ in range(n)]
+
+
+def vectors(n=200, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 40)).astype(np.float32)
+
+
+def of_strings(rerank, **options):
+    nystroem = sm.Nystroem(Spectrum(k=2), n_components=24, random_state=0)
+    return sm.SimilaritySearch(make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=1)), rerank, **options)
+
+
+def of_vectors(rerank):
+    return sm.SimilaritySearch(make_pipeline("passthrough", sm.SignRandomProjection(64, random_state=1)), rerank)
+
+
+# ---- answers
+@pytest.mark.parametrize(
+    ("search", "objects"),
+    [
+        (of_strings(Levenshtein()), words),
+        (of_strings("kernel"), words),
+        (of_strings(None), words),
+        (of_strings("projected"), words),
+        (of_vectors(None), vectors),
+        (of_vectors("projected"), vectors),
+    ],
+    ids=["Levenshtein", "kernel", "bits", "projected", "bits of vectors", "vectors"],
+)
+@pytest.mark.same_bits
+def test_one_query_is_a_row_of_the_batch(search, objects):
+    queries = objects(80, seed=1)  # more than pipelines pass on without cutting
+    search = search.fit(objects(), ids=np.arange(200)[::-1] * 3 if search.rerank == "kernel" else None)
+    distances, ids = search.kneighbors(queries, 7)
+    for i in range(len(queries)):
+        found = search.kneighbors(queries[i : i + 1], 7)
+        np.testing.assert_array_equal(found[0][0].view(np.int64), distances[i].view(np.int64))
+        np.testing.assert_array_equal(found[1][0], ids[i])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 33), st.integers(1, 300), st.integers(1, 40), st.sampled_from([1, 2, 200]), st.integers(0, 99)
+)  # fmt: skip
+def test_the_scan_for_one_query_is_brute_force(n_bytes, n, k, n_values, seed):
+    rng, k = np.random.default_rng(seed), min(n, k)
+    codes = rng.integers(0, n_values, (n, n_bytes)).astype(np.uint8)
+    query = rng.integers(0, n_values, n_bytes).astype(np.uint8)
+    ids, removed = rng.permutation(1000)[:n], rng.permutation(n)[: (n - k) // 2]
+    index = HammingIndex(8 * n_bytes).fit(codes, ids)
+    if len(removed):
+        index.remove(ids[removed])
+    stored = [(int(np.unpackbits(codes[i] ^ query).sum()), int(ids[i])) for i in range(n) if i not in removed]
+    distances, found = index.kneighbors(query[None], k)
+    assert list(zip(distances[0].tolist(), found[0].tolist(), strict=True)) == sorted(stored)[:k]
+
+
+@pytest.mark.parametrize("n_bits", [128, 256, 320])
+def test_a_scan_whose_rows_get_nearer_and_nearer(n_bits):
+    """Each row is nearer than all before it, so that rows wait in vain, and thousands are equally near."""
+    n = 3 * _scan._WAITING
+    bits = np.arange(n_bits)[None] < np.sort(np.arange(n) % (n_bits // 2))[::-1, None]
+    ids = np.random.default_rng(0).permutation(n)
+    index = HammingIndex(n_bits).fit(np.packbits(bits, axis=1), ids)
+    distances, found = index.kneighbors(np.zeros((1, n_bits // 8), np.uint8), 500)
+    order = np.lexsort((ids, bits.sum(axis=1)))[:500]
+    np.testing.assert_array_equal(found[0], ids[order])
+    np.testing.assert_array_equal(distances[0], bits.sum(axis=1)[order])
+
+
+def test_parameters_changed_after_a_query_count():
+    X, query = words(), words(1, seed=2)
+    search = of_strings(JaroWinkler(0.1), n_candidates=50).fit(X)
+    for weight in (0.0, 0.25):
+        search.kneighbors(query, 3)
+        search.rerank.prefix_weight = weight
+        rows = search.kneighbors(query, 50)
+        np.testing.assert_array_equal(rows[0][0], JaroWinkler(weight)(query, [X[i] for i in rows[1][0]])[0])
+
+
+def test_a_search_that_was_emptied_gives_no_objects():
+    search = of_strings(Levenshtein()).fit(words()).remove(np.arange(200))
+    assert len(search.objects(np.zeros(0, np.int64))) == 0
+
+
+# ---- readers take no lock
+@pytest.mark.parametrize("rerank", [None, "projected", Levenshtein()])
+def test_a_query_does_not_wait_for_a_change(rerank):
+    search, found = of_strings(rerank).fit(words()), []
+    with lock_of(search).writing(), lock_of(search.index_).writing():
+        reader = threading.Thread(target=lambda: found.append(search.kneighbors(["abcabcab"], 3)), daemon=True)
+        reader.start()
+        reader.join(timeout=60)
+    assert found, "the query waited for the lock"
+
+
+def test_a_reader_keeps_the_state_it_began_with():
+    search = of_strings(Levenshtein()).fit(words())
+    before, now = search.kneighbors(words(5, seed=3), 4), present(search)
+    search.add(words(50, seed=3)).remove(np.arange(100))
+    after = now.kneighbors(words(5, seed=3), 4)
+    np.testing.assert_array_equal(after[0], before[0])
+    np.testing.assert_array_equal(after[1], before[1])
+    assert len(search) == 150
+    assert (search.kneighbors(words(5, seed=3), 4)[0][:, 0] == 0).all()
+
+
+def test_readers_see_states_before_or_after_changes():
+    X, Q = words(), words(1, seed=5)
+    search, errors, stop = of_strings(Levenshtein()).fit(X), [], threading.Event()
+    answers = {tuple(search.kneighbors(Q, 3)[1][0].tolist())}
+    answers.add(tuple(search.add(Q, [1000]).kneighbors(Q, 3)[1][0].tolist()))
+    search.remove([1000])
+
+    def read():
+        while not stop.is_set():
+            found = tuple(search.kneighbors(Q, 3)[1][0].tolist())
+            if found not in answers:
+                errors.append(found)
+
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(30):
+        search.add(Q, [1000])
+        search.remove([1000])
+    stop.set()
+    for reader in readers:
+        reader.join(timeout=60)
+    assert not errors
+
+
+# ---- pipelines without their wrappers
+def test_transformed_is_transform():
+    X = vectors()
+    bits, pca = sm.SignRandomProjection(64, random_state=0), PCA(8, random_state=0)
+    for model in (
+        make_pipeline(pca, bits), make_pipeline("passthrough", make_pipeline(pca, "passthrough", bits)), bits,
+        sm.Pipeline([("pca", pca), ("bits", bits)]), make_pipeline(pca, bits).set_output(transform="pandas"),
+    ):  # fmt: skip
+        model.fit(X)
+        for one in (model, FrozenEstimator(model)):
+            np.testing.assert_array_equal(transformed(one, X[:3]), one.transform(X[:3]))
+            np.testing.assert_array_equal(transformed(one, X), one.transform(X))
+    with pytest.raises(NotFittedError):
+        transformed(sm.SignRandomProjection(64), X[:1])
+    with pytest.raises(ValueError, match="39 features"):
+        transformed(bits, X[:1, 1:])
