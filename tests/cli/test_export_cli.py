@@ -155,7 +155,7 @@ def test_smaller_models_need_the_labels_of_training(folder):
     assert said == "--max-loss needs labelled objects; give the training data after the model"
     (folder / "plain.csv").write_text("word\nACGT\nACGA\n")
     said = refused("export", model, folder / "plain.csv", "-o", folder / "c", "--max-loss", 0.1)
-    assert "has no labels; --label names the column" in said
+    assert "has no labels; --label names their column" in said
     (folder / "other.csv").write_text("word,label\nACGT,a\nACGA,b\n")
     said = refused("export", model, folder / "other.csv", "-o", folder / "c", "--max-loss", 0.1)
     assert said.endswith("has the label 'a', but the model knows 'even', 'odd'; give its training data")
