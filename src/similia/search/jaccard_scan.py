@@ -7,7 +7,7 @@ other tiles, the words come first in which the query has most bits that are rare
 that the query has left are too few for every row, the tile is abandoned. Words without a bit of the query are never
 read.
 
-Cost, if nothing can be ruled out: that of Hamming search (`scan`).
+Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row.
 Paper: Swamidass & Baldi, "Bounds and algorithms for fast exact searches of chemical fingerprints in linear and
 sublinear time", JCIM 47, 2007.
 """
