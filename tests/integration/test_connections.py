@@ -68,7 +68,7 @@ def test_a_cluster_of_two_processes_gives_the_same_files_and_arrays(model, tmp_p
     bags = pytest.importorskip("dask.bag", reason="Dask is not installed")
     encoder = model[:-1]
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "5min"}),  # a busy machine starts processes slowly
+        dask.config.set({"distributed.comm.timeouts.connect": "300s"}),  # a busy machine starts processes slowly
         distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
