@@ -11,7 +11,7 @@ python dev.py ecosystem  # the tests against other libraries and servers, in .ve
 python dev.py lowest  # the core of the tests with the oldest releases that pyproject.toml allows
 python dev.py newest  # the same with the newest, pre-releases included
 python dev.py pictures  # the pictures of the README
-python dev.py docs    # the documentation, into docs/_build/html; warnings are errors
+python dev.py docs    # the documentation, into docs/_build/html; warnings and serious findings of axe are errors
 """
 
 import hashlib
@@ -63,7 +63,10 @@ STEPS = {
     "lowest": [[*TESTS, "-W", "default"]],  # old releases warn of the Python that runs them
     "newest": [TESTS],
     "pictures": [["docs/_ext/readme_pictures.py"]],
-    "docs": [["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]],
+    "docs": [
+        ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"],
+        ["tools/accessible.py"],
+    ],
 }
 
 
