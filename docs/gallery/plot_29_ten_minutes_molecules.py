@@ -24,7 +24,6 @@ for i, name in enumerate(molecules.target_names):
     ax.plot(*points[family == name].T, "os^D"[i % 4], color=f"C{i % 10}", ms=6, alpha=0.8, label=name)
 ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 ax.set(xticks=[], yticks=[], title="122 molecules")
-fig.tight_layout()
 plt.show()
 
 # %%
