@@ -68,8 +68,8 @@ html_theme_options = {
     "navigation_depth": 2,
     "collapse_navigation": True,
     "header_links_before_dropdown": 8,
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "monokai",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
 

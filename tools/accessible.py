@@ -19,7 +19,7 @@ SWITCHES = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 def dead_links() -> list[str]:
     """Return the links between built pages that lead to no file."""
     dead = []
-    for page in BUILT.rglob("*.html"):
+    for page in (path for path in BUILT.rglob("*.html") if "_static" not in path.parts):
         for link in set(re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8"))):
             if not re.match(r"[a-z]+:|//", link) and not (page.parent / unquote(link)).exists():
                 dead.append(f"{page.relative_to(BUILT)}: {link}")
