@@ -1,6 +1,6 @@
-"""Open pages of the built documentation in Chromium and fail for serious findings of axe-core: python tools/accessible.py
+"""Fail for dead links between the built pages of the documentation, and for serious findings of axe-core about them.
 
-Dead links of the built pages to each other fail, too. Without Chromium or axe-playwright-python, only links are checked.
+Without Chromium or axe-playwright-python, only the links are checked.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from urllib.parse import unquote
 
 BUILT = Path(__file__).resolve().parents[1] / "docs" / "_build" / "html"
 PAGES = ("index", "tour", "guide", "choose", "benchmarks", "404", "auto_gallery/index", "api/index", "theory/index")
+LINK = re.compile(r'(?:href|src)="([^"#?]+)')
 SWITCHES = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 
 
 def dead_links() -> list[str]:
     """Return the links between built pages that lead to no file."""
-    dead = []
-    for page in (path for path in BUILT.rglob("*.html") if "_static" not in path.parts):
-        for link in set(re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8"))):
-            if not re.match(r"[a-z]+:|//", link) and not (page.parent / unquote(link)).exists():
-                dead.append(f"{page.relative_to(BUILT)}: {link}")
-    return dead
+    pages = (path for path in BUILT.rglob("*.html") if "_static" not in path.parts)
+    links = ((page, link) for page in pages for link in sorted(set(LINK.findall(page.read_text(encoding="utf-8")))))
+    return [
+        f"{page.relative_to(BUILT)}: {link}"
+        for page, link in links
+        if not re.match(r"[a-z]+:|//", link) and not (page.parent / unquote(link)).exists()
+    ]
 
 
 def findings() -> list[str]:

@@ -102,6 +102,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),
         (sm.VoteRegressor([sm.learn.KNeighborsRegressor(own)]), _WORDS, labels), (sm.HammingIndex(64), _CODES),
+        (sm.search.FeatureIndex(k.MinMax(k.Spectrum())), _WORDS),
         (sm.ConformalClassifier(sm.learn.KernelSVC(kernel), "cross", cv=2, **s), _WORDS, labels),
         (sm.ConformalRegressor(sm.learn.KernelRidge(kernel), **s), _WORDS, labels),
         (sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6), _WORDS),
@@ -122,6 +123,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
     codes, half = sm.HammingIndex(64), _CODES[:12]
     on = lambda estimator, start, call, X: (estimator, start, call, X)  # noqa: E731
     index = lambda model: model.fit(half)  # noqa: E731
+    features = sm.search.FeatureIndex(k.MinMax(k.Spectrum()))
     search = sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6)
     searched = lambda model: model.fit(_WORDS[:5])  # noqa: E731
     classifier = sm.HDClassifier(**s)
@@ -131,6 +133,8 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         "HammingIndex, add": on(codes, index, lambda m: m.add(_CODES[12:]), half),
         "HammingIndex, remove": on(codes, index, lambda m: m.remove(range(9)), half),
         "HammingIndex, update": on(codes, index, lambda m: m.update(_CODES[12:], range(12)), half),
+        "FeatureIndex, add": on(features, searched, lambda m: m.add(_WORDS[5:]), _WORDS),
+        "FeatureIndex, remove": on(features, searched, lambda m: m.remove([1, 3]), _WORDS),
         "SimilaritySearch, add": on(search, searched, lambda m: m.add(_WORDS[5:]), _WORDS),
         "SimilaritySearch, remove": on(search, searched, lambda m: m.remove([1, 3]), _WORDS),
         "HDClassifier, first partial_fit": on(classifier, None, taught, _CODES),
@@ -190,7 +194,7 @@ def answer(model: Any, X: Any) -> str:
         except NotFittedError:
             said.append("unfitted")
     refused = [isinstance(value, str) for value in said]
-    size = len(model) if isinstance(model, sm.HammingIndex | sm.SimilaritySearch) else None
+    size = len(model) if isinstance(model, sm.HammingIndex | sm.SimilaritySearch | sm.search.FeatureIndex) else None
     return "unfitted" if all(refused) else str(joblib.hash((size, said)))
 
 
