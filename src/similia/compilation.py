@@ -16,22 +16,22 @@ _N = 24  # objects of each kind
 
 
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
-    """Compile the library's loops ahead, so that a service answers its first request as fast as later ones.
+    """Compile the library's loops in advance, so that a service answers its first request as fast as later ones.
 
-    The compiled loops are kept on disk, in the folder ``NUMBA_CACHE_DIR`` if this variable is set, else beside the
-    package. So one call serves all later processes: make it when you set up a machine or build a container image. If
-    all loops are compiled already, a call takes seconds.
+    The compiled loops are kept on disk: in the folder that the environment variable ``NUMBA_CACHE_DIR`` names or, if it
+    is not set, beside the package. So call this once, when you set up a machine or build a container image; all later
+    processes load the compiled loops. If all loops are compiled already, a call takes seconds.
 
     Parameters
     ----------
     kinds : str or iterable of str, optional
-        Compile the loops for these objects: "strings", "graphs", "series", "sets", "vectors", "codes" (packed bits).
-        Default: all.
+        Kinds of objects whose loops are compiled: "strings", "graphs", "series", "sets", "vectors", "codes" (packed
+        bits). By default all.
 
     Returns
     -------
     dict of str to float
-        Seconds that each kind took.
+        For each kind, the time that it took, in seconds.
 
     Examples
     --------

@@ -32,13 +32,14 @@ class GraKeLKernel(Kernel):
     Parameters
     ----------
     kernel : grakel.Kernel
-        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``. Set its parameters
-        as ``kernel__n_iter``.
+        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``. Change its
+        parameters with ``set_params(kernel__n_iter=5)``.
     use : {"labels", "attributes"}, default="labels"
-        What to pass to GraKeL as node labels: the labels, or the attribute vectors.
+        Whether GraKeL gets the labels or the attribute vectors of the nodes.
     normalize : bool, optional
-        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). A graph with k(x, x) = 0 then has similarity 0 to all others
-        and 1 to itself, as in the kernels of similia (GraKeL returns NaN). By default, as set in `kernel`.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, as set in `kernel`. After normalisation, a graph
+        with k(x, x) = 0 has similarity 1 to itself and 0 to all others, as in the kernels of similia; GraKeL itself
+        returns NaN.
 
     See Also
     --------
@@ -46,8 +47,8 @@ class GraKeLKernel(Kernel):
 
     Notes
     -----
-    Missing labels of nodes or edges become 0. A graph without nodes is not passed to GraKeL; before normalisation, its
-    kernel with all graphs is 0. If the kernel of GraKeL is random, give it a ``random_state``.
+    Missing labels of nodes or edges become 0. A graph without nodes is not passed to GraKeL: its unnormalised kernel
+    value with every graph is 0. If the kernel of GraKeL is random, give it a ``random_state``.
 
     For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
@@ -158,9 +159,11 @@ def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = No
     Parameters
     ----------
     kernel : grakel.Kernel
+        For example ``grakel.WeisfeilerLehman(n_iter=3, base_graph_kernel=grakel.VertexHistogram)``.
     use : {"labels", "attributes"}, default="labels"
+        Whether GraKeL gets the labels or the attribute vectors of the nodes.
     normalize : bool, optional
-        As in `GraKeLKernel`.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, as set in `kernel`.
 
     Returns
     -------

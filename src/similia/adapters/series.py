@@ -130,7 +130,7 @@ class TslearnKernel(_OfSeries, Kernel):
     Parameters
     ----------
     kernel : str, default="gak"
-        "gak", which is normalised, or "unnormalized_gak".
+        "gak" for the normalised kernel, or "unnormalized_gak".
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sigma=2.0)``.
 
@@ -170,8 +170,9 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        A name such as "dtw", "shape_dtw" or "msm"; aeon's function itself (``aeon.distances.msm_distance`` or
-        ``msm_pairwise_distance``); or your own function of two (n_channels, length) arrays.
+        The name of a distance, such as "dtw", "shape_dtw" or "msm"; a function of aeon, such as
+        ``aeon.distances.msm_distance`` or ``msm_pairwise_distance``; or your own function of two (n_channels, length)
+        arrays.
     **params
         Options of the distance, such as ``window=0.1``.
 
@@ -182,8 +183,9 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
 
     Notes
     -----
-    aeon's "dtw" sums squared differences; ``similia.distances.DTW(local="sqeuclidean")`` computes the same, faster.
-    `similia.checks.check_distance` tests the properties of a distance on your series.
+    aeon's "dtw" sums squared differences; ``similia.distances.DTW(local="sqeuclidean")`` computes the same and is
+    faster. `similia.checks.check_distance` tests on your series whether a distance is symmetric, never negative, and 0
+    from a series to itself.
 
     Examples
     --------
@@ -201,16 +203,16 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
     Parameters
     ----------
     function : str or callable, default="dtw"
-        A name such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; tslearn's function itself
-        (``tslearn.metrics.cdist_dtw``); or your own distance of two (length, n_channels) arrays.
+        The name of a function, such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; a function of tslearn,
+        such as ``tslearn.metrics.cdist_dtw``; or your own distance of two (length, n_channels) arrays.
     **params
         Options of the function, such as ``sakoe_chiba_radius=5``.
 
     Returns
     -------
     TslearnDistance or TslearnKernel
-        A kernel for "gak" and "unnormalized_gak", else a distance. Called as ``f(X, Y=None) -> (n, m)`` on anything
-        that `similia.objects.as_series` reads.
+        A kernel if `function` is "gak" or "unnormalized_gak", otherwise a distance. Both are called as
+        ``f(X, Y=None) -> (n, m)`` on anything that `similia.objects.as_series` reads.
 
     Notes
     -----

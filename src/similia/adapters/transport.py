@@ -177,22 +177,25 @@ def from_pot(
     Parameters
     ----------
     function : str or callable, default="emd2"
-        A function of ``ot``, or its name; its first parameters decide what it gets. Functions of (a, b, M), such as
-        "emd2" and "sinkhorn2", get weights of the points and the distances between the points of two sets, or two
-        histograms and `cost`. Functions of (X_s, X_t), such as "sliced_wasserstein_distance", get the points of both
-        sets. Functions of (C1, C2), such as "gromov_wasserstein2", get the distances within each set. Functions of two
-        arrays of numbers, such as "wasserstein_1d", get two sets of one-dimensional points.
+        A function of ``ot``, or its name. The names of its first parameters decide which arguments it gets:
+
+        - (a, b, M), as of "emd2" and "sinkhorn2": the weights of the points of two sets (equal within a set) and the
+          distances from the points of one set to those of the other. If `cost` is given: two histograms and `cost`.
+        - (X_s, X_t), as of "sliced_wasserstein_distance": the points of both sets.
+        - (C1, C2), as of "gromov_wasserstein2": the distances within each set.
+        - (u_values, v_values), as of "wasserstein_1d": two sets of one-dimensional points.
     metric : str, default="euclidean"
-        Distance between points, by its name in ``scipy.spatial.distance.cdist``; functions of (X_s, X_t) ignore it.
+        Distance between points, by its name in ``scipy.spatial.distance.cdist``. It is used for M, C1 and C2.
     cost : ndarray of shape (n_bins, n_bins), optional
         Cost of moving mass between bins. If given, the objects are histograms (the rows of a matrix) instead of sets.
     root : bool, default=False
         Whether to take the square root of the values. "emd2" with the metric "sqeuclidean", for example, is the square
         of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If so, the distances within one collection take half the calls.
+        Whether d(x, y) = d(y, x). If True, ``d(X)`` calls the function once, not twice, for each pair of objects.
     **params
-        Options of the function, such as ``reg=0.1`` for "sinkhorn2". ``seed`` is 0 if not given.
+        Options of the function, such as ``reg=0.1`` for "sinkhorn2". If you do not give ``seed`` or ``random_state``
+        to a function that has it, it is 0.
 
     Returns
     -------

@@ -20,9 +20,12 @@ from similia.objects import n_objects, take
 def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Check that `kernel` is a positive semi-definite kernel on `X`; raise AssertionError if a law fails.
 
-    Laws: ``kernel(X)`` is an (n, n) matrix of finite real numbers; a second call returns the same matrix; the
-    matrix is symmetric; no eigenvalue is negative; the method ``diag``, if the kernel has it, returns the diagonal; and
-    for disjoint parts A and B of `X`, ``kernel(A, B)`` equals the corresponding block of ``kernel(X)``.
+    The laws:
+
+    - ``kernel(X)`` is a symmetric (n, n) matrix of finite real numbers without negative eigenvalues;
+    - a second call returns the same matrix;
+    - for disjoint parts A and B of `X`, ``kernel(A, B)`` equals the corresponding block of ``kernel(X)``;
+    - if the kernel has a method ``diag``, ``kernel.diag(X)`` is the diagonal of the matrix.
 
     Parameters
     ----------
@@ -31,7 +34,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     X : sequence of n objects
         At least two.
     tolerance : float, default=1e-6
-        Largest disagreement allowed, relative to the largest absolute value or eigenvalue.
+        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
+        Eigenvalues may be negative by this much, relative to the largest absolute eigenvalue.
 
     Examples
     --------
@@ -57,9 +61,13 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Check that `distance` is a distance on `X`; raise AssertionError if a law fails.
 
-    Laws: those of `check_kernel` about shape, repeated calls, symmetry and blocks; no value is negative; the distance
-    of each object to itself is 0. The triangle inequality is not checked: useful distances, such as dynamic time
-    warping, violate it.
+    The laws:
+
+    - ``distance(X)`` is a symmetric (n, n) matrix of finite real numbers >= 0, and its diagonal is 0;
+    - a second call returns the same matrix;
+    - for disjoint parts A and B of `X`, ``distance(A, B)`` equals the corresponding block of ``distance(X)``.
+
+    The triangle inequality is not checked: useful distances, such as dynamic time warping, violate it.
 
     Parameters
     ----------
@@ -85,15 +93,19 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
 def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float = 1e-4) -> None:
     """Check that `estimator` is an embedding, a transformer of objects to vectors; raise AssertionError if a law fails.
 
-    Laws: ``fit`` returns the estimator and does not change its parameters; ``transform(X)`` is a matrix of n rows of
-    finite float32 or float64 numbers; a second call returns the same matrix; an object gets the same vector
-    whether `transform` gets all of `X`, a part of it, the objects in another order, or only this object; a second fit
-    with the same ``random_state`` gives the same vectors.
+    The laws:
+
+    - ``fit`` returns the estimator and does not change its parameters;
+    - ``transform(X)`` is a matrix of n rows of finite float32 or float64 numbers;
+    - a second call of ``transform`` returns the same matrix;
+    - an object gets the same vector whether ``transform`` gets all of `X`, a part of it, the objects in another order,
+      or only this object;
+    - a second fit with the same ``random_state`` gives the same vectors.
 
     Parameters
     ----------
     estimator : scikit-learn transformer
-        Only clones of it are fitted. If ``random_state`` is None, they get 0.
+        The check fits only clones of it. If its ``random_state`` is None, the clones use 0 instead.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -115,13 +127,16 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
 def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     """Check that `encoder` is a transformer of objects to packed bits; raise AssertionError if a law fails.
 
-    Laws: ``transform(X)`` is a C-contiguous uint8 array of shape (n, n_bits // 8), with 8 bits in each byte; `n_bits`
-    equals ``encoder.n_bits``, if the encoder has it; all other laws of `check_embedding` hold bit for bit.
+    The laws:
+
+    - ``transform(X)`` is a C-contiguous uint8 array of n rows;
+    - if the encoder has an attribute ``n_bits``, a row has ``n_bits // 8`` bytes;
+    - the other laws are those of `check_embedding`, where equal codes must be equal bit for bit.
 
     Parameters
     ----------
     encoder : scikit-learn transformer
-        Only clones of it are fitted. If ``random_state`` is None, they get 0.
+        The check fits only clones of it. If its ``random_state`` is None, the clones use 0 instead.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional

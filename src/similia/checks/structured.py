@@ -53,31 +53,32 @@ def check_structured_estimator(
     """Check that `estimator` keeps scikit-learn's contract on objects that are not vectors.
 
     scikit-learn's own ``check_estimator`` does this for vectors; this function does it for strings, graphs, series,
-    sets or any other objects in `X`. It raises AssertionError if one of these laws fails, and the message begins with
-    the name of the law:
+    sets or any other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name of
+    the law. The laws, with their names in italics:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
       ``ValueError`` that says so; `fit` raises ``ValueError`` if there are fewer targets than objects;
-    - *rows, repeatable, permutation, batches, one by one*: each object gets a row, which depends only on this object;
+    - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
+      only on the object and the fitted model;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
       so does `fit_transform`;
     - *persistence*: an estimator that was saved with `similia.save` and loaded with `similia.load` gives the same
       results (estimators that are not similia's are saved with ``pickle``);
-    - *containers*: the same objects in other collections give the same results;
-    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` searches the most nested
-      parameters, such as those of a kernel;
+    - *containers*: the same objects in a collection of another type give the same results;
+    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` can set the parameters
+      of the innermost object, such as a kernel inside the estimator;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
       polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
-        Only clones of it are fitted, in which each ``random_state`` that is None becomes 0.
+        The check fits only clones of it. Where a ``random_state`` (also a nested one) is None, the clones use 0.
     X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
-        At least six objects, but not many, because about twenty fits are made. If `X` is a table, the laws *containers*
-        and *ColumnTransformer* are skipped.
+        At least six objects, but not many: the check fits about twenty times. If `X` is a table, it skips the laws
+        *containers* and *ColumnTransformer*.
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional

@@ -28,7 +28,7 @@ _ROWS = 256  # codes of A converted to words at a time, so that a padded copy st
 
 
 def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
-    """Return the signs of numbers as packed bits, shape (n, n_bits // 8): 1 for ``>= 0``, 0 for ``< 0``.
+    """Pack the signs of numbers into bits, 1 for ``>= 0`` and 0 for ``< 0``; the shape is (n, n_bits // 8).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
 
 
 def unpack_signs(codes: Any, dtype: npt.DTypeLike = np.int8) -> npt.NDArray:
-    """Return codes as an array of +1 and -1, shape (n, n_bits).
+    """Return codes as an array of shape (n, n_bits): +1 for each bit 1 and -1 for each bit 0.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
 
 
 def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Return the inner products of codes, read as +-1 vectors, shape (n, m): ``n_bits - 2 * hamming_distances(A, B)``.
+    """Return the inner products of codes as vectors of ±1, ``n_bits - 2 * hamming_distances(A, B)``, shape (n, m).
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def kernel_from_codes(
 def kernel_from_codes(
     A: Any, B: Any = None, correct: bool = True, return_std: bool = False
 ) -> Floats | tuple[Floats, Floats]:
-    """Estimate the cosines of vectors from their codes, made by `SignRandomProjection`.
+    """Estimate the cosines of vectors from the codes that `SignRandomProjection` made of them.
 
     Let rho be the cosine of two vectors, and h the number of bits in which their codes differ. Then
     ``S = pi / 2 - pi h / n_bits`` estimates arcsin(rho), with a variance of about
@@ -134,8 +134,8 @@ def kernel_from_codes(
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
         Packed bits of one encoder; `B` defaults to `A`.
     correct : bool, default=True
-        Whether to multiply the estimate ``sin S``, which has a bias of about -rho V / 2, by ``1 + V / 2``. This leaves
-        a bias of order ``n_bits ** -2``.
+        Whether to multiply the estimate ``sin S`` by ``1 + V / 2``. This reduces its bias from about ``-rho V / 2`` to
+        the order of ``n_bits ** -2``.
     return_std : bool, default=False
         Whether to return standard errors too.
 

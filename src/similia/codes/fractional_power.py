@@ -74,8 +74,8 @@ class FractionalPowerEncoder(HypervectorEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     output : {"bits", "floats"}, default="bits"
-        What `transform` returns: "floats" gives random Fourier features, which are vectors of norm 1 (float32 for
-        float32 input, else float64); "bits" gives only their signs, packed into uint8.
+        What `transform` returns: random Fourier features ("floats"), which are vectors of norm 1, or only the signs of
+        these features, packed into uint8 ("bits"). Floats are float32 for float32 input, otherwise float64.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws frequencies and phases.
 
@@ -84,17 +84,18 @@ class FractionalPowerEncoder(HypervectorEncoder):
     n_features_in_ : int
         Number of features seen in `fit`.
     frequencies_ : ndarray of float64, shape (n_features, n_bits // 2)
-        In quarter turns per unit of a feature.
+        The random frequencies: column j maps a vector to an angle, in quarter turns.
     phases_ : ndarray of float64, shape (n_bits // 2,)
-        In quarter turns, in [0, 4).
+        Random angles in [0, 4), in quarter turns, that are added to those.
 
     Notes
     -----
-    Positions 2 j and 2 j + 1 of a hypervector share frequency j. The hypervector of a row, bits or floats, depends only
-    on that row and the fitted model, not on other rows, blocks or threads.
+    Positions 2 j and 2 j + 1 of a hypervector are the cosine and the sine of angle j, ``x @ frequencies_[:, j] +
+    phases_[j]``, or their signs. The hypervector of a row, bits or floats, depends only on that row and the fitted
+    model, not on other rows, blocks or threads.
 
     Similarity depends only on differences between vectors, so data need no centring. `transform` raises an error if an
-    entry of a row is 2**40 bandwidths or more from 0, where phases lose all precision.
+    entry of a row is 2**40 bandwidths or more from 0, because angles that large lose most of their digits.
 
     References
     ----------

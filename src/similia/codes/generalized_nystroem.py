@@ -51,32 +51,32 @@ class GeneralizedNystroemPCA(Transformer):
     Parameters
     ----------
     n_components : int
-        Number k of directions.
+        Number of directions (principal components).
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). A fraction gives at least ``4 * n_components``
-        rows, or all rows if there are fewer. A number is raised, if necessary, to the minimum of `n_components` rows,
-        or one more if rows are centred.
+        Fraction of the rows to sample (float), or number of rows (int). With a fraction, the sample has at least
+        ``4 * n_components`` rows, or all rows if there are fewer. A number below `n_components` (or, if `center`, below
+        ``n_components + 1``) is raised to it.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). A fraction gives at least
-        ``1.5 * n_components`` features, or all features if there are fewer. A number is raised, if necessary, to
-        `n_components`.
+        Fraction of the features to sample (float), or number of features (int). With a fraction, the sample has at
+        least ``1.5 * n_components`` features, or all features if there are fewer. A number below `n_components` is
+        raised to it.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"`` draws rows and features without replacement, and reads only the sampled rows. ``"norm"`` is the
         algorithm ConstantTimeSVD of Drineas et al.: it draws rows, then features of the drawn rows, with replacement
         and with probabilities proportional to their squared norms. It reads all rows several times, so it does not
         accept streams.
     center : bool, default=True
-        Whether to subtract the mean: of the sampled rows if `sampling` is "uniform", of all rows if it is "norm". If
-        data far from the origin are not centred, the first direction is close to the direction of their mean, and all
-        rows have the same sign along it.
+        Whether to subtract the mean of the sampled rows (with ``sampling="norm"``, of all rows). If the data lie far
+        from the origin and are not centred, the first direction is close to that of their mean, and all rows have the
+        same sign along it.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
-        False, they are the directions of Yun et al., which are not orthogonal and have lengths only close to 1.
+        False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
     truncation : float, optional
         The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows and W their sampled features. `fit`
-        raises an error if one of the `n_components` largest squared singular values of W is below
-        gamma ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default, `fit` raises only if a
-        singular value is as small as its rounding error.
+        raises an error if one of the `n_components` largest singular values of W, squared, is below
+        gamma ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default, it raises an error only
+        if one of these singular values is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -99,17 +99,21 @@ class GeneralizedNystroemPCA(Transformer):
 
     Notes
     -----
-    **Sources.** `X` may be an array, a numpy memory map or a scipy.sparse matrix, which is made dense block by block.
-    It may be an object with `shape` and row access (h5py, zarr), which is read chunk by chunk, or the path of a
-    ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists). It may also be an iterable of 2-D chunks of
-    rows, which is read once, or a stream of vectors from `similia.sources.open_stream` (CSV). The sample depends only
-    on `random_state` and the number of rows, not on the source.
+    **Sources.** `X` may be:
+
+    - an array, a numpy memory map or a scipy.sparse matrix, which is made dense block by block;
+    - an object with `shape` and row access (h5py, zarr), which is read chunk by chunk;
+    - the path of a ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists);
+    - an iterable of 2-D chunks of rows, which is read once;
+    - a stream of vectors from `similia.sources.open_stream` (CSV).
+
+    The sample depends only on `random_state` and the number of rows, not on the source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
-    accumulates P = C^T W (n_features x number of sampled features, float64; C and W as under `truncation`) in one pass
-    over the rows, and keeps only as many rows as it needs to rotate the directions. Both ways give the same subspace up
-    to rounding. With P and float32 data, `fit` treats directions with a singular value below 0.0014 of the largest as
-    rounding error.
+    adds up P = C^T W, with C and W as under `truncation`, in one pass over the rows, and keeps only as many rows as it
+    needs to rotate the directions. P is a float64 matrix of n_features x number of sampled features. Both ways give the
+    same subspace up to rounding. When `fit` computes P from float32 data, it treats directions with a singular value
+    below 0.0014 of the largest as rounding error.
 
     **Precision.** float32 rows are multiplied in float32, or in float64 if the smallest of the `n_components` singular
     values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so float32 loses

@@ -49,7 +49,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode a graph as the majority or sum of vectors of its edges, which depend on the PageRank of nodes (GraphHD).
+    """Encode a graph as the majority or sum of edge vectors, which depend on the PageRank of the two nodes (GraphHD).
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ class GraphHDEncoder(SeededEncoder):
     largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph exchanges, are
     ranked by node number; without such ties, the code does not depend on the numbering.
 
-    Arcs between two nodes, in one direction or both, count as one edge. Self-loops do not count, because ``v * v`` is
-    the same for every vector v. PageRank does follow self-loops, and arcs only in their direction. At a position where
-    as many edge vectors have 0 as 1, the majority takes the bit of a fixed random vector, which is also the code of a
-    graph without edges.
+    Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
+    edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
+    an arc only in its direction. At a position where as many edge vectors have 0 as 1, the majority takes the bit of a
+    fixed random vector, which is also the code of a graph without edges.
 
     References
     ----------

@@ -61,11 +61,11 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
-    """Return random codes for n levels of a quantity, shape (n, n_bits // 8); distant levels are less similar.
+    """Return random codes for n levels of a quantity, shape (n, n_bits // 8); near levels have similar codes.
 
-    Level i differs from level 0 in the first ``i * n_bits / (2 (n - 1))`` positions of a random order of all positions
-    (a number that is rounded). Up to this rounding, levels i and j have the similarity ``1 - |i - j| / (n - 1)``: 1 for
-    equal levels, and exactly 0 for the first and the last.
+    The code of level 0 is random. Level i differs from it in the first ``i * n_bits / (2 (n - 1))`` positions, rounded,
+    of a random order of all positions. Up to this rounding, levels i and j have the similarity
+    ``1 - |i - j| / (n - 1)``; it is exactly 0 for the first and the last.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return the XNOR of `A` and `B` row by row, shape (n, n_bits // 8): the product of their bits, read as ±1.
+    """Multiply the codes in `A` and `B` row by row as vectors of ±1 (XNOR of their bits), shape (n, n_bits // 8).
 
-    Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities,
-    ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``, and its result is dissimilar to both arguments.
+    Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
+    ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.
 
     Parameters
     ----------
@@ -128,8 +128,9 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     """Return codes with bits shifted cyclically: position i moves to ``(i + shift) % n_bits``.
 
-    Shifting preserves similarities, and the shift of ``bind(A, B)`` is the `bind` of shifted A and B. ``permute(codes,
-    -shift)`` undoes ``permute(codes, shift)``. Use shifts to encode order: B after A is ``bind(A, permute(B))``.
+    Shifts encode order: ``bind(A, permute(B))`` stands for B after A, and differs from A after B. Shifting preserves
+    similarities. ``permute(bind(A, B))`` equals ``bind(permute(A), permute(B))``, and ``permute(codes, -shift)`` undoes
+    ``permute(codes, shift)``.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def bundle(
     output : {"bits", "counts"}, default="bits"
         What to return: the majority as a code, or the sums themselves.
     random_state : int, Generator, RandomState or None
-        Seed or generator of the code that breaks ties: positions with sum 0 take the bits of this code.
+        Seed or generator of a random code that breaks ties: positions whose sum is 0 take the bits of this code.
 
     Returns
     -------

@@ -91,13 +91,13 @@ class _CentredSigns(SignEncoder):
     mean_=array("f8", "d"),
 )  # fmt: skip
 class ITQ(_CentredSigns):
-    """Turn vectors of n_bits numbers into n_bits signs, after a rotation that brings the vectors close to their signs.
+    """Rotate vectors of n_bits numbers and keep the signs; `fit` learns a rotation that brings vectors close to signs.
 
-    ITQ is the last step of a pipeline whose earlier steps produce vectors of n_bits numbers. These pipelines are the
-    methods in Figure 1 of Yun et al. (see References):
+    ITQ (iterative quantization) is the last step of a pipeline; the steps before it produce vectors of n_bits numbers.
+    The methods that Yun et al. (see References) compare in Figure 1, two of them without ITQ, are:
 
     ================================== ====================================================================
-    full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, PCA from ``sklearn.decomposition``
+    full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, from ``sklearn.decomposition``
     generalized Nyström PCA + ITQ      ``make_pipeline(GeneralizedNystroemPCA(64), ITQ(64))``; the non-uniform
                                        sampling of Yun et al. is ``sampling="norm"``
     random projection + ITQ            ``make_pipeline(GaussianRandomProjection(64), ITQ(64))``, from
@@ -116,9 +116,9 @@ class ITQ(_CentredSigns):
         Stop when an iteration increases tr(Y^T Z Q) by at most this fraction (`losses_` defines Y, Z and Q). The loss
         depends on the rotation only through this trace.
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the initial rotation and the sample of `max_samples`.
+        Seed or generator from which `fit` draws the initial rotation and the sample, if there is one.
     max_samples : int, optional
-        If `X` has more vectors, `fit` uses a random sample of this size, drawn without replacement.
+        Maximum number of vectors that `fit` uses. If `X` has more, it draws a random sample without replacement.
 
     Attributes
     ----------
@@ -137,8 +137,8 @@ class ITQ(_CentredSigns):
 
     Notes
     -----
-    `fit` reads the vectors once per iteration in blocks of 1024 rows, and `transform` reads them once. A memory map
-    stays on disk, and apart from the codes no array of n rows is allocated.
+    `fit` reads the vectors twice and then once per iteration; `transform` reads them once. Both read blocks of rows and
+    allocate no array of n rows except the codes, so a memory map may be larger than the memory.
 
     The rotation depends neither on the number of threads nor on ``similia.config(max_memory=...)``. The bits of a row
     depend only on that row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor

@@ -101,8 +101,8 @@ class LevelEncoder(RangeEncoder):
         Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
         in `fit`. Numbers outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the vectors of a row's features, packed ("bits"), or their sum
-        ("counts"). The vector of a feature is the vector of its level times the role of the feature.
+        Each number gives the vector of its level, multiplied by a random vector of its feature, the role. `transform`
+        returns the bitwise majority of these products for each row, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -126,7 +126,7 @@ class LevelEncoder(RangeEncoder):
     / (n_levels - 1))``, where l(x_j) is the number, from 0, of the level of x_j. With several features, this is
     approximate, because random roles are slightly similar; with one feature, it is exact up to the rounding of
     `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
-    their vectors differ is a tie; with four, about every third position.
+    the two products differ is a tie; with four features, about every third position is.
 
     A feature that is constant in `fit` carries no information later: all its numbers get the first level.
 

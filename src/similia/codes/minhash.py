@@ -83,12 +83,12 @@ class MinHash(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : kernel with explicit features, or None
-        The kernel whose features are compared, as in ``similia.kernels.MinMax(kernel)``: one of `similia.kernels` that
-        counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X,
-        n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse matrix. Set its
-        parameters as ``kernel__name``.
+        The codes estimate ``similia.kernels.MinMax(kernel)``, which compares the features of `kernel`. It is one of
+        `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object with
+        ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse
+        matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
     n_hashes : int, default=1024
-        Number of hashes of an object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
+        Number of hashes per object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
     bits : int, default=1
         Number of bits, 1 to 8, that are kept of each hash.
     output : {"bits", "onehot"}, default="bits"
@@ -102,13 +102,13 @@ class MinHash(ComparesObjects, Transformer):
     kernel_ : similia.kernels.Intersection
         Wraps `kernel`, with its data-dependent settings fixed.
     compared_ : dict of str
-        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` of graphs.
+        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Factor by which features are multiplied before they are rounded, at random, to whole counts, which hashing
-        needs. The number of elements of an object is the sum of its counts. `scale_` is 1 if the features of the
-        training objects are counts and the median object has at most 64 * n_hashes elements. Otherwise it is a power of
-        two such that the median object has 4 to 8 times n_hashes elements. `fit` looks at 256 training objects at most.
+        Hashing needs whole counts, so features are multiplied by this factor and rounded at random, up or down. The sum
+        of an object's counts is its number of elements. `scale_` is 1 if the features of the training objects are whole
+        numbers and the median object has at most 64 * n_hashes elements. Otherwise it is a power of two such that the
+        median object has 4 to 8 times n_hashes elements. `fit` looks at 256 training objects at most.
     seed_ : int
         Seed of all hashes.
 
@@ -136,8 +136,8 @@ class MinHash(ComparesObjects, Transformer):
     Each hash samples one element of an object. If an object has more than about n log n elements (see `scale_`), all n
     samples differ, and the errors are smaller.
 
-    For codes of a given length, ``bits=1`` is best unless J is near 1. For linear models, a larger `bits` brings the
-    inner product nearer to J.
+    For codes of a given number of bits, ``bits=1`` has the smallest error, unless J is near 1. With
+    ``output="onehot"``, a larger `bits` brings the inner product nearer to J.
 
     If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add

@@ -44,14 +44,14 @@ class NGramEncoder(SeededEncoder):
     Parameters
     ----------
     n : int, default=3
-        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. If `n` is at least the length of
-        the longest string, each string is a single n-gram, which encodes the position of each letter.
+        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. To compare strings position by
+        position, set `n` to the length of the longest string and `binding` to "add".
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the vectors of the letters of an n-gram: "multiply" takes their product, "add" their bitwise
-        majority. Each vector is first shifted by the position of its letter. For even `n`, the majority may have ties;
-        these take the bits of a random vector, which `seed_` determines.
+        How to combine the letter vectors of an n-gram, each shifted by the letter's position in the n-gram: "multiply"
+        takes their product, so different n-grams are dissimilar; "add" takes their bitwise majority, so n-grams that
+        share letters at the same positions are similar.
     output : {"bits", "counts"}, default="bits"
         What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
@@ -65,7 +65,8 @@ class NGramEncoder(SeededEncoder):
 
     Notes
     -----
-    The empty string has no n-grams, so its counts are 0. Its bits are those of the random vector that breaks ties.
+    Where a majority is tied, it takes the bit of a random vector, which `seed_` determines. The empty string has no
+    n-grams, so its counts are 0 and its bits are those of this random vector.
 
     References
     ----------

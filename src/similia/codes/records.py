@@ -43,18 +43,18 @@ def _are_pairs(value: Any, sizes: Sizes) -> bool:
     encoders=_are_pairs, encoders_=each("transform", "m"), roles_=array("u1", "m", "b"), ties_=array("u1", 1, "b")
 )  # fmt: skip
 class RecordEncoder(HypervectorEncoder):
-    """Encode each record of a table, whose columns may be of different kinds, as one hypervector.
+    """Encode each record of a table, whose columns may be of different kinds, as one hypervector (a long code).
 
     Parameters
     ----------
     encoders : list of (columns, encoder)
         If `columns` is one name (or one position, for records that are tuples), the encoder receives that column as a
-        sequence of objects. If `columns` is a list, the encoder receives the columns as a 2-D array of numbers.
-        `encoder` is a transformer that returns packed bits (uint8) or hypervectors of numbers. All encoders must return
-        the same number of positions, where a byte of packed bits is eight.
+        sequence of objects. If `columns` is a list, the encoder receives these columns as a 2-D array of numbers.
+        `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
+        encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns. The codes of each encoder are multiplied by a random vector, its role; the bitwise
-        majority of the products is returned packed ("bits"), or their sum is returned ("counts").
+        The codes of each encoder are multiplied by a random vector, its role. `transform` returns the bitwise majority
+        of these products for each record, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. Each encoder has a
         `random_state` of its own.
@@ -70,10 +70,10 @@ class RecordEncoder(HypervectorEncoder):
 
     Notes
     -----
-    All encoders have equal weight: hypervectors of counts or floats are divided by their root mean square (unless it is
-    0), and bits, read as ±1, have the root mean square 1 already. The output ``"counts"`` is int32 if all encoders
-    return bits, and float64 otherwise. With an even number of encoders, many positions are ties. Ties make unrelated
-    records slightly similar (0.25 for two encoders); ``output="counts"`` avoids them.
+    All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square (unless this is
+    0); bits, read as ±1, need no such scaling. The output "counts" is int32 if all encoders return bits, and float64
+    otherwise. With an even number of encoders, the majority is tied at many positions, which makes unrelated records
+    slightly similar (0.25 for two encoders); ``output="counts"`` avoids this.
 
     Examples
     --------

@@ -87,10 +87,10 @@ class SequenceEncoder(RangeEncoder):
     The similarity of two levels is never below 0. So two series whose values stay near the middle of the range are
     similar, whatever their shape.
 
-    Level vectors at different positions have small random similarities, of about n_bits**-0.5. In a slow series, where
-    neighbouring values are nearly equal, these similarities add up over pairs of positions. So with ``n=None``, the
-    similarity of two series of T values has a random error of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits,
-    or subsample the series.
+    With ``n=None``, level vectors that are shifted by different positions have small random similarities, of about
+    n_bits**-0.5. In a slow series, where neighbouring values are nearly equal, these add up: the similarity of two
+    series of T values has a random error of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the
+    series.
 
     References
     ----------

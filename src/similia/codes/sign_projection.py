@@ -84,16 +84,16 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     row_length_=optional("positive"),
 )  # fmt: skip
 class SignRandomProjection(SignEncoder):
-    """Turn vectors into packed bits; the agreement of two codes estimates the cosine of the vectors.
+    """Turn vectors into packed bits; the number of equal bits of two codes estimates the cosine of the vectors.
 
     The parameter `method` decides speed, memory and noise:
 
     - "structured" suits more than 128 features. It is about five times faster than "gaussian", stores no projection
       matrix, and its codes estimate cosines with less noise.
-    - "hadamard" suits small devices (`similia.quantise`). It is the same as "structured" for more than 128 features,
-      and stores no matrix for fewer features either.
-    - "gaussian", the default, is the method of the published NysHD. It also suits sparse rows if a bias of 0.01 in the
-      estimates matters.
+    - "hadamard" suits small devices (`similia.quantise`), because it never stores a matrix. For more than 128 features,
+      it is the same as "structured".
+    - "gaussian", the default, is the method of the published NysHD. Use it, too, for very sparse rows, where the bias
+      of the other methods is about 0.01.
 
     Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
     inner product <phi_x, phi_y> estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of
@@ -125,7 +125,8 @@ class SignRandomProjection(SignEncoder):
           orthogonal (Haar) matrix of n_features rows. For more features, vectors are padded with zeros to length p, the
           next power of two, and multiplied three times by random signs and a Hadamard matrix. This takes
           3 n * n_bits * log2(p) additions and keeps three random signs for each bit instead of a matrix.
-        - "hadamard": as "structured" for more than 128 features, for any number of features; p is at least 256.
+        - "hadamard": the method that "structured" uses for more than 128 features, here for any number of features;
+          p is at least 256.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -145,8 +146,8 @@ class SignRandomProjection(SignEncoder):
     -----
     After ``set_output(transform="pandas")``, `transform` returns a data frame whose columns are bytes:
     signrandomprojection0 holds bits 0 to 7. If a frame has only such columns, later steps of a pipeline read it as
-    packed bits. A ``ColumnTransformer`` that adds columns of another type turns the bytes into plain numbers; use
-    `similia.codes.RecordEncoder` instead.
+    packed bits. But a ``ColumnTransformer`` that joins them with columns of another type turns the bytes into plain
+    numbers; use `similia.codes.RecordEncoder` to join codes.
 
     All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 

@@ -36,15 +36,16 @@ def config(
 ) -> Iterator[Settings]:
     """Change settings inside a ``with`` block.
 
-    Settings that are not given keep their values. The settings apply to the thread (or context of `contextvars`) that
-    entered the block. Threads that you start inside the block have the defaults, so enter `config` in each of them. A
-    call without ``with`` changes nothing.
+    Settings that are not given keep their values. The block changes the settings only for the thread (or context of
+    `contextvars`) that entered it. Threads that you start inside the block have the defaults, so enter `config` in each
+    of them. A call without ``with`` changes nothing.
 
     Parameters
     ----------
     max_memory : int or str, optional
         Memory for the temporary arrays of one operation: a number of bytes, or text such as ``"512MiB"`` or ``"2GB"``;
-        1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on it.
+        1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on this
+        setting.
     n_jobs : int, optional
         Number of processes in which `pairwise` calls Python functions, 1 by default; -1 means one for each core.
     progress : bool, optional
