@@ -33,12 +33,12 @@ class FeatureWeights(Transformer):
     Parameters
     ----------
     idf : bool, default=True
-        Whether to multiply each feature by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f)), where n_f of
-        the n training objects have it.
+        Whether to multiply each feature by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f)). Here n is the
+        number of training objects, and n_f the number of those that have the feature.
     sublinear : bool, default=False
-        Whether a count c becomes 1 + ln(c).
+        Whether to replace each count c > 0 by 1 + ln(c).
     norm : {"l2", "l1"} or None, default="l2"
-        Norm by which each row is divided, last of all.
+        Norm by which each row is divided at the end; None leaves the rows as they are.
     min_objects : int, default=1
         Minimum number of training objects that must have a feature; rarer features are set to 0. The default drops only
         features that no training object has.
@@ -50,14 +50,14 @@ class FeatureWeights(Transformer):
 
     Notes
     -----
-    Use a kernel with ``normalize=False`` (the default of the kernels below): rows are normalised here, and `sublinear`
-    takes counts. `KernelFeatures` may hash several features to one column; n_f then counts the objects that have any of
-    them.
+    Use a kernel with ``normalize=False`` (the default of the kernels below): this step normalises the rows, and
+    `sublinear` expects counts. `KernelFeatures` may hash several features to one column; n_f is then the number of
+    objects that have at least one of them.
 
-    With the following kernels, rows have the inner products of scikit-learn's ``TfidfVectorizer(lowercase=False)`` with
-    the same ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char" (if no text has two white spaces in a row),
-    ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and ``Words((1, 2))`` for "word". Features that share a
-    column cause small differences.
+    With the following kernels, the inner products of rows equal those of scikit-learn's
+    ``TfidfVectorizer(lowercase=False)`` with the same ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char"
+    (if no text has two white spaces in a row), ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and
+    ``Words((1, 2))`` for "word". Features that share a column cause small differences.
 
     References
     ----------

@@ -69,8 +69,7 @@ class GraphletSampling(Transformer):
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         "random_walk" walks from a random node until it has visited `size` nodes; "uniform" draws `size` nodes at
-        random. `similia.objects.sample_graphlets` describes both, and the handling of graphs that are too small or
-        have no edges.
+        random. See `similia.objects.sample_graphlets` for details, such as graphs that have no edges.
     features : str, callable or transformer, default="optical"
         The feature map to average, as a function of a pattern a; m is `n_components`. The w_j are random vectors,
         Gaussian with standard deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
@@ -85,20 +84,20 @@ class GraphletSampling(Transformer):
           depend on the order of nodes, but some different graphs of five nodes or more have the same eigenvalues;
         - ``"match"``: the sparse histogram of the :math:`2^D` possible patterns, for `size` up to 7;
         - ``"match_iso"``: the histogram of isomorphism classes, for `size` up to 7;
-        - a function or transformer that maps flattened adjacency matrices, float32 of shape (n, D), to (n, m). A copy
-          of a transformer is fitted to the distinct patterns of the training graphs.
+        - a function or transformer that maps n patterns, a float32 array of shape (n, D), to an array of shape (n, m).
+          A copy of a transformer is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the features and the seed of the samples.
+        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples.
     flyback : float, default=0.15
-        Probability, in [0, 1), that a step of the walk jumps back to its first node.
+        Probability, in [0, 1), that a step of a random walk returns to the node where the walk began.
     bandwidth : float, default=1.0
         Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; ignored by other
         maps.
     small : {"pad", "raise"}, default="pad"
-        How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise.
+        How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 
     Attributes
     ----------
@@ -109,15 +108,15 @@ class GraphletSampling(Transformer):
 
     Notes
     -----
-    Labels, attributes, weights and directions are ignored. The samples of a graph depend only on the seed and on the
-    edges and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
+    Labels, attributes, weights and directions are ignored. The samples of a graph depend on the seed and on the edges
+    and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
     The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits, so different
     distributions of patterns can have the same embedding. Random features, however many, contain no information that
     the exact map (``n_components=None``) lacks, and they add noise.
 
-    Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because means of random
-    features vary little around a common value.
+    Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
+    random features differ little from graph to graph.
 
     The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. ``match`` returns a
     `scipy.sparse.csr_array`.

@@ -52,9 +52,10 @@ class HeatRandomFeatures(Transformer):
     ----------
     n_components : int, default=1024
         Number m of features. Each of m / 2 directions w (random unit vectors) gives two features of a row x: the real
-        and the imaginary part of f(<x, w>), where the docstring of the module ``similia.embeddings.heat_features``
-        defines the function f. If m is odd, the last direction gives one feature: the real part if its first coordinate
-        is >= 0, else the imaginary part. The estimate stays unbiased, since f(-s) is the conjugate of f(s).
+        and the imaginary part of f(s) at s = <x, w>. The docstring of the module ``similia.embeddings.heat_features``
+        defines the complex function f. If m is odd, the last direction gives one feature: the real part if the first
+        coordinate of the direction is >= 0, else the imaginary part. The estimate is unbiased in this case too, since
+        f(-s) is the conjugate of f(s).
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for rows of n columns, which sets the diffusion time t of the kernel;
         must be below n. See `similia.kernels.heat.HypersphericalHeat`.
@@ -65,10 +66,10 @@ class HeatRandomFeatures(Transformer):
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
     orthogonal : bool or "auto", default="auto"
-        Whether to draw directions that are orthogonal to each other, n at a time, instead of independent ones; this
-        lowers the variance. "auto" means True, unless X has more than 16 times as many columns as there are directions:
-        the gain is then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n, m / 2), even
-        if they exceed ``similia.config(max_memory=...)``.
+        Whether to draw the directions in groups of n that are orthogonal to each other. This lowers the variance; False
+        draws independent directions. "auto" means True, unless X has more than 16 times as many columns as there are
+        directions: the gain is then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n,
+        m / 2), even if they exceed ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -86,25 +87,27 @@ class HeatRandomFeatures(Transformer):
     Raises
     ------
     ValueError
-        If an entry is negative under mapping="sqrt" (also where `fit` resolved "auto" to "sqrt"); if a row is zero or,
-        under mapping=None, not a unit vector; or if t is so small that the table of f would take too long to compute.
+        If an entry is negative and the mapping (after `fit` has resolved "auto") is "sqrt"; if a row is zero and
+        `zero_rows` is "raise"; if a row is not a unit vector and the mapping is None; or if t is so small that the
+        table of f would take too long to compute.
 
     Notes
     -----
     Output is float32 if the rows seen in `fit` are, else float64. The real parts come first, then the imaginary parts.
-    `fit` reads only the columns and dtype of `X` and, for mapping="auto", the signs of its entries. The features of a
-    row are the same, bit for bit, in any block or subset and for any number of threads.
+    `fit` uses only the number of columns and the dtype of `X` and, for mapping="auto", the signs of its entries. The
+    features of a row are the same, bit for bit, in any block or subset and for any number of threads.
 
-    *Bias.* Three approximations of f change the kernel. Omitting high degrees of the series of f changes it by at most
-    2^-58. Holding f constant in the tails of s, which have probability 2^-60, changes it by less than 1e-15. Reading f
-    from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5). In float32 the
-    rounding of s changes f by a relative 1e-6 at n = 1000, a = 4, and by 2e-4 at n = 10, t = 1e-4.
+    *Bias.* Three approximations of f change the kernel. Leaving out the high degrees of the series of f changes the
+    kernel by at most 2^-58. Treating f as constant for extreme values of s (total probability 2^-60) changes it by less
+    than 1e-15. Reading f from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5).
+    In float32, the rounding of s also causes a relative error of f: 1e-6 for n = 1000 and a contrast of 4, and 2e-4 for
+    n = 10 and t = 1e-4.
 
     *Variance.* With ten columns or more and the default contrast, the variance of an estimate of the kernel of x and y
-    is at most about 1 / m, and smaller for x near y. In few columns and for small t it can be much larger: 26 / m for
-    x = y, n = 3 and t = 0.001. Orthogonal directions lower the variance, above all for x near y and m / 2 of at least
-    n; drawing them takes about n m^2 / 2 multiplications. The page "The exact heat kernel on a sphere" of the
-    documentation has tables.
+    is at most about 1 / m, and smaller if x is near y. With few columns and a small t it can be much larger: 26 / m for
+    x = y, n = 3 and t = 0.001. Orthogonal directions lower the variance, above all if x is near y and there are at
+    least n directions. Drawing them takes about n m^2 / 2 multiplications. The page "The exact heat kernel on a sphere"
+    of the documentation has tables.
 
     References
     ----------

@@ -53,7 +53,7 @@ class Hydra(TimeShares):
     At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
     winning outputs, and the number of times its output is the smallest of its group.
 
-    With `SparseScaler` and a linear classifier after it, as in the example, this is the published classifier.
+    Followed by `SparseScaler` and a linear classifier, as in the example, it is the published classifier.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class Hydra(TimeShares):
         Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest one
         is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
-        The channels whose sum a group reads, drawn with replacement. Their number n_drawn is half the number of
-        channels, but at least 2 and at most 8; for series of one channel it is 1.
+        Channels of each group, drawn with replacement; the kernels of the group read the sum of these channels. Their
+        number n_drawn is half the number of channels, but at least 2 and at most 8; for series of one channel it is 1.
     n_channels_ : int
         Number of channels of the series in `fit`.
     length_range_ : ndarray of int64, shape (2,)
@@ -82,19 +82,20 @@ class Hydra(TimeShares):
     ------
     ValueError
         If the number of channels differs from that in `fit`; if a series holds NaN or infinity; or if its largest
-        absolute value, unless 0, is outside 1e-30 to 1e30 (float32).
+        absolute value is neither 0 nor between 1e-30 and 1e30 (limits of float32).
 
     Notes
     -----
     Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
     winning outputs, the second the number of smallest ones.
 
-    Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features grow with
-    the length of a series, and the first also with its scale, so standardise series whose level and scale mean nothing.
-    For a series of one point, the features of the groups that read differences are 0.
+    Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features of a kernel
+    grow with the length of a series, and the first also with its scale. Standardise the series if their level and scale
+    mean nothing. For a series of one point, the features of the groups that read differences are 0.
 
-    Of equal outputs in a group, the first kernel's counts. The features of a series have the same bits for any other
-    series in the call, any number of threads and any processor.
+    If several kernels of a group have the same largest (or smallest) output, only the first of them counts. The
+    features of a series are the same, bit for bit, whatever other series are in the call, for any number of threads and
+    on any processor.
 
     References
     ----------
@@ -185,7 +186,7 @@ class SparseScaler(Transformer):
     Parameters
     ----------
     exponent : float, default=4.0
-        Power e of p_0; 4 as published. It makes the divisor of a column that is nearly always 0 close to 1.
+        Power e of p_0; 4 as published. The term p_0^e keeps the divisor close to 1 in columns that are nearly always 0.
 
     Attributes
     ----------

@@ -53,10 +53,10 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 class IntervalQuantiles(TimeShares):
     r"""Embed time series by quantiles of their intervals: QUANT.
 
-    The quantiles of an interval go from its smallest value to its largest at equal steps; a single one is the median.
-    The mean of the interval is subtracted from every second quantile.
+    The quantiles of an interval go from its smallest value to its largest at equal steps; if there is only one, it is
+    the median. From every second quantile of an interval, the mean of the interval is subtracted.
 
-    With extremely randomised trees after it, as in the example, this is the published classifier.
+    Followed by extremely randomised trees, as in the example, it is the published classifier.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class IntervalQuantiles(TimeShares):
     ----------
     length_ : int
         Median length of the series in `fit` (for an even number of series, the larger of the two middle lengths). It
-        decides the levels and the number of quantiles of each interval.
+        determines the levels and the number of quantiles of each interval.
     length_range_ : ndarray of int64, shape (2,)
         Smallest and largest length of the series in `fit`.
     n_channels_ : int
@@ -81,7 +81,7 @@ class IntervalQuantiles(TimeShares):
     ------
     ValueError
         If the number of channels differs from that in `fit`; if a series holds NaN or infinity; or if its largest
-        absolute value, unless 0, is outside 1e-30 to 1e30 (float32).
+        absolute value is neither 0 nor between 1e-30 and 1e30 (limits of float32).
 
     Notes
     -----
@@ -95,8 +95,9 @@ class IntervalQuantiles(TimeShares):
     points than the last level has intervals, points are repeated. If a series is too short for first or second
     differences, a single 0 replaces them.
 
-    The features of a series have the same bits for any other series in the call and any number of threads. On another
-    processor, quantiles of Fourier amplitudes may differ in the last bits; all other features are equal.
+    The features of a series are the same, bit for bit, whatever other series are in the call and for any number of
+    threads. On another processor, quantiles of Fourier amplitudes may differ in the last bits; all other features are
+    equal.
 
     References
     ----------

@@ -53,8 +53,8 @@ class KernelFeatures(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : kernel with explicit features
-        A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a
-        ``Sum`` or ``Normalized`` of such kernels, or any object with ``features(X, n_features)``. In a grid search,
+        A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a ``Sum`` or
+        ``Normalized`` of such kernels, or any object with a method ``features(X, n_features)``. In a grid search,
         parameters of the kernel are named ``kernel__name``.
     n_features : int, default=2**20
         Number of columns to which the features are hashed; two given features share a column with probability
@@ -67,8 +67,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
-        if the kernel has no choice. `fit` and `fit_transform` set it for objects in memory. `transform` raises an error
-        if the kernel would compare other parts of the new objects.
+        if the kernel compares the same parts in all objects. `fit` and `fit_transform` set it for objects in memory.
+        `transform` raises an error if the kernel would compare other parts of the new objects.
 
     Notes
     -----

@@ -54,14 +54,15 @@ class MeanMapFeatures(Transformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Number m of features, even: the cosines for m / 2 random frequencies, then the sines.
+        Number m of features, which must be even. There are m / 2 random frequencies; the first half of the features are
+        cosines, the second half sines.
     gamma : float or "median", default="median"
         :math:`\gamma` of the ground kernel :math:`\exp(-\gamma |u - v|^2)` of two points. The mean map kernel of two
         sets U and V is the mean of the ground kernel over all pairs of points u in U, v in V. "median" means
         1 / (2 s^2), where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
-        Factors of `gamma`. The frequencies are divided equally among them, so the ground kernel is the mean of a
-        Gaussian kernel for each scale: (0.25, 1, 4) compares coarse and fine structure.
+        Numbers by which `gamma` is multiplied. Each has an equal share of the frequencies, so the ground kernel is the
+        mean of one Gaussian kernel per scale. For example, (0.25, 1, 4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
         Whether the features of a set are the mean or the sum of the features of its points.
     orthogonal : bool, default=True
@@ -75,7 +76,7 @@ class MeanMapFeatures(Transformer):
         Frequencies in units of pi / 2: the features of a point u are the cosines and sines of ``pi / 2 * u @
         frequencies_``, scaled.
     gamma_ : float
-        The number used for `gamma`, before `scales`.
+        The number used for `gamma`, before it is multiplied by `scales`.
     n_dims_ : int
         Number d of coordinates of a point.
     dtype_ : {"float32", "float64"}
@@ -89,14 +90,16 @@ class MeanMapFeatures(Transformer):
 
     Notes
     -----
-    The features of an empty set are 0, as is its kernel with any set. The features of a set have the same bits for any
-    other sets in the call, any number of threads, and float32 or float64 points of equal value. With ``reduce="mean"``
-    and independent frequencies, the variance of an estimate of the kernel is at most 1 / m.
+    The features of an empty set are 0, and so is its kernel value with any set. The features of a set are the same, bit
+    for bit, whatever other sets are in the call, for any number of threads, and for float32 and float64 points of equal
+    value. With ``reduce="mean"`` and independent frequencies, the variance of an estimate of the kernel is at most
+    1 / m.
 
-    Large coordinates dominate distances: standardise them first. A linear model sees only the means of the features
-    over the points. A support-vector machine with an RBF kernel on these means also sees their interactions.
+    Coordinates with a large range dominate the distances, so standardise the coordinates first. A linear model sees
+    only the means of the features over the points. A support-vector machine with an RBF kernel on these means also sees
+    their interactions.
 
-    Bring graphs and series into the form of sets with `similia.objects.GraphToSets` and `similia.objects.SeriesToSets`.
+    Turn graphs and series into sets with `similia.objects.GraphToSets` and `similia.objects.SeriesToSets`.
 
     References
     ----------

@@ -72,18 +72,18 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     eigenvalues_=array("f8", "r"), _n_train=count(), _corners=array("i8", None, 2), weights_=array("f8", None),
 )  # fmt: skip
 class Nystroem(ComparesObjects, Transformer):
-    """Embed objects by their similarities to some training objects, the landmarks; for any kernel on any objects.
+    """Embed objects of any kind by their similarities to some of the training objects, the landmarks; for any kernel.
 
     Parameters
     ----------
     kernel : callable or "precomputed"
         ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
-        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and
-        Y. With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix between
-        training objects; `transform` takes the similarities of new objects to all training objects, (m, n), or to the
-        landmarks only, (m, n_landmarks). If `landmarks` are indices, `fit` also accepts the columns of the landmarks
-        alone, an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that
-        is not square.
+        ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and Y.
+        With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix of the training objects;
+        `transform` takes the similarities of new objects to all training objects, (m, n), or to the landmarks only,
+        (m, n_landmarks). If `landmarks` are indices, `fit` also accepts the columns of the landmarks alone, an
+        (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
+        square.
     n_components : int or "auto", default=300
         Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` takes min(n,
         max(300, 0.02 n)) of n training objects, as Zhao et al. do. Not used if `landmarks` are indices.
@@ -95,8 +95,8 @@ class Nystroem(ComparesObjects, Transformer):
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
-        "shift" adds 1.5 times the absolute value of the smallest eigenvalue to all, so none is close to 0 (Ray, Monath,
-        McCallum & Musco, 2022). "raise" raises ValueError.
+        "shift" adds 1.5 times the absolute value of the smallest eigenvalue to all eigenvalues, so none is close to 0
+        (Ray, Monath, McCallum & Musco, 2022). "raise" raises ValueError.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional

@@ -52,15 +52,16 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ----------
     distance : callable or "precomputed"
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or a symmetric
-        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n) matrix between
+        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n) matrix of the
         training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
         landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
-        Maximum number of directions: the eigenvectors of the centred squared distances with the largest absolute
-        eigenvalues. None keeps all eigenvalues above rounding error.
+        Maximum number of columns. Each column belongs to an eigenvector of the matrix of centred squared distances;
+        those with the largest absolute eigenvalues are kept. None keeps all whose eigenvalues are above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
-        training objects, all are taken, with a warning. None takes all, at quadratic instead of linear cost.
+        training objects, all are taken, with a warning. None takes all; the cost is then quadratic in their number
+        instead of linear.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
 
@@ -75,7 +76,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     signature_ : tuple of int
         ``(p, q)``, the number of positive and of negative eigenvalues kept.
     components_ : ndarray of float64, shape (n_landmarks, `rank_`)
-        Matrix from centred squared distances to coordinates; see `mean_`.
+        Matrix that maps centred squared distances to coordinates; see `mean_`.
     mean_ : ndarray of float64, shape (n_landmarks,)
         Mean squared distance of each landmark to all landmarks. An object x has the coordinates
         ``(distance(x, landmarks_)**2 - mean_) @ components_``.
@@ -95,9 +96,9 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     and w. A Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and
     rotated. A linear model ignores the signs.
 
-    `transform` projects new objects into the space of the training objects, which get the same coordinates as in `fit`.
-    The method GDK_LED of Wu et al. embeds training and test objects together, which no deployed model can do; the class
-    method `transductive` does the same, for comparison.
+    `transform` projects new objects into the space of the training objects. A training object gets the same coordinates
+    as in `fit`. The method GDK_LED of Wu et al. embeds training and test objects together, so it cannot embed objects
+    that come later. For comparisons, the class method `transductive` does the same.
 
     The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
     depends, bit for bit, only on its distances, not on the other objects, blocks or threads.

@@ -79,10 +79,10 @@ class OpticalRandomFeatures(Transformer):
         Standard deviation :math:`\tau` of an entry of b: E|b_j|^2 = bias^2. In an optical processing unit (OPU), which
         these features model, b is a reference beam. With a bias of 0, x and -x have equal features.
     structured : bool, default=False
-        Whether to take the rows of W from products of Hadamard and random diagonal matrices, which need no stored
-        matrix; see Notes.
+        Whether to take the rows of W from products of Hadamard and random diagonal matrices, so that W need not be
+        stored; see Notes.
     binary_input : bool, default=False
-        Whether to accept only vectors of 0 and 1, as the mirrors of an OPU do, and raise for anything else.
+        Whether to accept only vectors of 0 and 1, as the mirrors of an OPU do, and raise an error for others.
     quantize : int or None, default=None
         Number of bits of a feature, 1 to 16 (an OPU has a camera of 8 bits). Features are rounded to multiples of
         `step_` and clipped at 2^quantize - 1 times `step_`. None means no rounding.
@@ -95,7 +95,7 @@ class OpticalRandomFeatures(Transformer):
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
         The vector b. None if structured: b is then a column of W times a constant coordinate appended to x.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
-        Exponents of the imaginary unit i on the diagonals of the D_i (see Notes); None if not structured.
+        Exponents of the imaginary unit on the diagonals of D_1, D_2 and D_3 (see Notes); None if not structured.
     step_ : float or None
         Difference between neighbouring levels of quantised features. The highest level is the largest feature of at
         most 1024 training vectors. None without quantisation.
@@ -110,15 +110,15 @@ class OpticalRandomFeatures(Transformer):
     roughly exponentially distributed; rounding adds less than 0.1 % to the variance of a feature.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
-    with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and the D_i diagonal matrices of random powers of
-    i. The mean over these powers is exactly
+    with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and D_1, D_2, D_3 diagonal matrices of random
+    powers of the imaginary unit. The mean over these powers is exactly
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
     with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and, with a bias, :math:`\tau / \varsigma` as one more
     coordinate of x and y). The relative bias is below 1 / p^2, hence at most 2.5e-4. If m is a multiple of p, the
-    variance of an estimate was 0.27 to 0.34 of that with independent rows (measured for 15 to 300 coordinates, 0/1 or
-    Gaussian).
+    variance of an estimate is about 0.3 times that with independent rows (0.27 to 0.34 in measurements with 15 to 300
+    coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: features are positive, so all vectors share a large common part.
 

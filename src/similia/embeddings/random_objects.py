@@ -114,9 +114,9 @@ class RandomSeries(RandomObjects):
     length : int or (int, int), default=(2, 25)
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
-        Standard deviation of the values, one for all channels or one for each. By default that of the training values
-        in each channel. Standard normal numbers are multiplied by `scale`, the bandwidth sigma of the D2KE paper (Wu et
-        al., 2018); the program of the authors divides by sigma.
+        Standard deviation of the values, one for all channels or one for each. By default the standard deviation of the
+        training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018), by which
+        standard normal numbers are multiplied; the authors' program divides them by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
@@ -234,9 +234,9 @@ class Representatives(RandomObjects):
     Parameters
     ----------
     hold_out : bool, default=False
-        Whether to exclude the representatives when the following steps are trained, as Wu et al. do. A pipeline step
-        cannot drop objects, so ``D2KE.fit_transform`` raises with ``hold_out=True``. Use `similia.recipes.d2ke`, or fit
-        a `D2KE` and transform the objects that are not in its ``representative_indices_``.
+        Whether to leave the representatives out of the training of the steps after `D2KE`, as Wu et al. do. A pipeline
+        step cannot drop objects, so ``D2KE.fit_transform`` raises with ``hold_out=True``. Use `similia.recipes.d2ke`,
+        or fit a `D2KE` and transform the objects that are not in its ``representative_indices_``.
 
     Examples
     --------
@@ -285,9 +285,9 @@ class Mosaics(RandomObjects):
 
     Notes
     -----
-    The training objects are strings, series or point sets, whose points are taken in the stored order. `D2KE.extend`
-    needs the training objects again to draw more mosaics. `similia.kernels.FromDistance` has no training objects, so it
-    cannot draw mosaics.
+    The training objects must be strings, series or point sets. The points of a set are taken in the stored order.
+    `D2KE.extend` needs the training objects again to draw more mosaics. `similia.kernels.FromDistance` has no training
+    objects, so it cannot draw mosaics.
 
     Examples
     --------
@@ -338,7 +338,7 @@ class Mixture(RandomObjects):
     """Random objects for `D2KE` from several samplers in turn: the first of each, then the second of each, and so on.
 
     Different kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds
-    is better, half of each is safer than all of one kind.
+    is better, a mixture of both is safer than one kind alone.
 
     Parameters
     ----------

@@ -27,10 +27,10 @@ class SharedPart(NamedTuple):
     name : str
         Name of the part, such as a k-mer, a word or a subgraph.
     contribution : float
-        Mean, over the members, of the amount that the part adds to the decision for their class; 0 for members without
-        the part.
+        Amount that the part adds to the decision for the class, averaged over the explained members; a member without
+        the part counts as 0.
     share : float
-        Share of the members for whom this amount is positive.
+        Share of these members for which the part adds a positive amount.
     """
 
     name: str
@@ -44,8 +44,8 @@ def explain_classes(
 ) -> dict[Any, list[SharedPart]]:  # fmt: skip
     """Return, for each class or cluster that a model predicts, the parts that its members share.
 
-    The decisions for random members of a class are explained one by one, as `explain` does, and the contributions of
-    parts with the same name are averaged.
+    For each class, `explain` explains the decisions for random members. The contributions of parts with the same name
+    are then averaged over these members.
 
     Parameters
     ----------
@@ -58,16 +58,16 @@ def explain_classes(
     n_members : int, default=30
         Maximum number of members of a class to explain, chosen at random.
     label_names : mapping of int to str, optional
-        Names of node and edge labels of graphs, as for `explain`.
+        Names of integer node labels of graphs, such as ``{0: "C", 1: "N"}``.
     random_state : int, numpy Generator or None, default=0
         Source of randomness for choosing the members.
 
     Returns
     -------
     dict
-        For each predicted class, in order, a list of `SharedPart`, the largest contribution first. A part is listed if
-        its contribution is above 0 and, unless only one member was explained, at least two members have it. The list is
-        empty if the members share no part, for example if parts are stretches of time, which differ between series.
+        For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
+        listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
+        The list is often empty if the parts are stretches of time, since series rarely share these.
 
     Raises
     ------

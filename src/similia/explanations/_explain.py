@@ -82,9 +82,9 @@ def explain(
     Parameters
     ----------
     what : kernel, distance, or fitted estimator
-        With `y`, a kernel or distance, whose value for `x` and `y` is explained, or an estimator (a pipeline, or a
-        search over pipelines) that contains one. Without `y`, a fitted estimator, whose decision for `x` is explained;
-        see Notes for the learners that it may end with.
+        With `y`, the kernel or distance whose value for `x` and `y` is explained, or an estimator (a pipeline, or a
+        search over pipelines) that contains one. Without `y`, the fitted estimator whose decision for `x` is explained;
+        see Notes for the learners that may be its last step.
     x : object
         One string, graph, series, point set or vector, or a batch of one.
     y : object, optional
@@ -98,11 +98,11 @@ def explain(
     Returns
     -------
     Explanation
-        The explained value, its largest parts, each with its places in x and y, and the residual. The value of a
+        The explained value, its largest parts (each with its places in x and y) and the residual. The value of a
         decision is the score of the predicted class minus that of its closest rival. For linear models of two classes,
         this is the margin. One-vs-one classifiers (such as `KernelSVC`) have a machine for each pair of classes; the
-        value is the output of the machine for the predicted class and its rival. With more than two classes it may be
-        negative, because the predicted class wins most comparisons, not all.
+        value is the output of the machine for the predicted class and its rival. With more than two classes the value
+        may be negative, because the predicted class wins most of its comparisons but not necessarily all.
 
     Raises
     ------
@@ -117,19 +117,19 @@ def explain(
     process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest neighbours. For
     `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre minus that to the
     nearest. For a `similia.learn.OutlierDetector` by neighbours, the distance to the k-th neighbour is explained. For
-    voting and calibrated models, one member is explained, if possible one that agrees with the result. If the targets
-    were scaled linearly for training, the parts are in the original units of the targets. If they were transformed in
-    another way, the parts are in the transformed units, and the `note` of the result gives the prediction in original
-    units.
+    voting and calibrated models, one of the combined models is explained, if possible one that agrees with the result.
+    If the targets were scaled linearly for training, the parts are in the original units of the targets. If they were
+    transformed in another way, the parts are in the transformed units, and the `note` of the result gives the
+    prediction in original units.
 
     **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
-    linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, whose parts are
+    linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, where the parts are
     training objects. The same holds for nonlinear support-vector machines on vectors (RBF, polynomial and sigmoid
     kernels), whose parts are integrated gradients from the zero vector. It also holds for trees: each split on the
     decision path of x changes the mean target, and the part of a column is the sum of the changes at its splits
     (Saabas). The columns of `RandomConvolutions`, `Hydra` and `IntervalQuantiles` are statistics over time. Their
     contributions to a linear model or to trees are split over the time points by the embedding's method
-    ``time_shares``, so the parts are stretches of time. They add up to the value up to the rounding of float32.
+    ``time_shares``, so the parts are stretches of time. They add up to the value except for rounding errors of float32.
 
     Two amounts stay unexplained and form the residual: the entropy term of soft alignments (`SoftDTW`,
     `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
@@ -137,11 +137,11 @@ def explain(
     **Min-max similarity.** A machine on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i, where z_i are its training objects, support vectors or landmarks with
     coefficients a_i, f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
-    sum_i a_i min(f(x), f(z_i)) / D_i. This is the share of f in the similarity of x to the training objects, with the
-    sizes D_i held fixed; the sign of a_i says whether it counts for or against a class. Features that x lacks have no
-    part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product
-    of the norms. For a `similia.kernels.Sum`, each kernel is split; one without features gives a part for each
-    training object.
+    sum_i a_i min(f(x), f(z_i)) / D_i, its share of the similarity of x to the training objects for given D_i. The sign
+    of a_i says whether this counts for or against a class. Features that x lacks have no part; they only enlarge D_i.
+    For `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
+    `similia.kernels.Sum`, the value of each kernel in the sum is split into parts; if a kernel has no features, these
+    parts are training objects.
 
     References
     ----------

@@ -84,12 +84,13 @@ class Explanation:
         Remarks on how to read the numbers; empty if there are none.
     shares_x, shares_y : ndarray of float64, or None
         For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
-        not, add there. The amount of a part is divided equally among its occurrences, and that of an occurrence equally
-        among its places. The shape is (n_places,) or, for a series of several channels whose decision is split by time,
-        (n_time_points, n_channels).
+        not, add there. The amount of a part is divided equally among its occurrences, and the amount of an occurrence
+        equally among its places. The shape is (n_places,) or, for a series of several channels whose decision is split
+        by time, (n_time_points, n_channels).
     nearest : Explanation or None
-        Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the similarity or distance of x and the
-        nearest training object, if it has parts. `to_text` and `to_html` show it below.
+        Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the explanation of the similarity or
+        distance of x and the nearest training object, if that has parts. `to_text` and `to_html` show it below the
+        other parts.
 
     Notes
     -----

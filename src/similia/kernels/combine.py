@@ -87,8 +87,8 @@ class Sum(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. `set_params` takes kernel i (from 0) as ``k{i}`` and its parameters as
-        ``k{i}__name``.
+        Any callables ``k(X, Y=None) -> (n, m)``. In `set_params`, kernel i (counted from 0) is named ``k{i}``
+        and its parameters ``k{i}__name``.
     weights : sequence of float, optional
         One weight >= 0 for each kernel; all 1 if not given.
 
@@ -160,8 +160,8 @@ class Product(_Composite):
     Parameters
     ----------
     kernels : list of kernels
-        Any callables ``k(X, Y=None) -> (n, m)``. `set_params` takes kernel i (from 0) as ``k{i}`` and its parameters as
-        ``k{i}__name``.
+        Any callables ``k(X, Y=None) -> (n, m)``. In `set_params`, kernel i (counted from 0) is named ``k{i}``
+        and its parameters ``k{i}__name``.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class Product(_Composite):
 class Normalized(Kernel):
     r"""Cosine of a kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
 
-    An object with K(x, x) = 0 gets similarity 0 to all others and 1 to itself.
+    An object with K(x, x) = 0 has similarity 0 to all others and 1 to itself.
 
     Parameters
     ----------

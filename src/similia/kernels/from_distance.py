@@ -51,7 +51,8 @@ class FromDistance(Kernel):
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
         A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p. Set all
-        its parameters, since a kernel learns none from data. A collection is used in place of random objects.
+        its parameters, since a kernel does not learn them from training data. The objects of a collection are used
+        instead of random ones.
     gamma : float, default=1.0
         The factor :math:`\gamma` in the exponent, above 0, in 1 / (unit of the distance).
     n_components : int, default=1024
@@ -307,7 +308,8 @@ class NegativeDistance(_Substitution):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y=None) -> (n, m)`` array, as for `DistanceRBF`.
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
+        ``similia.pairwise(f)`` or your own function. Set its parameters as ``distance__name``.
     power : float, default=2
         Exponent p, above 0. Haasdonk & Bahlmann use 2; p <= 1 is more robust to outliers.
     origin : object, optional
@@ -381,9 +383,9 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median distance of two objects, or if that is 0, the median positive distance.
-    `DistanceRBF` (p = 2) needs 1 / (2 m^2), the usual Gaussian of bandwidth m; the exponential features of `D2KE` (p =
-    1) need 1 / m.
+    gamma = 1 / (p m^p), where m is the median distance of two objects. If this median is 0, m is the median of the
+    positive distances. For `DistanceRBF`, use p = 2: gamma = 1 / (2 m^2) gives the usual Gaussian of bandwidth m. For
+    `D2KE`, use p = 1: gamma = 1 / m.
 
     Parameters
     ----------
@@ -392,7 +394,8 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     X : sequence of objects
         At least two.
     n : int, default=200
-        Maximum number of objects whose distances are computed, n^2 in all; if `X` has more, they are drawn at random.
+        Maximum number of objects to compare, drawn at random if `X` has more. All n^2 distances between them are
+        computed.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the objects.
     power : float, default=2

@@ -125,12 +125,13 @@ class EdgeHistogram(GraphKernel):
 
     Notes
     -----
-    The two arcs u-v and v-u count as one edge if they have the same label. An arc without its reverse also counts as
-    one edge, and so does a self-loop. The order of the two nodes does not matter. Edge weights are ignored.
+    The arcs u-v and v-u together count as one edge, but as two if edge labels are used and these differ. An arc without
+    its reverse counts as one edge, and so does a self-loop. The order of the two node labels does not matter. Edge
+    weights are ignored.
 
     References
     ----------
-    Sugiyama & Borgwardt, "Halting in random walk kernels", NeurIPS 2015 (there without the ends' labels).
+    Sugiyama & Borgwardt, "Halting in random walk kernels", NeurIPS 2015 (there without the labels of the nodes).
 
     Examples
     --------
@@ -185,9 +186,9 @@ class WeisfeilerLehman(GraphKernel):
     Notes
     -----
     Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
-    v distinct colours, at least two have the same hash with probability v**2 / 2**65. The neighbours of a node are the
-    targets of its arcs; edge weights are ignored. Some different graphs, such as a hexagon and two triangles, have
-    equal features.
+    v distinct colours, at least two have the same hash with a probability of about v**2 / 2**65. The neighbours of a
+    node are the targets of its arcs; edge weights are ignored. Some different graphs, such as a hexagon and two
+    triangles, have equal features.
 
     References
     ----------
@@ -304,8 +305,8 @@ class Graphlet(GraphKernel):
     k nodes has no graphlet.
 
     With uniform sampling, the count of a class estimates ``n_samples`` times the fraction of subsets in that class.
-    Different graphs are sampled independently, so K(G, H) is an unbiased estimate for G != H; K(G, G) is too large by
-    about ``n_samples``.
+    Different graphs are sampled independently, so K(G, H) is an unbiased estimate for G != H. The expected K(G, G) is
+    too large, by at most ``n_samples``.
 
     References
     ----------

@@ -53,8 +53,8 @@ def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64
     Warns
     -----
     UserWarning
-        If the kernel is 1 everywhere (n exp(-(n - 1) t) below 1e-8), or so steep at 0 that the rounding error of a
-        cosine changes the kernel by more than 1e-11.
+        If t is so large that the kernel is nearly 1 everywhere (n exp(-(n - 1) t) below 1e-8), or so small that the
+        rounding error of a cosine changes the kernel by more than 1e-11.
 
     Examples
     --------
@@ -115,12 +115,13 @@ class HypersphericalHeat(SphereKernel):
         How rows become unit vectors; "auto" is "sqrt" if no entry is negative, else "projection" (see
         `similia.kernels.hypersphere.to_hypersphere`).
     zero_rows : {"raise", "uniform"}, default="raise"
-        How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
+        How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
 
     Notes
     -----
-    n includes columns of zeros. The result is always float64. Its error is at most 2e-13 plus the rounding error of 1 -
-    cos times the slope of the kernel at angle 0, which is about 1 / (2 t) for small t and about a for large n.
+    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e. Here e is the rounding
+    error of 1 - cos(angle), and s is the slope at angle 0 of the kernel as a function of 1 - cos(angle): about
+    1 / (2 t) for small t, and about a for large n.
 
     References
     ----------
@@ -200,7 +201,7 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
 def suggest_contrast(
     X: Any, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise", max_objects: int = 1000, random_state: Any = 0
 ) -> float:
-    r"""Suggest a contrast for `HypersphericalHeat`: two rows of median cosine then have a kernel value of about 1 / e.
+    r"""Suggest a contrast for `HypersphericalHeat` that gives two rows of median cosine a kernel value of about 1 / e.
 
     At this contrast, the kernel of such rows changes fastest with log(contrast). To find the best contrast, try the
     suggested one multiplied and divided by powers of 2.
