@@ -99,8 +99,8 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x and y are equal for the distance, as two lists of the
-        same points are for a distance of sets, and series that differ only in points at the gap are for `ERP`.
+        The triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. For example, a distance
+        of sets ignores the order of points, and `ERP` ignores points equal to its gap value.
         `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
@@ -312,7 +312,8 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     function : callable
         ``function(x, y) -> float``.
     symmetric : bool, default=True
-        Whether f(x, y) = f(y, x). If so, the Gram matrix of n objects takes n (n + 1) / 2 calls instead of n^2.
+        Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
+        / 2 calls instead of n^2.
     n_jobs : int, optional
         Number of processes, which are spawned, never forked; -1 means one for each core. The default is that of
         ``similia.config(n_jobs=...)`` or, if that is not set, this process alone. `function` may be a lambda or a

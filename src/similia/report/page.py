@@ -26,14 +26,14 @@ def write_report(
     ----------
     model : estimator or pipeline
         A model of `similia.recipes`, or your own pipeline, with or without a classifier or regressor at its end. A
-        model that is not fitted is fitted to `X` and `y`. Of a fitted parameter search, the report shows the model that
-        the search chose.
+        model that is not fitted is fitted to `X` and `y`. If `model` is a fitted parameter search, the report shows the
+        model that the search chose.
     X : collection of n objects
         Objects in any form that the model takes.
     y : array-like of n labels or numbers, optional
         Targets. Without them, the page has no scores.
     path : str, path or text file, default="report.html"
-        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
@@ -62,7 +62,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; or if the kernel is precomputed. A section that cannot be made does not raise: the page says why.
+        fitted; or if the kernel is precomputed. If a single section cannot be made, the page gives the reason instead.
     FileNotFoundError
         If the folder of `path` does not exist.
 

@@ -24,10 +24,10 @@ Distances = npt.NDArray[np.int32]
 class ShardedIndex(BaseEstimator):
     """Find, among the codes of a Dask array, those that differ from a query in the fewest bits.
 
-    Each part of the array becomes a shard: an index of its own. A query goes to all shards, and each returns its k
-    nearest codes. Results are ordered by distance, then id, and equal those of one exact `HammingIndex` of all codes.
-    On a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes and rebuilds its
-    shards. To keep codes after the cluster ends, write an index with ``similia index build``.
+    Each block of rows of the array becomes a shard, which is an index of its own. Every shard returns its k codes
+    nearest to a query. The merged results are ordered by distance, then id, and equal those of one exact `HammingIndex`
+    of all codes. On a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes
+    and rebuilds its shards. To keep codes after the cluster ends, write an index with ``similia index build``.
 
     Parameters
     ----------

@@ -70,25 +70,26 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    To resume an interrupted run, also one of the command ``similia encode``, call `encode_stream` again with the same
-    file and encoder. `output` appears when it is complete; until then, the folder ``<output>.partial`` holds the
-    finished chunks.
+    To resume an interrupted run (or one of the command ``similia encode``), call `encode_stream` again with the same
+    source file, encoder and `output`. The file `output` appears when it is complete; until then, the folder
+    ``<output>.partial`` holds the finished chunks.
 
     Parameters
     ----------
     encoder : fitted transformer
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
-        A file that `similia.sources.read_objects` can read; the formats of `similia.sources.open_stream` are read in
-        chunks, others as a whole. A run over an iterable, such as a generator, cannot resume. Arrays in an iterable are
-        read as objects of the kind on which the encoder was fitted: series, sets or vectors. To set other options for
-        reading, pass the result of `open_stream`.
+        The objects, or a file of objects that `similia.sources.read_objects` can read. If `similia.sources.open_stream`
+        does not read its format, the file is read into memory as a whole. A run over an iterable, such as a generator,
+        cannot resume. Arrays in an iterable are read as the kind of objects to which the encoder was fitted: series,
+        sets or vectors. To set further options for reading, pass the result of `open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
         Column of a table that holds the strings; see `similia.sources.Reading`.
     chunk : int, default=10_000
-        Maximum number of objects that are committed together; ``similia.config(max_memory=...)`` may lower it.
+        Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
+        lower it.
     workers : None, int, str or distributed.Client, optional
         None for this process; an int starts that many processes on this machine; a str is the address of a Dask
         scheduler, such as ``"tcp://10.0.0.1:8786"``.
@@ -103,9 +104,9 @@ def encode_stream(
     Raises
     ------
     ValueError, TypeError
-        If an object or the file is invalid; the message names the object. Committed chunks stay.
+        If an object or the file is invalid; the message names the object. Finished chunks are kept.
     OSError
-        If the disk is full or the cluster is lost. Committed chunks stay.
+        If the disk is full or the cluster is lost. Finished chunks are kept.
 
     Examples
     --------
@@ -133,8 +134,9 @@ def predict_stream(
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
-    The file has the columns ``item`` and ``label``. An item is the name of a FASTA or FASTQ record, or otherwise the
-    position of the object, from 0. An interrupted run, also one of ``similia predict``, resumes as in `encode_stream`.
+    The file has the columns ``item`` and ``label``. An item is the name of the object if the source has names (FASTA,
+    FASTQ, SDF, ``.smi``), otherwise its position, from 0. An interrupted run, or one of ``similia predict``, resumes as
+    in `encode_stream`.
 
     Parameters
     ----------
@@ -146,14 +148,15 @@ def predict_stream(
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table that is written, under its own name, in place of ``item``, so that predictions can be joined
-        with the table.
+        Column of a table that identifies its rows. It is written, under its own name, in place of ``item``, so that
+        predictions can be joined with the table.
     scores : bool, default=False
         Whether to add a column for each class with its probability, or, if the model has no ``predict_proba``, its
         decision value (with two classes, the value and its negative), rounded to six digits.
     coverage : float, optional
-        For a `ConformalClassifier`, add the column ``set``, the labels of the set with this coverage, separated by
-        " | " (a list in JSON); for a `ConformalRegressor`, add ``low`` and ``high``, the ends of the interval.
+        Coverage of the sets or intervals to write, for a conformal model. A `ConformalClassifier` adds the column
+        ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds
+        ``low`` and ``high``: the ends of the interval.
     chunk : int, default=10_000
     workers : int or str, optional
     progress : Progress, optional
@@ -167,8 +170,9 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If `scores` or `coverage` is given but the model has none; if the source has no column `names`, or the output
-        has another column of this name; or if `output` has the ending of another format, such as ``.npy``.
+        If `scores` or `coverage` is given but the model has none, or both are given; if the source has no column
+        `names`, or the output has another column of this name; or if `output` has the ending of another format, such as
+        ``.npy``.
 
     Examples
     --------

@@ -75,21 +75,21 @@ class Duplicates:
     Attributes
     ----------
     pairs : ndarray of int64, shape (m, 2)
-        Positions of two objects, the smaller first; in ascending order.
+        Positions of the two objects of each pair, the smaller first. The rows are sorted.
     values : ndarray of float64, shape (m,)
         The similarity (or distance) of each pair.
     groups : ndarray of int64, shape (n,)
-        For each object, the smallest position in its group. Two objects are in one group if a chain of pairs connects
-        them; an object without near-duplicates is a group of its own.
+        For each object, the smallest position of an object in its group. Two objects are in one group if a chain of
+        pairs connects them; an object without near-duplicates is a group of its own.
     recall : float
-        Estimated share of all pairs that were found; 1.0 if all pairs were compared, NaN if it cannot be estimated
-        because no pair was found.
+        Estimated share of all pairs of near-duplicates that were found; 1.0 if all pairs were compared, NaN if it
+        cannot be estimated because no pair was found.
     similarity : kernel or distance
     threshold : float
     relative : bool
-        How objects were compared.
+        Parameters of `near_duplicates`, by which objects were compared.
     method : {"exact", "hashes", "neighbours"}
-        How pairs were found; "exact" compares all.
+        How pairs were found; see `near_duplicates`.
     """
 
     pairs: Index
@@ -162,52 +162,54 @@ def near_duplicates(
 
     Parameters
     ----------
-    X : collection of n objects, or objects elsewhere
-        A `similia.sources.Source`, such as `similia.sources.open_objects` returns, or a Dask collection, is read in
-        chunks: memory is bounded by ``config(max_memory=...)``, besides 50 bytes for each object and 100 for each pair
-        found, and the result is the one in memory. Only for ``MinMax(kernel)`` and `Levenshtein`.
+    X : collection of n objects, Source or Dask collection
+        A `similia.sources.Source`, such as `similia.sources.open_objects` returns, or a Dask collection is accepted
+        only with ``MinMax(kernel)`` and `Levenshtein`. It is read in chunks, with the same result as for objects in
+        memory. Memory is then bounded by ``config(max_memory=...)``, plus 50 bytes for each object and 100 for each
+        pair found.
     similarity : kernel or distance of similia
-        ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and cosines of features
-        (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``) have the fast method
-        "hashes".
+        The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
+        cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
     threshold : float
-        The least value of a kernel, or the largest of a distance, of the pairs to return.
+        For a kernel, the least value of a pair to return; for a distance, the largest.
     relative : bool, default=False
         For `Levenshtein`: whether the threshold is a share of the length of the longer string, such as 0.1 for one
         edit in ten letters.
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
-        "exact" compares all pairs. "hashes" compares objects that agree in a key of `similia.MinHash`, or of signs of
-        random projections. "neighbours" compares each object with its 20 nearest ones (`similia.search.knn_graph`), for
-        any similarity; of an object with more near-duplicates, only these are found. "auto" takes "exact" for up to
-        2,000 objects, otherwise "hashes" if the similarity has this method, else "neighbours".
+        "exact" compares all pairs. "hashes" compares objects with equal hash keys, which come from `similia.MinHash` or
+        from signs of random projections. "neighbours" works for any similarity and compares each object with its 20
+        nearest ones (`similia.search.knn_graph`), so it may miss pairs of objects that have more near-duplicates.
+        "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works for the similarity, otherwise
+        "neighbours".
     recall : float, default=0.98
-        Share of the pairs at the threshold that "hashes" is planned to find, below 1. More similar pairs are found
-        with a higher probability.
+        For "hashes": expected share of the pairs exactly at the threshold that are to be found, below 1. More similar
+        pairs are found with a higher probability.
     random_state : int, numpy generator or None, default=None
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
     folder : path, optional
-        For a source: where the signatures of the objects, candidates and pairs are kept, about 200 bytes for each
-        object. A call for the same source and parameters goes on where an earlier one was stopped. By default, a
+        For a source: folder for intermediate results (signatures of objects, candidates, pairs), about 200 bytes for
+        each object. Call again with the same source and parameters to resume an interrupted run. By default, a
         temporary folder.
 
     Returns
     -------
     Duplicates
-        ``pairs``, ``values``, ``groups``, the positions ``kept`` and the estimated ``recall``. The values are exact: no
-        pair is returned that is not a near-duplicate.
+        The pairs, their values, the groups that they form, and the estimated recall. ``kept`` holds the positions of
+        the objects that are left without near-duplicates. The values are exact, so every pair returned is a
+        near-duplicate.
 
     Raises
     ------
     ValueError
         If a parameter is out of range, or there are more than 2**27 pairs.
     OSError
-        If the disk is full; `folder` keeps what is done.
+        If the disk is full; `folder` keeps the finished part.
 
     Warns
     -----
     UserWarning
-        If no plan reaches `recall`; "hashes" then finds as many pairs as it can.
+        If "hashes" cannot reach `recall`; it then finds as many pairs as it can.
 
     Examples
     --------

@@ -95,24 +95,26 @@ def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
 class FeatureIndex(BaseEstimator):
     r"""Find the nearest objects by the features of a kernel, exactly, with an inverted index.
 
-    The distance is that of the kernel k, :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. The index holds, for each
-    feature, the objects that have it. A query reads the lists of its own features; bounds rule out most objects and
-    often the longest lists, so that the cost grows with the number of objects that share its rarer features.
+    The distance is that of the kernel k, :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. For each feature, the index
+    holds a list of the objects that have it. A query reads the lists of its own features. Bounds rule out most objects,
+    and often the longest lists, so the cost grows with the number of objects that share the rarer features of the
+    query.
 
-    `SimilaritySearch` takes an index as its `encoder`: candidates are then the nearest by the features, and any kernel
-    or distance sorts them again.
+    A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`: it takes the objects nearest by their features as
+    candidates, and sorts these by any kernel or distance.
 
     Parameters
     ----------
     kernel : kernel with explicit, non-negative features
-        `similia.kernels.MinMax` of a kernel that counts substructures is the generalised Jaccard similarity;
-        ``MinMax()``, of rows of a matrix of 0 and 1, is the Tanimoto similarity of fingerprints. ``Intersection``, or
-        the kernel itself, such as ``Spectrum(3, normalize=True)`` (cosine), are other choices.
+        For the generalised Jaccard similarity: ``MinMax(kernel)``, where `kernel` counts substructures
+        (`similia.kernels.MinMax`). For the Tanimoto similarity of fingerprints, which are rows of a matrix of 0 and 1:
+        ``MinMax()``. Other choices are ``Intersection(kernel)`` or such a kernel itself, for example
+        ``Spectrum(3, normalize=True)`` for the cosine.
 
     Attributes
     ----------
     kernel_ : kernel
-        The kernel, with settings that depend on the data fixed by `fit`.
+        The kernel. If some of its settings depend on the data, `fit` has fixed them.
     ids : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
 
@@ -123,8 +125,8 @@ class FeatureIndex(BaseEstimator):
     Notes
     -----
     Neighbours are ordered by distance, then by id, and do not depend on the order of adding, on threads or on
-    ``config(max_memory=...)``. If all features are whole numbers, distances have the same bits as those computed from
-    the kernel. Memory: 10 bytes for each feature of each object if counts are below 256 and whole, otherwise 20.
+    ``config(max_memory=...)``. If all features are whole numbers, distances equal those computed from the kernel, bit
+    for bit. Memory: 10 bytes for each feature of each object if features are whole numbers below 256, otherwise 20.
 
     References
     ----------

@@ -44,32 +44,33 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) neighbouring bits from each code. It compares the
-      query with the codes that differ from it by at most one bit in at least one run. Use it for near duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code, each of length log2(number of codes). It
+      compares the query with the codes that differ from it by at most one bit in at least one run. Use it for near
+      duplicates.
 
     The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
     After more than half of the codes have been removed, the next approximate search rebuilds its cells or
     tables.
 
-    Neighbours are ordered by distance, then by id. Of several codes at the k-th distance, those with the smallest ids
-    are returned; an approximate kind chooses among the codes that it examines. With ``kind="exact"``, results depend
+    Neighbours are ordered by distance, then by id. If several codes are at the k-th distance, those with the smallest
+    ids are returned (for an approximate kind, among the codes that it examined). With ``kind="exact"``, results depend
     only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory. A
     method that raises leaves the index unchanged.
 
     Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
     clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
-    ivf found 95 % of the true neighbours, at 5 to 7 times the speed of exact search; multihash 88 %, at 1.2 to 1.6
-    times. On 400,000 codes, ivf found 84 % at 7 times the speed, or 90 % at 4 times with
-    ``n_probes=32``; multihash found 80 % at 4 times.
+    ivf found 95 % of the true neighbours and was 5 to 7 times as fast as exact search; multihash found 88 % and was 1.2
+    to 1.6 times as fast. On 400,000 codes, ivf found 84 % and was 7 times as fast (``n_probes=32``: 90 % and 4 times);
+    multihash found 80 % and was 4 times as fast.
 
-    Threads may share an index. Exact searches by the Hamming distance take no lock: each sees the index as it was
-    before or after a change, even while the change is made. Otherwise, a change waits until all searches finish. A
-    forked process may use its copy of the index; there, approximate searches run in one thread.
+    Threads may share an index. Exact searches by the Hamming distance take no lock: during a change, they see the index
+    as it was before or after the change. All other searches delay a change until they finish. A forked process may use
+    its copy of the index; there, approximate searches run in one thread.
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
-    codes and ids. Cells or tables are then rebuilt, so an ``"ivf"`` index that grew by `add` may find other
+    codes and ids. After loading, cells or tables are rebuilt, so an ``"ivf"`` index that grew by `add` may find other
     neighbours than before.
 
     Parameters
@@ -79,12 +80,13 @@ class HammingIndex(BaseEstimator):
     kind : {"exact", "ivf", "multihash"}, default="exact"
         How to search, see above.
     metric : {"hamming", "jaccard"}, default="hamming"
-        "hamming": the number of bits that differ. "jaccard": one minus the number of bits that both have, divided by
-        the number that either has (the Tanimoto distance of fingerprints), 0 for two codes without bits; only with
-        ``kind="exact"``, which then skips codes of too few or too many bits and is fastest for many queries at once.
+        "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
+        both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); 0 if b = 0. It
+        needs ``kind="exact"``. The search skips codes with too few or too many ones, and is fastest for many queries at
+        once.
     n_lists : int, optional
-        Number of cells of ``"ivf"``, never more than codes; by default the square root of the number of codes, so that
-        finding the nearest cells costs about as much as searching one.
+        Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
+        codes: finding the nearest cells then costs about as much as searching one cell.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
     n_hashes : int, default=8

@@ -95,21 +95,22 @@ def knn_graph(
     n_neighbors : int, default=10
         Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
-        "exact" compares all pairs, or as many as a pruned search needs (`similia.distances.DTW`). The others compare a
-        few hundred candidates with each object; they may miss neighbours, but their distances are exact. "kmers" is for
+        "exact" compares all pairs, except those that bounds on the distance rule out. The other methods compare each
+        object with a few hundred candidates; they may miss neighbours, but their distances are exact. "kmers" is for
         strings: candidates share short substrings. "bits" is for any objects: candidates have similar codes. "auto"
-        takes "exact" for up to 10,000 objects; beyond, "bits" if `encoder` is given or the objects are no strings,
+        takes "exact" for up to 10,000 objects; beyond, "bits" if `encoder` is given or the objects are not strings,
         otherwise "kmers".
     encoder : transformer of objects to packed bits, optional
-        Makes the codes of "bits". By default `similia.Nystroem` (for a kernel), or `similia.D2KE` with distances to
-        objects of `X` (for a distance), then `similia.SignRandomProjection`, fitted to 10,000 of the objects. A clone
-        of a given encoder is fitted to `X`.
+        Makes the codes of "bits"; a clone of it is fitted to `X`. The default is fitted to 10,000 of the objects. It is
+        `similia.Nystroem` (for a kernel) or `similia.D2KE` with distances to objects of `X` (for a distance), followed
+        by `similia.SignRandomProjection`.
     symmetric : bool, default=False
         Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
-        `n_neighbors` objects or more. If two objects have two distances, the smaller is stored.
+        `n_neighbors` objects or more. If the distance differs between the two directions, the smaller one is stored for
+        both.
     random_state : int, numpy generator or None, default=None
-        Source of randomness of "bits". An integer makes results the same for any ``config(max_memory=...)`` and any
-        number of threads.
+        Source of randomness of "bits", and of the objects on which recall is measured. An integer makes results the
+        same for any ``config(max_memory=...)`` and any number of threads.
     return_recall : bool, default=False
         Whether to return the measured recall too.
 
@@ -121,19 +122,20 @@ def knn_graph(
         ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
         are the arrays of indices and distances that other libraries take.
     recall : float
-        Only with `return_recall`: mean share of the neighbours that are no farther than the true last neighbour, of 200
-        objects that are compared with all others. 1.0 for "exact".
+        Only with `return_recall`: share of an object's neighbours in the graph that are no farther than its true
+        `n_neighbors`-th neighbour. It is the mean over 200 objects, which are compared with all others; 1.0 for
+        "exact".
 
     Raises
     ------
     ValueError
-        If `n_neighbors` is not below n, `method` is unknown or "kmers" for objects that are no strings, or `similarity`
-        is a plain function.
+        If `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings, or
+        `similarity` is a plain function.
 
     Warns
     -----
     UserWarning
-        If the recall measured is below 0.9. Recall is logged in any case.
+        If the measured recall is below 0.9. It is logged in any case.
 
     Examples
     --------

@@ -23,13 +23,14 @@ class Recall(NamedTuple):
     Attributes
     ----------
     recall : float
-        Mean share of the k answers that are no farther than the true k-th neighbour, so ties count as found.
+        Share of the k objects found that are no farther than the true k-th neighbour (so ties count as found), averaged
+        over the queries.
     standard_error : float
-        Standard error of that mean over the queries.
+        Standard error of `recall`.
     seconds : float
         Seconds that `SimilaritySearch.kneighbors` takes per query.
     brute_force_seconds : float
-        Seconds that a comparison of one query with all objects takes.
+        Seconds that it takes to compare one query with all objects.
     """
 
     recall: float

@@ -86,16 +86,17 @@ class SimilarityMap(ComparesObjects, Transformer):
     Parameters
     ----------
     similarity : kernel or distance of similia
-        Wrap a function of two objects in `similia.distances.FromFunction` if it is a distance.
+        A function that returns the distance of two objects must be wrapped in `similia.distances.FromFunction`.
     method : {"landmarks", "neighbours"}, default="landmarks"
         How objects are placed. "landmarks" is kernel PCA on the vectors of `Nystroem` for a kernel, and landmark
-        multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours" is UMAP of
-        the graph of nearest neighbours (`similia.search.knn_graph`), started from the map by landmarks; it needs
-        ``similia[maps]``.
+        multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours" starts from
+        the map by landmarks and moves the objects by UMAP of the graph of nearest neighbours
+        (`similia.search.knn_graph`); it needs ``pip install 'similia[maps]'``.
     n_landmarks : int, default=300
-        Number of objects, drawn uniformly, to which all objects are compared. If there are fewer, all are taken.
+        Number of landmarks: training objects, drawn uniformly, with which all objects are compared. If there are fewer
+        training objects, all are landmarks.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness with which `fit` draws landmarks and the objects on which the map is measured, and of UMAP.
+        Source of randomness of the landmarks, of the objects on which `fit` measures the map, and of UMAP.
     n_neighbors : int, default=15
         Number of neighbours of each object, if method is "neighbours".
 
@@ -104,20 +105,21 @@ class SimilarityMap(ComparesObjects, Transformer):
     embedding_ : ndarray of float64, shape (n, 2)
         Coordinates of the training objects.
     trustworthiness_ : float
-        1 if all neighbours on the map are neighbours, about 0.5 for a random map. It is measured with the true
-        distances and 10 neighbours (fewer for less than 21 objects): the neighbours of at most 500 training objects
-        (100 of 10,000 or more) among all of them.
+        How far neighbours on the map are true neighbours: 1 if all are, about 0.5 for a random map. It is the mean over
+        at most 500 training objects (100 if there are 10,000 or more), each compared with all others. The 10 nearest
+        count as neighbours, or fewer if there are less than 21 objects.
     continuity_ : float
-        1 if all neighbours are neighbours on the map, about 0.5 for a random map; measured as `trustworthiness_`.
+        How far true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is measured on
+        the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
-        Share of the variance of the vectors (for a distance, of the sum of absolute eigenvalues) that each axis of the
-        map by landmarks holds.
+        Share of the variance of the vectors that each axis of the map by landmarks explains; for a distance, the share
+        of its eigenvalue in the sum of all absolute eigenvalues.
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
         The two directions of the map by landmarks: an object lies at ``features_.transform([x]) @ axes_ - centre_``.
     centre_ : ndarray of float64, shape (2,)
-        What is subtracted, so that the map is centred.
+        Offset that centres the map by landmarks; 0 for a distance.
     objects_ : collection of n objects, or None
         The training objects, if method is "neighbours".
 
@@ -130,10 +132,10 @@ class SimilarityMap(ComparesObjects, Transformer):
 
     Notes
     -----
-    New objects are placed by `transform`. With "neighbours", their place is the mean of the places of their nearest
-    training objects, with weights 1 / d^2. The place of an object depends only on the object, bit for bit. The layout
-    of UMAP is the same for the same seed on one machine. If similarity is a kernel, its distances are those in its
-    feature space, ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+    `transform` places new objects. With "neighbours", a new object lies at the mean of the places of its nearest
+    training objects, with weights 1 / d^2 for distances d. Its place does not depend on the other new objects, bit for
+    bit. The layout of UMAP is the same for the same seed on one machine. A kernel k defines the distance
+    ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     References
     ----------

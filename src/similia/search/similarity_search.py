@@ -102,35 +102,36 @@ class SimilaritySearch(BaseEstimator):
     Parameters
     ----------
     encoder : transformer of objects to packed bits, FeatureIndex or "auto"
-        What candidates are found by. A transformer makes a code, a row of packed bits, of each object. Usually it is a
-        pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone. To use
-        an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
-        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel. "auto" measures
-        both on a sample of the objects and keeps the better, by recall and then by operations: for strings, features
-        are k-mers of three lengths; for a kernel with explicit features, these features. `rerank` must then be a kernel
-        or distance.
+        How candidates are found. A transformer turns each object into a code, a row of packed bits. Usually it is a
+        pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone of it.
+        To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
+        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel. "auto" tries
+        codes and features on a sample of the objects; among the choices with the highest recall, it takes the one that
+        needs the fewest operations. Features are k-mers of three lengths for strings, otherwise those of the kernel, if
+        it has explicit features. "auto" requires a kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
-        How to compare candidates with the query. None: not at all; neighbours are those with the smallest Hamming
-        distance between codes. "projected": by the distance between the vectors that enter the last step of the
-        pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
-        encoder's first step. You can also give another kernel or distance. With "kernel", one that you give, or a
-        `FeatureIndex`, the search keeps the objects. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) -
-        2 k(x, y))``.
+        How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
+        codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
+        scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the encoder's first
+        step. You can also give another kernel or distance. The search keeps the objects if it compares them by a kernel
+        or distance, or if `encoder` is a `FeatureIndex`. A kernel k defines the distance
+        ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
-        Number of candidates, unless `rerank` is None.
+        Number of candidates that are compared with a query; not used if `rerank` is None.
     index : HammingIndex or None, default=None
-        An index with as many bits as the codes, a clone of which searches them. None means exact search.
+        Index with as many bits as the codes; a clone of it searches them. None means exact search.
 
     Attributes
     ----------
     encoder_ : transformer
         The fitted encoder.
     index_ : HammingIndex or FeatureIndex
-        The index of the codes or, if `encoder` is a `FeatureIndex`, of the objects.
+        The index of the codes or, if `encoder_` is a `FeatureIndex`, of the objects' features.
     trials_ : list of dict
-        Only for ``encoder="auto"``: what was measured. Each entry names what found the candidates (`candidates`), and
-        has the number of them (`n_candidates`), the mean share of the true neighbours among them (`recall`), and an
-        estimate of the operations that find them among all objects (`operations`). Empty if there was no choice.
+        Only for ``encoder="auto"``: an entry for each way to find candidates and each number of them that was tried.
+        Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of the true neighbours
+        that are among the candidates) and ``operations`` (estimated number of operations that find candidates among all
+        objects). Empty if there was no choice.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None

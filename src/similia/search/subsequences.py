@@ -58,19 +58,20 @@ def find(
         Maximum number of stretches.
     distance : DTW, optional
         The distance between the pattern and a stretch of m points; by default ``DTW(window=0.1)``. ``DTW(window=0)`` is
-        the sum of distances without warping.
+        the sum of the distances between points at equal positions, without warping.
     normalize : bool, default=True
-        Whether the pattern and each stretch are standardised by channel: mean 0 and standard deviation 1. A channel
-        that is constant in a stretch becomes 0.
+        Whether to standardise each channel of the pattern and of each stretch to mean 0 and standard deviation 1. A
+        channel that is constant in a stretch becomes 0.
     exclude : float, default=0.5
-        Starts of two stretches found differ by at least this share of m, from 0 to 1, and by at least 1.
+        Least distance between the starts of two returned stretches, as a share of m from 0 to 1. Starts are never
+        equal.
 
     Returns
     -------
     distances : ndarray of float64, shape (n_found,)
-        Ascending. They are the distances that `distance` gives between the pattern and the stretches.
+        Value of `distance` between the pattern and each stretch, ascending.
     starts : ndarray of int64, shape (n_found,)
-        Position of the first point of each stretch. If the series has no room for `k`, there are fewer.
+        Position of the first point of each stretch. There are fewer than `k` if the series has no room for more.
 
     Raises
     ------
@@ -80,9 +81,9 @@ def find(
 
     Notes
     -----
-    The nearest stretch is found first; then repeatedly the nearest of those whose starts are far enough from all found
-    before; of equally near ones, the earliest. Standard deviations below m times the rounding error of the mean count
-    as 0. Memory: 8 (2 + 3 n_channels) bytes for each point of the series.
+    The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
+    all stretches taken before. Among equally near stretches, the earliest is taken. Standard deviations below m times
+    the rounding error of the mean count as 0. Memory: 8 (2 + 3 n_channels) bytes for each point of the series.
 
     References
     ----------

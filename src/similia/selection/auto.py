@@ -204,9 +204,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. The pipeline it chooses did not score clearly worse, in cross-validation, than any other
-    that there was time to compare and to fit. Nor did it score worse than nearest neighbours, with one exception:
-    *Trust* in the Notes.
+    them as the time allows. In cross-validation, none of the other pipelines that it had time to compare and fit scored
+    clearly better than the chosen one. Nor did nearest neighbours score better at all, with one exception (*Trust* in
+    the Notes).
 
     Parameters
     ----------
@@ -214,16 +214,16 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Time limit in seconds; None for no limit. The first call on a machine also compiles code with numba for up to a
         minute, which does not count.
     similarity : Kernel, Distance or list of them, optional
-        Your own kernels or distances, which are tried first. To make a distance of a function of two objects, use
+        Your own kernels or distances, which are tried first. To turn a function of two objects into a distance, use
         `similia.distances.FromFunction`. With a similarity of your own, objects may be of any kind, such as sets of
         tags.
     scoring : str or callable, optional
-        A scorer of scikit-learn, where larger is better; accuracy by default. Scorers of probabilities are refused. If
-        the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and support vector
-        machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the search, `estimator`
-        consists of the last steps of a pipeline, and V is the input of these steps.
+        A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
+        refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
+        support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps.
     cv : int, default=5
-        Number of folds, at least 3. If a class has fewer objects than folds, fewer are used, with a warning.
+        Number of folds, at least 3. If a class has fewer objects than folds, fewer folds are used, with a warning.
     max_voters : int, default=5
         Maximum number of pipelines that vote on the label (see Notes). A vote needs at least three, so 1 or 2 gives a
         single pipeline, which is smaller and faster.
@@ -245,21 +245,22 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Estimated score on new objects: for each fold, a pipeline is chosen without the fold and scored on it, and the
         scores are averaged. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval of a share of n / 1.5 objects,
-        or of n / 2.25 objects if `n_outer_folds_` is below the number of folds. Here n is the number of objects in the
-        last round (see Notes), where identical objects and objects of one group (see `fit`) count once. The division
+        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval, computed as if n / 1.5 objects
+        were scored, or n / 2.25 if `n_outer_folds_` is below the number of folds. Here n is the number of objects in
+        the last round (see Notes), where identical objects and objects of one group (see `fit`) count once. Dividing n
         allows for the training objects that folds share: in simulations, 94 to 98 % of these intervals held the true
-        accuracy, but only 83 to 91 % of Wilson's intervals of n objects. For other scores it is Student's t interval
-        over folds, with the correction of Nadeau & Bengio.
+        accuracy, but only 83 to 91 % of the intervals computed with n itself. For other scores it is Student's t
+        interval over folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
     cv_results_ : dict of ndarray
         Columns with one entry for each candidate, the chosen one first, then by rank; candidates that survived more
-        rounds rank higher. ``name``; ``mean_test_score`` and ``standard_error``, NaN if the candidate was not tried;
-        ``rank_test_score``; ``mean_fit_time``, the typical seconds of one fit in cross-validation; ``n_objects``, the
-        number of objects in the last round of the candidate; ``state``, such as "chosen", or "finalist" for the others
-        of the last round; ``estimator``, the unfitted pipeline.
+        rounds rank higher. The columns are ``name``; ``mean_test_score`` and ``standard_error``, NaN if the candidate
+        was not tried; ``rank_test_score``; ``mean_fit_time``, the typical seconds of one fit in cross-validation;
+        ``n_objects``, the number of objects in the candidate's last round; ``state``, which is "chosen", "votes",
+        "finalist" (in the last round, but not chosen) or says why the candidate got no further; ``estimator``, the
+        unfitted pipeline.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -298,12 +299,12 @@ class AutoClassifier(ClassifierMixin, _Auto):
     -----
     *Halving* [1]_. A candidate is an embedding with a learner. The first round cross-validates all candidates on 300
     objects, or on 10 times the number of classes if that is more. The survivors are compared again on about 1000
-    objects, then on 3000; if there are fewer objects, the last round uses all. Up to 450 objects are all used from the
-    start. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops each
-    candidate whose score is behind the best by more than two standard errors of the paired difference, plus 0.02 if the
-    round did not use all objects. It keeps at most half of the embeddings, or four if that is more. The best nearest
-    neighbours always stay, and so does the method under *Trust* unless it is clearly worse. The mean score in the last
-    round decides, and the choice is fitted to all objects.
+    objects, then on 3000; if there are fewer objects, the last round uses all. With up to 450 objects, the first round
+    uses all. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops
+    each candidate whose score is behind the best by more than two standard errors of the paired difference, plus 0.02
+    if the round did not use all objects. It keeps at most half of the embeddings, or four if that is more. The best
+    candidate with nearest neighbours always stays, and so does the method under *Trust*, unless it is clearly worse.
+    The mean score in the last round decides, and the winner is fitted to all objects.
 
     *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
     first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
@@ -315,8 +316,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     standard errors behind. There are as many voters as there is time to fit, at least three and at most `max_voters`.
     The vote is cross-validated, too, and chosen only if it scores higher than the best candidate.
 
-    *Trust.* With few objects, the best of many candidates is often the best by chance. So a method that published
-    comparisons on many data sets agree on is chosen, without a vote, unless it is behind the best by more than two
+    *Trust.* With few objects, the best of many candidates is often the best by chance. So if published comparisons on
+    many data sets agree on a method, it is chosen without a vote, unless it is behind the best by more than two
     standard errors of the paired difference. There is one such method: for time series, ridge regression on MultiRocket
     and Hydra features [3]_.
 
@@ -324,7 +325,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     Whatever is learnt or drawn from the objects, such as landmarks and scales, comes from training folds alone.
     Identical objects and objects of one group share a fold.
 
-    *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole choice,
+    *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
     at most 3000 objects; the final model, fitted to all, is probably slightly better than its score.
 
@@ -385,8 +386,8 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, as for `AutoClassifier`, without the rules for classes. Also if all targets are equal, or one is not a
-        finite number; text such as ``"1.5"`` counts as a number.
+        In `fit`, if all targets are equal, or one is not a finite number (text such as ``"1.5"`` counts as a number).
+        All errors of `AutoClassifier` that are not about classes can occur, too.
 
     Examples
     --------

@@ -40,9 +40,9 @@ class Refused(Exception):
     Parameters
     ----------
     status : int
-        The HTTP status that fits.
+        HTTP status of the response.
     sentence : str
-        What is wrong, where, and what to do.
+        Message: what is wrong, where, and what to do.
     """
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -61,12 +61,12 @@ class _Held(NamedTuple):
 
 
 class Service:
-    """Answers requests by the model or search index at a path, and reads it again when it has changed.
+    """Answer requests with the model or search index at a path; `refresh` reads it again if it has changed.
 
     Parameters
     ----------
     path : path
-        A file that `similia.save` wrote, or the folder of an index. Pickles are refused, as `similia.load` does.
+        A file that `similia.save` wrote, or the folder of an index. Pickles are refused, as by `similia.load`.
 
     Examples
     --------

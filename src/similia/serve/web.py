@@ -208,9 +208,10 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
     ----------
     service : Service
     limits : Limits, optional
+        Limits on the size, number and duration of requests.
     token : str, optional
-        If given, requests must have the header ``Authorization: Bearer TOKEN`` (not those for ``/health``,
-        ``/metrics`` and the description).
+        If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests need no token:
+        the start page, ``/health``, ``/metrics`` and ``/openapi.json``.
 
     Returns
     -------

@@ -37,10 +37,13 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Parameters
     ----------
     path : path
-        A file that `open_stream` reads; ``.ts``; ``.npz`` with objects ``X`` (or a single array) and labels ``y``; a
-        folder or zip in the TUDataset format; or a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``,
-        ``.txt``) per series. In these files, rows are time points and columns are channels; if all files are in
-        subfolders, the names of the subfolders are the labels.
+        One of
+
+        - a file that `open_stream` reads, or a ``.ts`` file;
+        - an ``.npz`` file with the labels, if any, in the array ``y``, and the objects in ``X`` or the only other array;
+        - a folder or zip in the TUDataset format;
+        - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series, whose rows are time
+          points and whose columns are channels. If all files are in subfolders, these name the labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
@@ -53,7 +56,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Raises
     ------
     ValueError, TypeError, OSError
-        In the cases of `open_stream`, or if a label is missing. The message names the line.
+        If `open_stream` raises for this file, or a label is missing. The message names the line.
 
     Examples
     --------
@@ -101,7 +104,8 @@ def open_objects(
 ) -> Source:
     """Open a file, a folder, an iterable or a Dask collection to be read in chunks of objects.
 
-    Folders, and files that `open_stream` does not read, are read as a whole.
+    Folders, and files such as ``.ts`` and ``.npz`` that `read_objects` reads but `open_stream` does not, are first read
+    into memory as a whole.
 
     Parameters
     ----------

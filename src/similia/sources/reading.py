@@ -32,12 +32,12 @@ class Reading:
     ----------
     text : str or int, optional
         Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`, the
-        column called "text" is read; if there is none, the only column of text; if no column holds text, the columns of
-        numbers, of which each row is a vector.
+        column called "text" is read, or else the only column of text. If no column holds text, the columns of numbers
+        are read, and each row is a vector.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
-        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. For an ``.npz``: the array of objects.
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. For an ``.npz``: name of the array of objects.
     series : bool, default=False
         Whether rows of numbers are time series rather than vectors. Empty cells at the end of a series are ignored.
     label : str or int, optional
@@ -46,8 +46,9 @@ class Reading:
     names : str or int, optional
         Column of a table, or field of SDF, with the names of the objects (``--id`` on the command line).
     time : str or int, optional
-        Column of times of a long table, in which each row is one time point of one series. The column `names` says of
-        which series, and the columns `values` hold its channels. Rows are sorted by time. Only for `read_objects`.
+        Column of times of a long table, in which each row is one time point of one series. The column `names`
+        identifies the series, and the columns `values` hold its channels. Rows are sorted by time. Only for
+        `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
     sep : str, optional
@@ -164,12 +165,12 @@ class Objects:
         The label of each object, if the file has labels.
     names : list of str or of int, optional
         For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
-        SDF: the names in the file. For a table: the column given by the option ``names``; without this option, the
-        positions of the rows (int) with ``on_error="skip"``, otherwise None.
+        SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
+        or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
         A sentence that tells the user which columns hold the objects, if no option named them.
     skips : Skips, optional
-        Skipped rows: their number ``n``, and the line and reason of the ``first``.
+        Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
         Line of a text file in which each object begins.
     called : str

@@ -27,13 +27,13 @@ class Chunk:
     Attributes
     ----------
     objects : StringBatch, ndarray or another batch of `similia.objects`
-        The objects, of the kind that the source has.
+        The objects; the attribute ``kind`` of the source says what they are.
     names : list of str or of int, optional
         For FASTA and FASTQ: the first word of each header. For ``.smi`` and SDF: the names in the file. For a table:
-        the column given by the option ``names``. A source without names has the positions of the rows with
-        ``on_error="skip"``, otherwise None.
+        the column given by the option ``names``. If there are no names: None or, with ``on_error="skip"``, the
+        positions of the rows in the file.
     start, stop : int
-        Positions of the objects in the source, from 0, `stop` excluded.
+        The objects have the positions `start` to `stop` - 1 in the source, counted from 0.
     bytes_read : int
         Number of bytes of the file read so far; for ``.gz``, of the compressed file.
     labels : list, optional
@@ -64,7 +64,7 @@ class Source(ABC):
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     source : str
-        The path as given, or the name of the type of the iterable.
+        The path as given or, for an iterable, the name of its type.
     n : int or None
         Number of objects, if it is known before they are read.
     size : int or None
@@ -74,11 +74,12 @@ class Source(ABC):
     told : str or None
         A sentence that tells the user which columns hold the objects, if no option named them.
     columns : sequence of str
-        Names of the columns of a table that hold the objects (positions if they have no names).
+        Columns of a table that hold the objects: their names, or their positions if the table has no header.
     reading : Reading
         Options with which a file is read.
     skips : Skips or None
-        Rows left out with ``on_error="skip"``: their number ``n``, and the line and reason of the ``first``.
+        Rows left out with ``on_error="skip"``: ``skips.n`` is their number, and ``skips.first`` holds the line and the
+        reason of the first one.
     at_end : callable or None
         Called with the source whenever it has been read to its end.
     """

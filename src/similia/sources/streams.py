@@ -372,12 +372,16 @@ def open_stream(
     source : path or iterable
         One of
 
-        - a file of FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``), FASTQ (``.fq``, ``.fastq``), a table (``.csv``,
-          ``.tsv``, ``.tab``), lines of text (``.txt``) or molecules (``.sdf``, or ``.smi`` with a SMILES and a name on
-          each line), each also with ``.gz``;
-        - a ``.parquet`` file, or a ``.npy`` file of numbers, shape (n, n_features);
-        - an iterable of strings, series (arrays), graphs or batches of `similia.objects` (a generator can be read
-          only once), or a 2-D array, whose rows are the objects.
+        - a file of sequences: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``) or FASTQ (``.fq``, ``.fastq``);
+        - a table: ``.csv``, ``.tsv``, ``.tab`` or ``.parquet``;
+        - lines of text (``.txt``), each of which is a string;
+        - molecules: ``.sdf``, or ``.smi`` with a SMILES and perhaps a name on each line;
+        - a ``.npy`` file of numbers, shape (n, n_features);
+        - an iterable of strings, series (arrays), graphs or batches of `similia.objects`; a generator can be read only
+          once;
+        - a 2-D array, whose rows are the objects.
+
+        All files except ``.parquet`` and ``.npy`` can also be compressed (``.gz``).
     kind : {"series", "sets", "vectors"}, optional
         What each array of an iterable is: a time series (the default), a set of points or a vector.
     chunk : int, default=10_000
@@ -398,7 +402,8 @@ def open_stream(
         If the ending of the file is unknown or contradicts its contents; if a column is missing, ambiguous or of the
         wrong type; or if an option does not apply to the source.
     TypeError
-        If `source` is neither a path nor an ordered iterable, or the first item of an iterable is not an object.
+        If `source` is neither a path nor an iterable (sets and dicts are refused, too), or the first item of an
+        iterable is none of the objects above.
 
     Examples
     --------

@@ -35,7 +35,8 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     model : object
         A similia or scikit-learn estimator, or a pipeline of them.
     path : str, path or binary file
-        Where to write; the folder must exist. A binary file, such as `io.BytesIO`, is written from its position on.
+        Where to write; the folder must exist. A binary file, such as `io.BytesIO`, is written from its current position
+        on.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Parameters
     ----------
     path : str, path or binary file
-        A file or folder. A binary file, such as `io.BytesIO`, is read from its position to its end.
+        A file or folder. A binary file, such as `io.BytesIO`, is read from its current position to its end.
 
     Returns
     -------
@@ -140,8 +141,8 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the file is damaged, was written by another program, has a format that this version of similia does not read,
-        or names a class or function that could run foreign code. The message names the version of similia that wrote
-        the file, if it is another one.
+        or names a class or function that could run foreign code. If another version of similia wrote the file, the
+        message names that version.
     FileNotFoundError
         If the file does not exist.
 
