@@ -40,7 +40,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         One of
 
         - a file that `open_stream` reads, or a ``.ts`` file;
-        - an ``.npz`` file with the labels, if any, in the array ``y``, and the objects in ``X`` or the only other array;
+        - an ``.npz`` file with the labels, if any, in the array ``y`` and the objects in ``X`` or the only other array;
         - a folder or zip in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series, whose rows are time
           points and whose columns are channels. If all files are in subfolders, these name the labels.
