@@ -70,8 +70,8 @@ def encode_stream(
 ) -> int:  # fmt: skip
     """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
 
-    To resume an interrupted run (or one of the command ``similia encode``), call `encode_stream` again with the same
-    source file, encoder and `output`. The file `output` appears when it is complete; until then, the folder
+    To resume an interrupted run, even one that the command ``similia encode`` began, call `encode_stream` again with
+    the same source file, encoder and `output`. The file `output` appears when it is complete; until then, the folder
     ``<output>.partial`` holds the finished chunks.
 
     Parameters
@@ -79,10 +79,10 @@ def encode_stream(
     encoder : fitted transformer
         Its ``transform`` returns an array with one row per object: packed codes or vectors.
     source : path, iterable or Dask collection
-        The objects, or a file of objects that `similia.sources.read_objects` can read. If `similia.sources.open_stream`
-        does not read its format, the file is read into memory as a whole. A run over an iterable, such as a generator,
-        cannot resume. Arrays in an iterable are read as the kind of objects to which the encoder was fitted: series,
-        sets or vectors. To set further options for reading, pass the result of `open_stream`.
+        The objects, or a file of objects that `similia.sources.read_objects` can read. A file in a format that
+        `similia.sources.open_stream` does not read is read into memory as a whole. A run over an iterable, such as a
+        generator, cannot resume. Arrays in an iterable are read as the kind of objects to which the encoder was fitted:
+        series, sets or vectors. To set further options for reading, pass the result of `open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -135,8 +135,8 @@ def predict_stream(
     """Write the predicted label of each object of a source to a file, in constant memory.
 
     The file has the columns ``item`` and ``label``. An item is the name of the object if the source has names (FASTA,
-    FASTQ, SDF, ``.smi``), otherwise its position, from 0. An interrupted run, or one of ``similia predict``, resumes as
-    in `encode_stream`.
+    FASTQ, SDF, ``.smi``), otherwise its position, from 0. Interrupted runs, even those of the command
+    ``similia predict``, resume as in `encode_stream`.
 
     Parameters
     ----------
