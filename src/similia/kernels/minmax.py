@@ -99,9 +99,9 @@ class Intersection(_OfFeatures, FeatureKernel):
     ----------
     kernel : kernel with explicit features, or None
         A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a ``Sum`` or
-        ``Normalized`` of such kernels, or any object with ``features(X, n_features)``, which is called with 2**20
-        columns. With None, the objects are vectors, rows of a dense or sparse matrix, and the features their entries.
-        Set its parameters as ``kernel__name``.
+        ``Normalized`` of such kernels, or any object with ``features(X, n_features)``, which is called with
+        ``n_features=2**20``. With None, the objects are vectors (rows of a dense or sparse matrix), whose entries are
+        the features. Set its parameters as ``kernel__name``.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)), where K(x, x) is the sum of the features of x. An object without features gets
         similarity 0 to all others and, if Y is not given, 1 to itself.
@@ -118,13 +118,15 @@ class Intersection(_OfFeatures, FeatureKernel):
     -----
     **Features.** For counts, K is also an inner product: a feature f of count c becomes c features (f, 1), ..., (f, c),
     each of count 1. The method `features` returns them, so `similia.KernelFeatures` and a linear model train with this
-    kernel in linear time. Their number is the sum of all counts, which must be whole numbers. In a ``Sum``, the
-    features of a kernel are multiplied by the square root of its weight, so this root must be a whole number, too.
+    kernel in linear time. An object has as many of these features as its counts add up to, and all counts must be whole
+    numbers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must be a
+    whole number, too.
 
-    **Optimal assignment.** Let the similarity s(u, v) of nodes be the number of rounds t = 0, ..., h of refinement
-    after which nodes u and v have equal colours. The optimal assignment kernel of two graphs is the largest sum of s(u,
-    b(u)) that a matching b of their nodes reaches. It equals the intersection of the histograms of colours of all
-    rounds, since nodes of equal colour after one round have equal colours after all earlier rounds (Kriege et al.).
+    **Optimal assignment.** `WeisfeilerLehman` refines the colours of nodes in h rounds. For nodes u and v of two
+    graphs, let s(u, v) be the number of rounds t = 0, ..., h after which u and v have equal colours; t = 0 stands for
+    the first colours. The optimal assignment kernel is the largest sum of s(u, b(u)) over all matchings b of the nodes
+    of the two graphs. It equals the intersection of the histograms of colours of all rounds, since nodes of equal
+    colour after one round have equal colours after all earlier rounds (Kriege et al.).
 
     References
     ----------
@@ -161,8 +163,9 @@ class Intersection(_OfFeatures, FeatureKernel):
 class MinMax(_OfFeatures):
     r"""Min-max kernel of the features of another kernel, :math:`\sum_i \min(f_i, g_i) / \sum_i \max(f_i, g_i)`.
 
-    f and g are the features of x and y. This is the Jaccard similarity if features are 0 or 1, the Tanimoto similarity
-    of count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values are in [0, 1].
+    f and g are the features of x and y. The kernel is the Jaccard similarity if all features are 0 or 1, the Tanimoto
+    similarity for count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values are from 0
+    to 1.
 
     Parameters
     ----------

@@ -28,7 +28,8 @@ class Morgan(FeatureKernel):
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
     where c_a(x) is the number of times that the neighbourhood a occurs in x. Each atom has a neighbourhood for each r =
-    0, ..., `radius`: the atoms and bonds within r bonds of it. RDKit counts neighbourhoods of the same bonds only once.
+    0, ..., `radius`: the atoms and bonds within r bonds of the atom. If several neighbourhoods consist of the same
+    bonds, RDKit counts only one of them.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class Morgan(FeatureKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or a text is not a SMILES of a valid molecule; the message gives
-        its position.
+        When called, if a parameter is out of range, or a text is not the SMILES of a valid molecule; the message gives
+        the position of the text.
     TypeError
         If an object is neither a text nor an RDKit molecule.
     ModuleNotFoundError
@@ -61,9 +62,9 @@ class Morgan(FeatureKernel):
     SMILES, so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms; its
     kernel with every other molecule is 0.
 
-    RDKit gives each neighbourhood a number of 32 bits. Among v distinct neighbourhoods, at least two have the same
-    number with probability v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same
-    numbers.
+    RDKit identifies a neighbourhood by a number of 32 bits. The probability that at least two of v different
+    neighbourhoods share a number is about v**2 / 2**33. A saved model is valid only with versions of RDKit that compute
+    the same numbers.
 
     References
     ----------

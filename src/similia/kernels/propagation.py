@@ -36,20 +36,21 @@ class Propagation(GraphKernel):
     r"""Propagation kernel of labelled or attributed graphs.
 
     P_0 has a row for each node: its one-hot label or its attributes. A step of a random walk replaces each row by the
-    mean of the rows of the neighbours: P_{t+1} = T P_t with T = D^{-1} A for the adjacency matrix A and the degrees D.
-    A random projection, the same for all graphs, puts each row into a bin b_t. The kernel compares histograms of the
-    bins:
+    mean of the rows of the neighbours: P_{t+1} = D^{-1} A P_t, with the adjacency matrix A and the diagonal matrix D of
+    degrees. A random projection, the same for all graphs, puts the row of each node v into a bin b_t(v). The kernel
+    compares histograms of the bins:
 
     .. math:: b_t(v) = \lfloor (f(P_t)_v \cdot u_t + \beta_t) / w \rfloor, \qquad
               K(G, H) = \sum_{t=0}^{n\_iter} \langle \mathrm{hist}\,b_t(G), \mathrm{hist}\,b_t(H) \rangle.
 
-    The entries of u_t are Cauchy for the metrics "tv" and "l1", normal for "l2" and "hellinger"; beta_t is uniform on
-    [0, w], where w is `bin_width`. f is the square root for "hellinger", otherwise the identity.
+    The entries of u_t are random: Cauchy-distributed for the metrics "tv" and "l1", normal for "l2" and "hellinger".
+    beta_t is uniform on [0, w], where w is `bin_width`. f is the square root for "hellinger", otherwise the identity.
 
     Parameters
     ----------
     n_iter : int, default=4
-        Number of steps. GraKeL and NysHD (see `similia.recipes.nyshd`) instead count the terms of the sum, n_iter + 1.
+        Number of steps. The parameters of GraKeL and NysHD (see `similia.recipes.nyshd`) are larger by 1, since they
+        count the terms of the sum.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. The latter suits attributes of unit variance,
         which `similia.objects.AttributeScaler` makes.
@@ -71,16 +72,17 @@ class Propagation(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or does not suit the graphs, attributes are required but missing,
-        NaN or infinite, or a weight is negative.
+        When called, if a parameter is out of range or does not suit the graphs; if required attributes are missing, NaN
+        or infinite; or if the weight of an edge is negative or NaN.
 
     Notes
     -----
-    The walk uses edge weights. A node without neighbours (or of total weight 0) keeps its row.
+    If edges have weights, the mean over the neighbours is weighted. A node without neighbours, or whose edges all have
+    weight 0, keeps its row.
 
-    For "tv" and "l1", two rows at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w)) log(1 +
-    (w/c)^2). For "l2" and "hellinger", two rows f(P_t) at l2 distance c share a bin with probability erf(w / (c sqrt
-    2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
+    For "tv" and "l1", two rows of P_t at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w))
+    log(1 + (w/c)^2). For "l2" and "hellinger", two rows of f(P_t) at l2 distance c share a bin with probability erf(w /
+    (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
 
     References
     ----------

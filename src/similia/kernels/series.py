@@ -32,8 +32,8 @@ class GlobalAlignment(Kernel):
     .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
               -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
-    over the set A(m, n) of alignments :math:`\pi` of m and n time points; s is the bandwidth. The kernel is positive
-    definite.
+    where A(m, n) is the set of all alignments :math:`\pi` of the m time points of x with the n of y, and s is the
+    bandwidth. The kernel is positive definite.
 
     Parameters
     ----------
@@ -50,14 +50,15 @@ class GlobalAlignment(Kernel):
 
     Notes
     -----
-    The logarithm of the normalised k(x, y) of two different series falls in proportion to their length, while k(x, x)
-    is 1. So at a small bandwidth, the Gram matrix of long series is close to the identity. `suggest_bandwidth` counters
-    this effect: its result grows with the square root of the length. On seven data sets, a support vector machine had
-    cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the suggested bandwidth.
+    With `normalize`, k(x, x) is 1, while the logarithm of k(x, y) for different series x and y decreases in proportion
+    to their length. So at a small bandwidth, the Gram matrix of long series is close to the identity.
+    `suggest_bandwidth` counters this effect: its result grows with the square root of the length. On seven data sets, a
+    support vector machine had cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the
+    suggested bandwidth.
 
-    Values are computed in float64 for series of any dtype. Exchanging x and y leaves every bit of a value the same.
-    Similarities below exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the
-    largest float64 raises a ValueError.
+    Values are computed in float64 for series of any dtype. k(x, y) and k(y, x) are equal to the last bit. Similarities
+    below exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the largest float64
+    raises a ValueError.
 
     References
     ----------
@@ -130,13 +131,14 @@ class GlobalAlignment(Kernel):
 
 
 def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 0) -> float:
-    """Suggest a bandwidth for `GlobalAlignment`: the median distance of time points times sqrt(median length).
+    """Suggest a bandwidth for `GlobalAlignment`: the median distance between time points times sqrt(median length).
 
     Parameters
     ----------
     X : sequence of series
     n_points : int, default=1000
-        Number of time points to draw from all series, without replacement; all their pairs are compared.
+        Number of time points to draw from all series together, without replacement. The median is over the distances of
+        all pairs of these points.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the time points.
 

@@ -55,9 +55,9 @@ class MeanMap(Kernel):
     each point makes up the same share of both sets. An empty set has kernel 0 with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
-    whose points are far apart has a small norm. A kernel value depends only on its two sets, to the last bit, if k(u,
-    v) depends only on u and v. This is not so for ``RBF(gamma="median")`` called directly, whose gamma depends on all
-    points.
+    whose points are far apart has a small norm. If k(u, v) depends only on u and v, then K(U, V) depends only on U and
+    V: the other sets in a call do not change a bit of it. In a direct call, ``RBF(gamma="median")`` is an exception,
+    since its gamma depends on all points of `X`.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 

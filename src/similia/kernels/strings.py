@@ -83,19 +83,18 @@ class Spectrum(StringKernel):
     Parameters
     ----------
     k : int or pair of ints, default=3
-        Length of the substrings, or the least and the largest length, such as ``(1, 5)``, to count substrings of all
-        lengths from the least to the largest.
+        Length of the substrings. A pair such as ``(1, 5)`` counts substrings of all lengths from 1 to 5.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand. Replacing
         x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an ambiguous IUPAC
         letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T. Other letters raise
-        an error. N is a letter like any other, which matches only itself.
+        an error. When k-mers are compared, N matches only N, not any letter.
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
-        Borders that substrings must not cross; by default there are none. With ``"words"``, a string is cut at white
+        Borders that substrings do not cross; by default there are none. With ``"words"``, a string is cut at white
         space, each word gets a space before and after it, and all substrings lie within one such word. A word shorter
         than k counts once, as a whole. This option cannot be combined with `reverse_complement`.
 
@@ -107,12 +106,12 @@ class Spectrum(StringKernel):
     Notes
     -----
     With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
-    ``lowercase=False`` and ``analyzer="char"``; with word boundaries, those of ``analyzer="char_wb"``. These analyzers
+    ``lowercase=False`` and ``analyzer="char"`` or, with ``boundaries="words"``, ``analyzer="char_wb"``. Both analyzers
     read a run of white space as one space; this kernel does so only with ``boundaries="words"``.
 
     K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
-    are below 256 and `boundaries` is None. Otherwise, among v distinct k-mers, at least two share an id with
-    probability v**2 / 2**65.
+    are below 256 and `boundaries` is None. Otherwise, the probability that at least two of v different k-mers share an
+    id is about v**2 / 2**65.
 
     References
     ----------
@@ -131,7 +130,7 @@ class Spectrum(StringKernel):
     array([[1., 1.],
            [1., 1.]])
 
-    Letters, and pairs of letters within words; "a " and " a" are pairs, too:
+    Count letters and pairs of letters within words. Each word gets a space before and after it, so " a" is a pair, too:
 
     >>> Spectrum(k=(1, 2), boundaries="words")(["a b"], ["b a", "ab"])
     array([[22., 12.]])
@@ -190,7 +189,8 @@ class GappyKmers(StringKernel):
     gaps : int, default=1
         Maximum number of letters to skip.
     merge : bool, default=True
-        Whether k-mers that differ only in the size of the gap are one feature.
+        If True, two halves u and v are one feature, whatever the gap between them. If False, each size of the gap gives
+        a feature of its own.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
@@ -249,12 +249,12 @@ class Mismatch(StringKernel):
     ------
     ValueError
         When called, if a parameter is out of range; a k-mer has more than 100,000 similar k-mers; or, without
-        `ignore_case`, a string is lower-case and the alphabet upper-case, or the reverse.
+        `ignore_case`, a string has letters of the alphabet only in the other case.
 
     Notes
     -----
-    Time and memory are proportional to the number of similar k-mers of a k-mer, which is the sum of C(k, t)
-    (len(alphabet) - 1)**t over t = 0, ..., `mismatches`.
+    The number of k-mers that are similar to a k-mer is the sum of C(k, t) (len(alphabet) - 1)**t over t = 0, ...,
+    `mismatches`. Time and memory are proportional to this number.
 
     References
     ----------
@@ -360,8 +360,8 @@ class WeightedDegree(StringKernel):
     -----
     Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
     strings of unequal length are compared over the length of the shorter one. Substrings are compared by 64-bit ids
-    made from their positions and letters. Among v distinct pairs (position, substring), at least two share an id with
-    probability v**2 / 2**57.
+    made from their positions and letters. The probability that at least two of v different pairs (position, substring)
+    share an id is about v**2 / 2**57.
 
     References
     ----------

@@ -103,8 +103,8 @@ def _euclidean(X: npt.NDArray[np.floating], Y: npt.NDArray[np.floating] | None =
 class Optical(Kernel):
     r"""Kernel of optical random features ``|W x + b|^2`` with complex Gaussian W and b.
 
-    K(x, y) is the mean product of one such feature of x and the same feature of y. `similia.OpticalRandomFeatures`
-    estimates it without bias.
+    K(x, y) is the mean, over random W and b, of the product of one such feature of x and the same feature of y. Inner
+    products of `similia.OpticalRandomFeatures` estimate it.
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,
@@ -129,10 +129,11 @@ class Optical(Kernel):
 
     Notes
     -----
-    The kernel compares only second moments: two distributions with the same E x x^T (and, with a bias, the same E x)
-    have maximum mean discrepancy 0. So the kernel is not characteristic.
+    The kernel is not characteristic: it compares only second moments. Two distributions with the same E x x^T (and, if
+    `bias` is above 0, the same E x) have maximum mean discrepancy 0.
 
-    If all entries of b have the same absolute value :math:`|b_j| = \tau`, the kernel is smaller by :math:`\tau^4`.
+    The formula is for Gaussian b. If the entries of b instead have random phases but all the same magnitude
+    :math:`\tau`, the mean product is smaller by :math:`\tau^4`.
 
     References
     ----------

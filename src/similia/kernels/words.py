@@ -20,13 +20,13 @@ class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
     A word is a maximal run of letters, digits and underscores; everything else separates words. Cost is linear in the
-    total length of the texts, times the number of lengths n.
+    total length of the texts, times the number of values of n.
 
     Parameters
     ----------
     n : int or pair of ints, default=1
-        Number of words in a feature, or the least and the largest number, such as ``(1, 2)`` for words and pairs of
-        words.
+        Number of words in a feature. A pair such as ``(1, 3)`` stands for all numbers from 1 to 3: words, pairs and
+        triples of words.
     min_letters : int, default=2
         Minimum number of characters of a word; shorter words are dropped before sequences are formed.
     normalize : bool, default=False

@@ -184,18 +184,18 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         A kernel, ``k(X, Y=None) -> (n, m)``, or a distance of `similia.distances`. Any other callable counts as a
         kernel; ``similia.distances.FromFunction(f)`` makes a distance from a function f of two objects.
     n_clusters : int, "stability" or list of int, default=8
-        Number of clusters. For a list of numbers, `fit` takes the one that gives stable clusters (see Notes);
+        Number of clusters. From a list of numbers, `fit` chooses one that gives stable clusters (see Notes);
         "stability" stands for the numbers from 2 to 10.
     n_landmarks : int, default=300
         Number of landmarks: training objects, drawn at random, with which all objects are compared. If there are fewer
         training objects, all are landmarks.
     n_init : int, default=10
-        Number of starts from different centres; `fit` keeps the start with the least inertia.
+        Number of times that `fit` starts from different centres. It keeps the result with the least `inertia_`.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float, default=1e-4
-        Iterations end once the centres move by at most this, as a sum of squared distances, in units of the variance of
-        a feature (the mean over all features).
+        As in scikit-learn's KMeans: iterations end once the sum of the squared distances by which the centres move is
+        at most `tol` times the mean variance of the features.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for landmarks, starts and subsamples.
 
@@ -206,19 +206,21 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     medoids_ : collection of n_clusters objects
         The training object nearest to each centre, in the layout that the similarity uses.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
-        Positions of the medoids in the training objects; with `partial_fit`, counted through all batches in order.
+        Positions of the medoids in the training objects; after `partial_fit`, in the sequence of all batches.
     cluster_centers_ : ndarray of float64, shape (n_clusters, rank)
         The centres, in the coordinates of `embedding_`.
     counts_ : ndarray of int64, shape (n_clusters,)
-        Number of objects in each cluster; with `partial_fit`, number of objects in the mean that is its centre.
+        Number of objects in each cluster; after `partial_fit`, number of objects, from all batches, whose mean is the
+        centre.
     inertia_ : float
-        Sum of the squared distances of the training objects (or those of the last batch) to the nearest centres.
+        Sum of the squared distances of the training objects (after `partial_fit`, of the last batch) to their nearest
+        centres.
     n_iter_ : int
         Number of iterations over all objects; each call of `partial_fit` adds 1.
     n_clusters_ : int
         Number of clusters.
     n_clusters_tried_ : ndarray of int64, shape (n_tried,)
-        The numbers of clusters tried; empty if `n_clusters` is a number.
+        The numbers of clusters tried; empty if `n_clusters` leaves no choice.
     stability_ : ndarray of float64, shape (n_tried, 10)
         For each number of clusters tried, the adjusted Rand index of each pair of subsamples (see Notes).
     embedding_ : Nystroem or D2KE
@@ -226,7 +228,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     similarity_ : callable
         `similarity`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
     n_seen_ : int
-        Number of training objects.
+        Number of training objects, from all batches.
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
 
@@ -243,18 +245,19 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     Notes
     -----
-    Stability of a number of clusters: `fit` clusters two random subsamples, each of 80 % of at most 2,000 objects. The
-    adjusted Rand index compares the clusters of the objects that are in both: 1 means the same clusters, 0 no more
-    agreement than by chance. `fit` takes the mean over 10 pairs of subsamples for each number of clusters, and chooses
-    the largest number whose mean is within one standard error of the best. A single cluster is always stable, so 1
-    cannot be tried. If all means are low, the objects have no clear groups.
+    To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
+    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more. For the objects that are in
+    both subsamples, the adjusted Rand index compares the clusters: 1 means the same clusters, 0 no more agreement than
+    by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest
+    number whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be
+    tried. If all means are low, the objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise objects are grouped
     by their sizes. `fit` keeps the feature vectors in memory if they fit into half of
     ``similia.config(max_memory=...)``, otherwise it computes them again for each iteration. For a Dask collection, the
-    workers keep them.
+    workers keep the vectors.
 
     References
     ----------

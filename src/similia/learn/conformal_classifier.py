@@ -50,18 +50,19 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     Parameters
     ----------
     estimator : classifier or pipeline
-        It needs `predict_proba` or `decision_function`. If it is a fitted classifier, wrapped in scikit-learn's
-        `FrozenEstimator`, `fit` uses all its objects to calibrate it. The classifier must not have seen them.
+        A classifier with `predict_proba` or `decision_function`; `fit` fits copies of it. To calibrate a fitted
+        classifier instead, wrap it in scikit-learn's `FrozenEstimator`: `fit` then only calibrates, with all objects
+        that it gets. The classifier must not have seen these objects.
     method : {"split", "cross"}, default="split"
-        "split" fits one model, and sets aside a share of the objects to calibrate it. "cross" (cross-conformal
-        prediction) fits one model for each fold, without the objects of the fold, and calibrates it with these. It
+        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
+        "cross" (cross-conformal prediction) calibrates a model with each fold, which it fits to the other folds. It
         needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"auto", "lac", "margin", "aps"}, default="auto"
-        Number that says how strange a label is for an object. "lac": one minus the probability of the label, which
-        makes the smallest sets on average. "margin": the largest probability or decision value of the other labels,
-        minus that of the label. "aps": the probability of all labels that are more probable, plus a random part of its
-        own, which makes larger sets for objects that are hard to classify, and needs `predict_proba`. "auto": "lac" if
-        the estimator has `predict_proba`, else "margin".
+        Number that says how strange a label is for an object. "lac": one minus the probability of the label; it makes
+        the smallest sets on average. "margin": the largest probability or decision value of the other labels, minus
+        that of the label. "aps": the sum of the probabilities of all labels that are more probable, plus a random
+        fraction of the probability of the label itself. It makes larger sets for objects that are hard to classify, and
+        needs `predict_proba`. "auto": "lac" if the estimator has `predict_proba`, else "margin".
     by_class : bool, default=False
         Whether to calibrate each class with its own objects only (Mondrian). Then the sets hold the true label with the
         chosen probability within each class, also within rare ones. The sets are larger.
@@ -76,7 +77,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     Attributes
     ----------
     estimator_ : estimator
-        The model that `predict` uses. "split" fits it to the objects that do not calibrate, "cross" to all objects.
+        The model that `predict` uses. It is fitted to the objects that are not set aside ("split"), or to all
+        ("cross").
     fold_estimators_ : list of estimators
         The models of the folds; empty with ``method="split"``.
     classes_ : ndarray, shape (n_classes,)
@@ -84,12 +86,13 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     conformity_score_ : {"lac", "margin", "aps"}
         The conformity score used.
     values_ : {"predict_proba", "decision_function"}
-        Name of the method of the estimator from whose results scores are computed.
+        Method of the estimator whose results determine the scores.
     calibration_scores_, calibration_classes_, calibration_folds_ : ndarray, shape (n_calibration,)
         For each calibration object: the score of its true label (float64), the position of this label in `classes_`
-        (int64), and the number of the model that the object calibrates (int64).
+        (int64), and the position in `fold_estimators_` of the model that the object calibrates (int64; 0 for "split").
     turns_ : ndarray of float64, shape (n_classes,)
-        Random factors, with which "aps" turns the probabilities of an object into its random number.
+        Random factors of "aps". The random fraction for an object is the sum of its probabilities times these factors,
+        without the whole part of the sum.
     n_features_in_ : int
         Number of columns; only if the estimator has it.
 
@@ -103,14 +106,17 @@ class ConformalClassifier(ClassifierMixin, Conformal):
 
     Notes
     -----
-    The sets hold the true label with the chosen probability (the coverage) if new objects come from the same source as
-    the calibration objects, in random order. The coverage is an average over all objects; with `by_class`, over the
-    objects of each class. A set is empty if all labels are too strange, and holds several labels if the model cannot
-    tell them apart. A model gives the probability 0 to a class that was not among its training objects.
+    If new objects come from the same source as the calibration objects, in random order, the sets of "split" hold the
+    true label with the chosen probability (the coverage) or more. For "cross", this holds approximately in practice;
+    theory guarantees only about 2 coverage - 1, for many calibration objects. The coverage is an average over all
+    objects or, with `by_class`, over those of each class. A set is empty if all labels are too strange, and holds
+    several labels if the model cannot tell them apart. A model gives the probability 0 to a class that was not among
+    its training objects.
 
     Probabilities and decision values are rounded to float32 before they are compared, because their last digits depend
-    on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random number
-    of "aps" is a function of the object's own probabilities and of `random_state`, so a set depends only on its object.
+    on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random
+    fraction of "aps" depends only on the object's own probabilities and on `random_state`, so the set of an object does
+    not depend on the other new objects.
 
     References
     ----------

@@ -27,12 +27,13 @@ class ConformalRegressor(RegressorMixin, Conformal):
     Parameters
     ----------
     estimator : regressor or pipeline
-        If it is a fitted regressor, wrapped in scikit-learn's `FrozenEstimator`, `fit` uses all its objects to
-        calibrate it. The regressor must not have seen them.
+        A regressor; `fit` fits copies of it. To calibrate a fitted regressor instead, wrap it in scikit-learn's
+        `FrozenEstimator`: `fit` then only calibrates, with all objects that it gets. The regressor must not have seen
+        these objects.
     method : {"split", "cross"}, default="split"
-        "split" fits one model, and sets aside a share of the objects to calibrate it. "cross" is CV+ or, with
-        ``cv="loo"``, the jackknife+: it fits one model for each fold, without the objects of the fold, and calibrates
-        it with these. It needs `cv` + 1 fits, and is better if there are few objects.
+        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
+        "cross" calibrates a model with each fold, which it fits to the other folds. This is the method CV+ or, with
+        ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"absolute", "normalized"}, default="absolute"
         "absolute": the absolute difference between target and prediction; with "split", all intervals have the same
         width. "normalized": this difference divided by the standard deviation that the estimator returns from
@@ -45,8 +46,8 @@ class ConformalRegressor(RegressorMixin, Conformal):
     estimator_, fold_estimators_, n_features_in_ : estimator, list of estimators, int
         As for `ConformalClassifier`.
     calibration_scores_, calibration_folds_ : ndarray, shape (n_calibration,)
-        For each calibration object: the score of its target (float64), and the number of the model that it calibrates
-        (int64).
+        For each calibration object: the score of its target (float64), and the position in `fold_estimators_` of the
+        model that it calibrates (int64; 0 for "split").
 
     Raises
     ------
@@ -58,12 +59,12 @@ class ConformalRegressor(RegressorMixin, Conformal):
 
     Notes
     -----
-    With "split", the interval of x is f(x) ± q s(x), where f(x) is the prediction and q the ceil((n + 1) coverage)-th
-    smallest of the n scores; s(x) is the standard deviation or, for "absolute", 1. With "cross", calibration object i
-    has the score r_i, and f_i and s_i are those of the model that has not seen it. The lower end is the
-    floor((n + 1) (1 - coverage))-th smallest of all f_i(x) - r_i s_i(x), and the upper end is the
-    ceil((n + 1) coverage)-th smallest of all f_i(x) + r_i s_i(x) [1]_. If coverage is below 0.5, the lower end may be
-    above the upper end; then the interval is empty.
+    Let n be the number of calibration objects, f(x) the prediction for an object x, and s(x) its standard deviation or,
+    for "absolute", 1. With "split", the interval of x is f(x) ± q s(x), where q is the ceil((n + 1) coverage)-th
+    smallest of the n scores. With "cross", let r_i be the score of calibration object i, and f_i and s_i the functions
+    f and s of the model that has not seen object i. The lower end is the floor((n + 1) (1 - coverage))-th smallest of
+    all f_i(x) - r_i s_i(x), and the upper end is the ceil((n + 1) coverage)-th smallest of all f_i(x) + r_i s_i(x)
+    [1]_. If coverage is below 0.5, the lower end may be above the upper end; then the interval is empty.
 
     References
     ----------

@@ -64,14 +64,14 @@ def _learner_has(name: str) -> Callable[[Any], bool]:
 
 @state(pipeline_=made("Pipeline"))
 class D2KESearch(MetaEstimatorMixin, BaseEstimator):
-    """Tune a pipeline that starts with `D2KE` by cross-validation, with each distance computed only once.
+    """Tune a pipeline that starts with `D2KE` by cross-validation; all candidates share the same distances.
 
-    `D2KE` computes the features exp(-gamma d) of an object from its distances d to random objects. All values of gamma
-    share these distances, so this search is faster than scikit-learn's GridSearchCV, which would compute them for each
+    `D2KE` computes the features exp(-gamma d) of an object from its distances d to random objects. The distances do not
+    depend on gamma, so this search is faster than scikit-learn's GridSearchCV, which would compute them for each
     candidate.
 
-    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, some training objects serve as its
-    random objects; the later steps are tuned and fitted on the other training objects.
+    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, it takes some training objects as
+    its random objects. The later steps are then tuned and fitted on the other training objects only.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        Another search, which `fit` fits in place of this one if `y` holds numbers to predict. ``task="auto"`` of
-        `similia.recipes.d2ke` uses it.
+        A second search, whose pipeline ends with a regressor. If `y` holds numbers to predict, `fit` fits a copy of it
+        and takes over the results. `similia.recipes.d2ke` sets it if ``task="auto"``.
 
     Attributes
     ----------

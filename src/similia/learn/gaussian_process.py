@@ -120,16 +120,17 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     ----------
     kernel : callable
         ``k(X, Y=None) -> (n, m)``, positive semi-definite: a kernel of `similia.kernels`, a combination of these, or
-        `similia.pairwise` of a function. `fit` multiplies it by a factor that it chooses, so its scale does not matter.
+        `similia.pairwise` of a function. `fit` chooses a factor by which it multiplies the kernel, so the scale of the
+        kernel does not matter.
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
         `fit` takes the combination with the largest evidence (the likelihood of the targets), without cross-validation.
     noise : float or "auto", default="auto"
-        Standard deviation of the noise, in units of the targets. "auto" takes the one with the largest evidence.
+        Standard deviation of the noise, in units of the targets. "auto" takes the value with the largest evidence.
     n_landmarks : int, None or "auto", default="auto"
         Number of landmarks: training objects, chosen by randomly pivoted Cholesky, with which all objects are compared.
-        The cost then grows linearly with the number of objects. None compares all pairs of objects. "auto" stands for
-        None for up to 5,000 objects, and for 1,000 landmarks for more.
+        The cost then grows linearly with the number of objects. None: compare all pairs of objects. "auto": compare all
+        pairs of up to 5,000 objects; for more objects, take 1,000 landmarks.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
 
@@ -138,21 +139,21 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     kernel_ : callable
         The kernel with all its parameters set.
     scale_ : float
-        Factor s^2 of the kernel, in squared units of the targets.
+        Factor by which the kernel is multiplied, in squared units of the targets.
     noise_ : float
         Standard deviation of the noise, in units of the targets.
     intercept_ : float
-        Mean mu of the process: the prediction for an object that resembles no training object.
+        Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
-        Logarithm of the evidence; with landmarks, its lower bound.
+        Logarithm of the evidence; with landmarks, a lower bound of it.
     objects_ : collection of n_kept objects
         The landmarks or, without landmarks, all training objects.
     indices_ : ndarray of int64, shape (n_kept,)
         Positions of `objects_` in the training objects.
     dual_coef_ : ndarray of float64, shape (n_kept,)
-        The mean at x is ``k(x, objects_) @ dual_coef_ + intercept_``.
+        Coefficients: the predicted mean for x is ``k(x, objects_) @ dual_coef_ + intercept_``.
     whitening_ : ndarray of float64, shape (n_kept, rank)
-        The variance of f at x is ``scale_ * (k(x, x) - |k(x, objects_) @ whitening_|^2)``.
+        Matrix for variances: that of f(x), without noise, is ``scale_ * (k(x, x) - |k(x, objects_) @ whitening_|^2)``.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
@@ -169,8 +170,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
 
     Notes
     -----
-    The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`, with the variance of the
-    noise only. If k(x, x) grows with the size of objects, predictions for small objects seem too certain: set
+    The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`; its variance is that of the
+    noise alone. If k(x, x) grows with the size of objects, predictions for small objects seem too certain: set
     ``normalize=True`` in the kernel.
 
     The standard deviations are right if the targets come from a Gaussian process with this kernel. To check, count the

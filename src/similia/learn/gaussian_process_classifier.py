@@ -54,10 +54,10 @@ def _classifier_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     r"""Gaussian-process classification of strings, graphs, series, sets or vectors, with any kernel.
 
-    The model has a function f whose logistic function is the probability of the second of two classes. `predict_proba`
-    averages over the functions f that agree with the training labels, so the probability is near 1/2 for objects that
-    resemble no training object. For more than two classes, one such model separates each class from all others, and the
-    probabilities of an object are divided by their sum.
+    For two classes, the model is a random function f: the probability of the second class is 1 / (1 + exp(-f(x))).
+    `predict_proba` returns its average over f, given the training labels, so the probability is near 1/2 for objects
+    that resemble no training object. For more than two classes, one such model separates each class from all others,
+    and the probabilities of an object are divided by their sum.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     kernel_ : callable
         The kernel with all its parameters set.
     scale_ : float
-        Factor of the kernel that makes it the covariance of f, the same for all classes. `fit` takes the one with the
-        largest evidence (the likelihood of the labels).
+        Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` takes the factor
+        with the largest evidence (the likelihood of the labels).
     log_marginal_likelihood_ : float
         Logarithm of the evidence in Laplace's approximation; for more than two classes, the sum over the classes.
     objects_ : collection of n_kept objects
@@ -85,11 +85,13 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     indices_ : ndarray of int64, shape (n_kept,)
         Positions of the landmarks in the training objects.
     weights_ : ndarray of float64, shape (n_kept, n_machines)
-        The most probable f(x) is ``k(x, objects_) @ weights_``, one column for each class, or one for two classes.
+        The most probable f(x) is ``k(x, objects_) @ weights_``: one column for each class, or a single one for two
+        classes.
     components_ : ndarray of float64, shape (n_kept, rank)
         The features of x are ``k(x, objects_) @ components_``, as for `similia.Nystroem`.
     spreads_ : ndarray of float64, shape (n_machines, rank, rank)
-        For each column of `weights_`, a matrix R: R R^T is the covariance of the weights of the features.
+        A matrix R for each column of `weights_`: f is a weighted sum of the features, and the covariance of its
+        weights, given the training labels, is R R^T.
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
 

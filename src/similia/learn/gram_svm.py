@@ -206,7 +206,7 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return nested cross-validated accuracies: each fold tests a kernel parameter and a C chosen without it.
+    """Return nested cross-validated accuracies: the kernel parameter and C for each fold are chosen on the other folds.
 
     Parameters
     ----------
@@ -222,13 +222,14 @@ def nested_scores(
     -------
     NestedScores
         A named tuple: `accuracies`, `parameters` and `Cs` hold the accuracy and the chosen values of each outer fold;
-        `predictions` holds, for each row, the label predicted by the machine that was trained without its fold.
+        `predictions` holds, for each row, the label predicted by the machine that was trained without the row's fold.
 
     Notes
     -----
-    This is a grid search inside cross-validation, where the inner folds are the other outer folds. For outer fold i, it
-    chooses the (parameter, C) with the highest mean, over the other folds j, of the accuracy on fold j of a machine
-    trained without folds i and j. Of equally good values, it chooses the first C, then the first parameter.
+    This is a grid search inside cross-validation. For outer fold i, the other folds serve as inner folds: a machine
+    trained without folds i and j is tested on fold j, for each j. The (parameter, C) with the highest mean accuracy is
+    chosen; of equally good ones, the first C, then the first parameter. A machine with these values, trained without
+    fold i, is tested on fold i.
 
     Examples
     --------

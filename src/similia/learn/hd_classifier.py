@@ -94,55 +94,56 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     r"""Classifier with one prototype hypervector per class.
 
     A hypervector is a long vector, such as d signs ±1. `predict` returns the class whose prototype is most similar to
-    the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. Most updates (see below) are
-    perceptrons: they visit the samples in several epochs, and correct two prototypes if the most similar prototype is
-    of the wrong class. They subtract the sample x from the wrong prototype and add it to the right one. Before that,
-    they multiply x by learning_rate (1 - q), where q is the cosine of x and the corrected prototype.
+    the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All updates (see `update`) but
+    ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most similar to a
+    sample x is of the wrong class, they correct two prototypes: they subtract learning_rate (1 - q) x from the wrong
+    one and add it to the right one, where q is the cosine of x and the prototype to be corrected.
 
     Parameters
     ----------
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="perceptron"
         How prototypes are learnt:
 
-        - "perceptron": corrections at mistakes, as in Zhao et al.; the result is the prototypes after the last sample.
-        - "averaged": the same corrections, but the result is the mean of the prototypes after each visited sample. The
-          mean predicts more accurately and takes little more time.
+        - "perceptron": corrections at mistakes, as in Zhao et al. The result is the prototypes after the last sample.
+        - "averaged": the same corrections, but the result is the mean of the prototypes after each visit to a sample.
+          The mean predicts more accurately and takes little more time.
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
-        - "ridge": ridge regression of the classes on samples of unit length, with an intercept, without epochs. It is
-          as accurate as a tuned linear support vector machine on the same bits. The time for n samples grows with n^3
-          and the memory with n^2; for n > d, with n d^2 and d^2.
+        - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
+          epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n <= d samples, time
+          grows with n^3 and memory with n^2; for more, time grows with n d^2 and memory with d^2.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
-        Take "auto", except for samples that come in batches ("averaged") or a comparison with the paper ("perceptron").
+        Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first epoch. "zeros": vectors of zeros, as in Algorithm 1 in the supplement of Zhao et al.
         "bundle": the sum of the samples of each class, as in their main text. "ridge" does not use it.
     max_iter : int, default=20
-        Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make
-        none either. With ``init="bundle"`` it may be 0: the prototypes are then the sums of the samples.
+        Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make none
+        either. With ``init="bundle"`` it may be 0: each prototype is then the sum of the samples of its class.
     learning_rate : float, default=0.5
-        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"`` the rate changes no prediction and needs no
-        tuning: it scales all prototypes alike, and cosines do not depend on the scale.
+        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"`` it needs no tuning, since it scales all
+        prototypes alike, and predictions do not depend on their scale.
     margin : float or "auto", default="auto"
-        With ``update="margin"``: the prototypes are corrected if the cosine of the sample and its own class does not
-        exceed the other cosines by this number, in [0, 2]. "auto" tries 0, 0.02, 0.05, 0.1 and 0.2, each for 5 epochs,
-        and takes the most accurate one in 3-fold cross-validation or, if there are more than 3000 samples, on 1000
-        held-out samples.
+        With ``update="margin"``: number in [0, 2]. A sample leads to a correction unless its cosine with the prototype
+        of its own class exceeds its other cosines by this number. "auto" tries 0, 0.02, 0.05, 0.1 and 0.2, each for up
+        to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if there are more than 3000 samples,
+        on 1000 held-out samples.
     alpha : float or "auto", default="auto"
-        With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" minimises
-        the squared leave-one-out error on up to 600 samples.
+        With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" takes the
+        value with the smallest squared leave-one-out error on up to 600 samples.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factor of the sample weights for each class. "balanced" gives all classes the same total weight.
+        For each class, a factor that multiplies the weights of its samples. "balanced" gives all classes the same total
+        weight.
     prototype_bits : {None, 8, 4, 1}, default=None
-        Number of bits for each number of the prototypes, for predictions only; training always uses float64. None:
-        float64. 8 or 4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: the
-        signs of the prototype, which are compared with packed samples by Hamming distance. Intercepts then keep the
-        mean score of each class as it was before rounding. The guide lists the loss of accuracy.
+        Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
+        4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
+        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` keeps the mean
+        score of each class as it was before. The guide lists the loss of accuracy.
     probability : bool, default=False
-        Whether to enable `predict_proba` for updates that need up to three more trainings for it, on parts of the
-        samples. After ``update="ridge"`` or ``margin="auto"``, `predict_proba` always works and costs no training.
+        Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
+        ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.
     random_state : int, Generator, RandomState or None, default=None
         Source of randomness for the order of the samples in each epoch, and for drawing the samples that choose
         `margin`, `alpha` and `sharpness_`.
@@ -158,7 +159,7 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     update_ : str
         The update used, never "auto".
     margin_, alpha_ : float or None
-        The margin and the regularisation used; None if the update has none.
+        The margin and the regularisation used; None if `update_` does not use it.
     sharpness_ : float or None
         Factor by which `predict_proba` multiplies the scores; None if there are no probabilities.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
@@ -168,18 +169,18 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         State of `partial_fit`, only with "averaged" and "margin": the prototypes after the last sample, and the sum of
         all corrections, each times the number of samples visited before it.
     sums_ : ndarray of float64 (d + 1,)
-        State of `partial_fit`, only with `prototype_bits`: the weighted sum of the samples, scaled to unit length, then
-        the sum of the weights.
+        State of `partial_fit`, only with `prototype_bits`: the weighted sum of the samples, each scaled to unit length;
+        the last entry is the sum of the weights.
     bits_ : int or None
         The `prototype_bits` used.
     n_updates_ : list of int
-        Number of samples in each epoch that led to a correction; [0] for ridge. `partial_fit` appends one number.
+        For each epoch, the number of samples that led to a correction; [0] for ridge. `partial_fit` appends one number.
     n_iter_, n_steps_ : int
         Number of epochs, and number of samples visited in all of them.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
-        Number of columns of the training data: bytes for packed bits, d otherwise.
+        Number of columns of the training data: the number of bytes for packed bits, d otherwise.
 
     Notes
     -----
@@ -188,8 +189,9 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
     dimensions agrees. Sums are computed in float64. Scores that differ by less than 1e-12 count as equal, so ties do
     not depend on the processor or the learning rate.
 
-    The prototypes of the perceptrons depend on the order of the samples. The order alone matters: `partial_fit` gives
-    the same prototypes however the same sequence of samples is divided into batches.
+    The prototypes of the perceptrons depend on the order of the samples. With ``init="zeros"``, the order alone
+    matters: `partial_fit` gives the same prototypes, however a sequence of samples is divided into batches. With
+    ``init="bundle"``, they also depend on the first batch, unless `max_iter` is 0.
 
     The norm of a sample must be below 1e75. It may be as small as float64 allows, because very small samples are scaled
     up by powers of two.
@@ -476,7 +478,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to 600 samples, each left
         out in turn; otherwise all samples in 3-fold cross-validation, or 1000 if there are more than 3000.
 
-        The method exists only after `fit` with ``update="ridge"``, ``margin="auto"`` or ``probability=True``.
+        The method exists only after `fit` by ridge regression, by "margin" with ``margin="auto"``, or with
+        ``probability=True``.
         """
         return probabilities(self._scores(X), self.sharpness_)
 

@@ -74,9 +74,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t. For
-        "tune" or a sequence, cross-validation chooses among 1/4, 1/2, 1, ..., 64 (see Notes) or the values of the
-        sequence. "suggest" takes the result of `similia.kernels.suggest_contrast` for the training rows.
+        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t. "tune"
+        chooses among 1/4, 1/2, 1, ..., 64 (see Notes) by cross-validation; a sequence gives other values to choose
+        from. "suggest" takes the result of `similia.kernels.suggest_contrast` for the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse of the regularisation strength; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -88,7 +88,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     random_state : int, numpy Generator or RandomState, optional
-        Source of randomness for shuffling the rows before they are split, if `cv` is a number. None: do not shuffle.
+        If `cv` is a number: source of randomness for shuffling the rows before they are split. None: do not shuffle.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
         The values used. Of values with equal mean scores, the smaller C is chosen, then the smaller contrast.
     cv_results_ : dict of ndarray
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
-        and ``std_test_score``), for all values tried; empty if nothing was tuned.
+        and ``std_test_score``), for all candidates; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
         The kernel, with the chosen contrast.
     classes_ : ndarray, shape (n_classes,)
@@ -113,9 +113,9 @@ class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    "tune" tries each number s of 1/4, 1/2, ..., 64 as a contrast if s is at most n / 4. For larger s, it tries the time
-    t = 1 / (2 s), since near n a small change of the contrast is a large change of t. In both cases, the slope of the
-    kernel at equal rows is about s.
+    Contrasts are below n, and near n they hardly change with t. So "tune" tries a number s of 1/4, 1/2, ..., 64 as the
+    contrast only if s is at most n / 4; otherwise it tries the time t = 1 / (2 s). In both cases, the slope of the
+    kernel as a function of the cosine, at equal rows, is about s.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.

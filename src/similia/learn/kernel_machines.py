@@ -156,7 +156,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     depends on the size of the objects.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. Near the
-    border between two classes, another class may have the largest probability.
+    border between two classes, a class other than the predicted one may have the largest probability.
 
     The Gram matrix must fit into ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500
     objects; for more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
@@ -278,9 +278,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     kernel : callable
         As for `KernelSVC`.
     alpha : float or "auto", default=1.0
-        Regularisation, 0 or more, which is added to the diagonal of the Gram matrix. "auto" tries 25 numbers from 1e-4
-        to 1e2 times the mean k(x, x), and takes the one with the smallest squared leave-one-out error. This takes about
-        ten times the time of one fit, and three times the memory.
+        Regularisation, 0 or more: a number that is added to the diagonal of the Gram matrix. "auto" tries 25 numbers,
+        from 1e-4 to 1e2 times the mean of k(x, x), and takes the one with the smallest squared leave-one-out error.
+        This takes about ten times the time of one fit, and three times the memory.
 
     Attributes
     ----------
@@ -290,7 +290,8 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         The regularisation used.
     loo_error_ : float or None
         With ``alpha="auto"``, the mean squared error of predicting each training object from all others, averaged over
-        the outputs; otherwise None. It is a little too small, since it is the smallest of 25 errors.
+        the outputs; otherwise None. It is a little too small, since it is the smallest of the errors of all numbers
+        tried.
     objects_ : collection of n objects
         The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
@@ -302,7 +303,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     ``TransformedTargetRegressor(KernelRidge(kernel), transformer=StandardScaler())``.
 
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise the best alpha
-    depends on that size.
+    depends on the size of the objects.
 
     The model keeps all training objects; `KernelSVR` keeps only support vectors. The Gram matrix must fit into
     ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500 objects; for more, use
@@ -321,7 +322,8 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     >>> model.predict(["CCAA", "CCCA"]).round(2)
     array([2., 3.])
 
-    These targets are exactly linear in the counts, so the smallest alpha is best, 1e-4 times the mean k(x, x) of 12:
+    These targets are exactly linear in the counts, so "auto" takes the smallest number that it tries. It is 1e-4 times
+    12, the mean of k(x, x):
 
     >>> round(sm.KernelRidge(sm.kernels.Spectrum(k=1), alpha="auto").fit(X, y).alpha_, 6)
     0.0012
@@ -368,7 +370,7 @@ class KernelSVR(_KernelRegressor):
     C : float, default=1.0
         Inverse of the regularisation strength, above 0. No coefficient in `dual_coef_` exceeds C in absolute value.
     epsilon : float, default=0.1
-        Errors up to this number, 0 or more, are not penalised; in units of the targets.
+        Largest error that is not penalised, 0 or more, in units of the targets.
 
     Attributes
     ----------

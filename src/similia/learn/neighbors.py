@@ -182,9 +182,9 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     Parameters
     ----------
     distance : callable
-        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, `similia.pairwise` of a
-        function that returns distances, or a kernel of `similia.kernels`, from which the distance in its feature space
-        is computed.
+        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, or `similia.pairwise` of a
+        function that returns distances. A kernel of `similia.kernels` also works; it gives the distances in its feature
+        space.
     n_neighbors : int, default=1
         Number of neighbours that vote. If there are fewer training objects, `fit` warns, and all of them vote.
     weights : {"uniform", "distance"}, default="uniform"
@@ -264,10 +264,11 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
     distance : callable
         As for `KNeighborsClassifier`.
     n_neighbors : int, default=1
-        Number of neighbours whose targets are averaged. If there are fewer training objects, `fit` warns, and the mean
-        of all targets is predicted.
+        Number of neighbours whose targets are averaged. If there are fewer training objects, `fit` warns, and all
+        targets are averaged.
     weights : {"uniform", "distance"}, default="uniform"
-        As for `KNeighborsClassifier`.
+        Weight of the target of a neighbour in the mean: 1 for "uniform", 1 / distance for "distance". With "distance",
+        if some neighbours are at distance 0, only these count.
 
     Attributes
     ----------

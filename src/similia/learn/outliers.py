@@ -92,13 +92,14 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         take it if some groups of objects are denser than others. "reconstruction": by the squared distance, in the
         feature space of a kernel, from the span of some training objects, the landmarks.
     n_neighbors : int, default=10
-        Number of neighbours for "neighbors" and "density". `fit` lowers it to the number of training objects less 1.
-        Take a number above the size of any group of similar outliers; otherwise their neighbours are each other.
+        Number of neighbours for "neighbors" and "density". The number used, `n_neighbors_`, is at most the number of
+        training objects minus 1. Take a number above the size of any group of similar outliers; otherwise they are near
+        neighbours of each other, and seem normal.
     n_components : int, default=100
-        Number of landmarks for "reconstruction". `fit` lowers it to half of the training objects.
+        Number of landmarks for "reconstruction". `fit` draws at most half of the training objects.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training objects that count as outliers. "auto" counts those above Tukey's fence: their strangeness
-        exceeds the third quartile by more than 1.5 interquartile ranges.
+        Share of the training objects that count as outliers. With "auto", those above Tukey's fence count: their
+        strangeness exceeds the third quartile by more than 1.5 interquartile ranges.
     novelty : bool, default=False
         As for `sklearn.neighbors.LocalOutlierFactor`. False: find the outliers among the training objects, with
         `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and `p_values`.
@@ -108,9 +109,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Attributes
     ----------
     train_scores_ : ndarray of float64, shape (n,)
-        Minus the strangeness of each training object, compared with the others.
+        Score of each training object: minus its strangeness among the other training objects.
     offset_ : float
-        Objects whose score, minus their strangeness, is below this number are outliers.
+        Objects with a score below this number are outliers. The score of an object is minus its strangeness.
     objects_ : collection of objects
         The training objects, in the layout that the similarity uses; for "reconstruction" only the landmarks.
     distance_ : callable
@@ -132,9 +133,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Notes
     -----
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
-    distribution), and that the similarity is symmetric and not fitted to the data. Then its p-value p satisfies
-    P(p <= a) <= a for each a in (0, 1). The probability is over the training objects too: for one training collection
-    it may be larger than a. The p-values of several new objects depend on each other.
+    distribution), and that the similarity is symmetric and not fitted to the data. Then the p-value p of the new object
+    satisfies P(p <= a) <= a for each a in (0, 1). This probability is an average over training collections; for a
+    single one, it may be larger than a. The p-values of several new objects depend on each other.
 
     Examples
     --------

@@ -82,13 +82,14 @@ class _Vote(ListParams):
 
 @state(classes_=labels("c"))
 class VoteClassifier(ClassifierMixin, _Vote):
-    """Predict the class that most classifiers predict; the first of the tied classifiers decides.
+    """Predict the class that gets the most votes from several classifiers.
 
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that accept the same objects, the most accurate first, since it decides ties. In
-        `set_params` and a grid search, estimator i is called ``v{i}`` and its parameters ``v{i}__name``.
+        Classifiers or pipelines that accept the same objects. Put the most accurate first: if several classes have the
+        most votes, the one with the earliest voter in the list wins. In `set_params` and a grid search, estimator i is
+        called ``v{i}`` and its parameters ``v{i}__name``.
 
     Attributes
     ----------

@@ -34,7 +34,8 @@ class GraphBatch(Batch):
     indices : ndarray of int64, shape (n_arcs,)
         Target node of each arc; nodes are numbered over the whole batch.
     node_labels : ndarray of int64, shape (n_nodes,), optional
-        Integer labels are stored as given, other labels as a 64-bit hash of their text, the same in any process.
+        A label for each node. Integers are stored as given, other labels as a 64-bit hash of their text, which is the
+        same in any process.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
         A vector of numbers for each node.
     edge_labels : ndarray of int64, shape (n_arcs,), optional
@@ -42,7 +43,7 @@ class GraphBatch(Batch):
     edge_weights : ndarray of float64, shape (n_arcs,), optional
         A weight for each arc.
     node_details : ndarray of int64, shape (n_nodes,), optional
-        A second, finer label for each node, such as the charge of an atom; `similia.kernels.WeisfeilerLehman` counts
+        A second, finer label for each node, such as the charge of an atom; only `similia.kernels.WeisfeilerLehman` uses
         it.
 
     Examples

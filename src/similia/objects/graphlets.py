@@ -110,10 +110,10 @@ def sample_graphlets(
     sampling : {"random_walk", "uniform"}, default="random_walk"
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
         random walk. It starts at a random node, chosen among the components with at least k nodes. If there are none,
-        it starts at any node and, after visiting a whole component, goes on from a random unvisited node.
+        it starts at any node and, after visiting a whole component, restarts at a random unvisited node.
     flyback : float, default=0.15
-        Probability, at least 0 and below 1, that a step of a random walk leads back to its first node. Any other step
-        leads to a random neighbour.
+        Probability, at least 0 and below 1, that a step of a random walk leads back to the node where it last started.
+        Any other step leads to a random neighbour.
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0
@@ -127,8 +127,8 @@ def sample_graphlets(
 
     Notes
     -----
-    If 64 steps of a walk find no new node (a flyback near 1, a long path), the next new node is drawn from its exact
-    distribution, so the time is bounded.
+    If 64 steps of a walk find no new node (for example, because `flyback` is near 1), the next new node is drawn
+    directly, with the probabilities that the walk would give it. So the time is bounded.
 
     References
     ----------
@@ -140,7 +140,7 @@ def sample_graphlets(
     >>> from similia.objects.graphlets import sample_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
     >>> codes = sample_graphlets([path], size=3, n_samples=1000)
-    >>> codes.shape, sorted({int(code) for code in codes[0]})  # in order of visit, 3 is the path 1-0-2, 5 is 0-1-2
+    >>> codes.shape, sorted({int(code) for code in codes[0]})  # nodes in order of visit: 3 is 1-0-2, 5 is 0-1-2
     ((1, 1000), [3, 5])
     """
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")
@@ -175,7 +175,8 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
     Returns
     -------
     Patterns
-        The distinct codes of each row, their counts, and where each row begins.
+        A named tuple. The distinct codes of row i are ``codes[offsets[i]:offsets[i + 1]]``, and the same slice of
+        `counts` says how often each occurs.
 
     Examples
     --------
@@ -208,9 +209,9 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
 
 
 def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
-    """Count the codes of the graphlets on all subsets of `size` nodes of each graph.
+    """Count how often each graphlet code occurs among all subsets of `size` nodes of a graph.
 
-    The code is that of `sample_graphlets`, except that the nodes of a subset are numbered in their order in the graph.
+    Codes are those of `sample_graphlets`, except that the nodes of a subset are numbered in their order in the graph.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ def _joined(parts: list[tuple], lengths: npt.ArrayLike) -> Patterns:
 
 
 def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
-    """Return the adjacency bits of graphlet codes: entry j (j - 1) / 2 + i of a row is 1 if an edge joins nodes i < j.
+    """Return the bits of graphlet codes, one column for each pair of nodes.
 
     Parameters
     ----------
@@ -282,6 +283,7 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
     Returns
     -------
     ndarray of uint8, shape (n, size (size - 1) / 2)
+        Entry j (j - 1) / 2 + i of a row is 1 if an edge joins the nodes i < j of the graphlet, else 0.
 
     Examples
     --------
