@@ -50,8 +50,8 @@ def load_promoters(*, return_X_y: bool = False) -> Any:
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (list of 106 str of the letters a, c, g, t), ``target`` (str array; ``"+"`` is a promoter, ``"-"`` is
-        none), ``target_names``, ``DESCR``.
+        ``data`` (list of 106 str of the letters a, c, g, t), ``target`` (str array of ``"+"`` for promoters and ``"-"``
+        for other sequences), ``target_names``, ``DESCR``.
 
     Examples
     --------
@@ -74,13 +74,14 @@ def load_splice(*, return_X_y: bool = False) -> Any:
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (list of 3186 str of the letters A, C, G, T), ``target`` (str array of ``"ei"``, exon to intron,
-        ``"ie"``, intron to exon, and ``"n"``, no junction), ``target_names``, ``DESCR``.
+        ``data`` (list of 3186 str of the letters A, C, G, T), ``target`` (str array of ``"ei"`` for exon to intron,
+        ``"ie"`` for intron to exon, and ``"n"`` for no junction), ``target_names``, ``DESCR``.
 
     Notes
     -----
-    This is the Statlog version, also in the R package mlbench, without ambiguous letters. Of the 3001 distinct
-    sequences, 125 occur more than once, so a random split can put copies on both sides. ``DESCR`` has the details.
+    This is the Statlog version, which has no ambiguous letters; the R package mlbench has it, too. Of the 3001 distinct
+    sequences, 125 occur more than once, so a random split can put copies of a sequence into both the training and the
+    test part. ``DESCR`` has the details.
 
     Examples
     --------
@@ -210,17 +211,19 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name, from a folder of ``SIMILIA_DATA`` (see Notes), else the cache, else the network.
+    """Load a data set by name: a bundled set, a file in a folder of your own, or a download.
 
     Parameters
     ----------
     name : str
-        One of `available`. ``"promoters"``, ``"splice"``, ``"messages"``, ``"molecules"``, ``"movements"`` and
-        ``"vowels"`` are bundled. Sets of graphs (``"MUTAG"``, ``"NCI1"``,
-        ``"NCI109"``, ``"Mutagenicity"``, ``"ENZYMES"``, ``"DD"``, ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``) and
-        ``"sms_spam"`` (strings) are downloaded if necessary. All other sets are read only from the folders of
-        ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as ``"multiloc_proteins"`` and ``"CTCF"``,
-        molecules such as ``"ESOL"``, point sets and pictures.
+        One of the names that `available` returns:
+
+        - ``"promoters"``, ``"splice"``, ``"messages"``, ``"molecules"``, ``"movements"`` and ``"vowels"`` are bundled;
+        - sets of graphs (``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``, ``"ENZYMES"``, ``"DD"``,
+          ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``) and ``"sms_spam"`` (strings) are downloaded, unless they are in a
+          folder of ``SIMILIA_DATA`` (see Notes) or in the cache;
+        - all other sets must be in a folder of ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as
+          ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets and pictures.
     subset : {"all", "train", "test"}
         Which objects to load: all, or only those of the published training or test part.
     return_X_y : bool
@@ -228,40 +231,39 @@ def fetch(
     cache : path, optional
         Folder for downloads; by default the user's cache folder.
     base_url : str, optional
-        Address of a mirror that holds the same archives under the same file names. The default is the environment
-        variable ``SIMILIA_MIRROR`` or, if it is not set, the data set's own address.
+        Address of a mirror that holds the same archives under the same file names. By default, the environment variable
+        ``SIMILIA_MIRROR`` gives it. If that is not set, the archive comes from its original address.
 
     Returns
     -------
     sklearn.utils.Bunch
         ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, list of str or array; molecules are SMILES strings, which
-        `similia.objects.from_smiles` reads), ``target`` (class labels, int64 for graphs and str for strings; for
-        molecules, the measured values), ``target_names`` (of the classes), ``DESCR`` (with source and licence),
-        ``kind`` (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``), and any
-        other columns of the file, such as ``split`` (0 for training, 1 for test).
+        `similia.objects.from_smiles` reads), ``target`` (class labels, such as int64 for graphs and str for strings, or
+        measured values for molecules such as ``"ESOL"``), ``target_names`` (the classes, if there are any), ``DESCR``
+        (with source and licence), ``kind`` (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or
+        ``"vectors"``), and any other columns of the file, such as ``split`` (0 for training, 1 for test).
 
     Raises
     ------
     ValueError
-        If the name is unknown, if `subset` is not ``"all"`` but the set has no published parts, or if a file does not
-        have the expected number of objects, nodes, directed edges or members of each class. Also if a downloaded file
-        has another sha256 digest than expected; no digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.
+        If the name is unknown; if `subset` is not ``"all"`` but the set has no published parts; or if a file is damaged
+        or does not hold the expected numbers, such as those of objects, classes and nodes.
     ConnectionError
-        If the download fails three times. The cache never keeps partial files.
+        If the download fails three times, or three times gives a file with unexpected contents or sha256 digests. (No
+        digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.) The cache keeps no partial files.
     FileNotFoundError
-        If the set is not in a folder of ``SIMILIA_DATA`` and cannot be downloaded, or is not on the server.
+        If the set must be in a folder of ``SIMILIA_DATA`` but is not, or if the server does not have the archive.
 
     See Also
     --------
-    splits : The published training and test parts as indices, also of sets with ten folds.
+    splits : The published training and test parts as indices, also for sets with ten folds.
 
     Notes
     -----
     The environment variable ``SIMILIA_DATA`` names folders, separated as in ``PATH`` (by `os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
-    ``molecules/NAME.tsv.gz`` and ``series/NAME.npz``, also ``sets/NAME.npz``, ``vectors/NAME.npz`` and
-    ``hdc/NAME.npz``. The first folder that has the file is used. Files in these folders may be your own, so their
-    digests are not checked.
+    ``molecules/NAME.tsv.gz``, ``series/NAME.npz``, ``sets/NAME.npz``, ``vectors/NAME.npz`` and ``hdc/NAME.npz``. The
+    first folder that has the file is used. Digests of these files are not checked, since you may have made them.
 
     Examples
     --------
@@ -290,14 +292,14 @@ def fetch(
 
 
 def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return the published splits of a data set into training and test objects, in the form of scikit-learn's ``cv``.
+    """Return the published training and test objects of a data set as indices, for the ``cv`` of scikit-learn.
 
     Parameters
     ----------
     name : str
-        Sets with a published training and test part, such as ``"CTCF"`` and ``"gunpoint"``, have one split. ``"NCI1"``,
-        ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten, the folds of Errica et al.; their validation parts
-        count as training objects.
+        Name of a data set, as in `fetch`. Sets with a published training and test part, such as ``"CTCF"`` and
+        ``"gunpoint"``, have one split. ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten: the folds
+        of Errica et al., whose validation objects are added to the training objects here.
 
     Returns
     -------
@@ -307,9 +309,9 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Raises
     ------
     ValueError
-        If the set has no published splits, or the file of its folds is damaged.
+        If the name is unknown, if the set has no published splits, or if the file of its folds is damaged.
     FileNotFoundError
-        If ``splits/NAME.json``, or the set itself, is not in the folders of ``SIMILIA_DATA``.
+        If the file of its folds, ``splits/NAME.json``, or the set itself is not in the folders of ``SIMILIA_DATA``.
 
     References
     ----------

@@ -28,28 +28,31 @@ def export_c(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", numbers: str = "whole", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as C99 that computes the same codes and labels as `similia.quantise` of it in Python.
+    """Write a fitted pipeline as C99 that gives the same codes and labels as the model that `similia.quantise` returns.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
-    compares 20 objects with Python on any machine; and ``NAME.txt``, which lists constants, memory and operations. The
-    C has no floating point (unless `numbers` is "float"), no library calls and no recursion, and allocates nothing. Its
-    scratch memory is static, so several threads or interrupts must not call it at once.
+    checks on any machine whether C and Python agree for up to 20 objects; and ``NAME.txt``, which lists constants,
+    memory and operations. The C code has no floating point (unless `numbers` is "float"), no library calls and no
+    recursion, and allocates no memory. Its scratch memory is static, so several threads or interrupts must not call it
+    at once.
 
     Parameters
     ----------
     model : Pipeline or Quantised
-        A pipeline as for `similia.quantise`, or its result.
+        A pipeline that `similia.quantise` accepts, or the model that it returns.
     folder : path
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
-        As for `similia.quantise`. The first 20 become the tests; without `X`, the first 20 landmarks, if there are any.
+        Objects such as the training objects, which set limits of the model as in `similia.quantise`. The first 20
+        become the tests. Without `X`, the first 20 landmarks become the tests. Models without landmarks need `X`; only
+        a quantised encoder of hypervectors does not, but it gets no tests then.
     name : str, default="model"
-        Beginning of the names of all files, and of functions and types in C: letters, digits and underscores.
+        How the names of all files, and of functions and types in C, begin: letters, digits and underscores.
     max_length, letters : int, str, optional
-        As for `similia.quantise`; not used if `model` is quantised already.
+        Limits of the objects, as in `similia.quantise`; not used if `model` is quantised already.
     numbers : "whole" or "float", default="whole"
-        As for `similia.quantise`: "float" is for processors with a floating-point unit. A quantised `model` keeps its
-        numbers.
+        Numbers of the model, as in `similia.quantise`: "float" is for processors with a floating-point unit. A `model`
+        that is quantised already keeps its numbers; if they are whole numbers, "float" raises an error.
     overwrite : bool, default=False
         Whether to replace files that exist.
 
@@ -61,14 +64,14 @@ def export_c(
     Raises
     ------
     TypeError, ValueError
-        As `similia.quantise`, or if `name` is not a name in C.
+        If `similia.quantise` raises it, or if `name` is not a valid name in C.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 
     Warns
     -----
     UserWarning
-        If more than 3 % of the bits of the codes of `X` (at most 300 objects) differ from those of the pipeline.
+        If quantising changes more than 3 % of the bits of the codes of `X`, measured on at most 300 objects.
 
     Examples
     --------

@@ -42,13 +42,13 @@ class Size:
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        Number of landmarks (the model may have fewer, if these explain every object), number of bits of a code, and
-        number of bits of each number of a prototype.
+        Number of landmarks, number of bits of a code, and number of bits of each number of a prototype. The model has
+        fewer landmarks if fewer suffice to represent every training object exactly.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
-        Number of bytes of the tables, and of operations for a label, after `similia.quantise` of the model of the first
-        fold.
+        Total size of the tables in bytes, and number of operations to predict the label of the longest object. Both are
+        those of the quantised model of the first fold.
     """
 
     n_landmarks: int
@@ -73,8 +73,9 @@ class Compressed:
     model : Pipeline
         The model of the chosen size, fitted to all objects. Give it to `similia.export_c`.
     chosen : Size
+        The chosen size.
     sizes : list of Size
-        All sizes that were tried, the smallest first.
+        All sizes that were tried, the one with the fewest bytes first.
     """
 
     model: Pipeline
@@ -106,22 +107,24 @@ def compress(
     model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float = 0.01, max_bytes: int | None = None, cv: int = 5,
     random_state: RandomState = 0,
 ) -> Compressed:  # fmt: skip
-    """Choose the smallest of many sizes of a NysHD model that is about as accurate as the best, and fit it.
+    """Compare many sizes of a NysHD model, and fit the smallest size that is about as accurate as the best one.
 
     Parameters
     ----------
     model : Pipeline
-        A pipeline of `similia.Nystroem`, `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not, as
-        `similia.recipes.nyshd` returns. Its numbers of landmarks and bits are the largest that are tried; then half of
-        each, a quarter, and so on. The model itself is not changed.
+        A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
+        `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
+        landmarks and its number of bits are the largest that are tried; the others are a half, a quarter, and so on, of
+        each.
     X : collection of n objects
     y : array-like (n,)
         Labels.
     max_loss : float, default=0.01
-        By how much the accuracy in cross-validation may be lower than that of the best size.
+        Maximum difference between the accuracy of the most accurate size and that of the chosen size, both in
+        cross-validation.
     max_bytes : int, optional
-        Maximum number of bytes of the tables. If given, the most accurate size that keeps to it is chosen, and
-        `max_loss` is not used.
+        Maximum total size of the tables on a device, in bytes. If given, the most accurate size within this limit is
+        chosen, and `max_loss` is not used.
     cv : int, default=5
         Number of folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
@@ -130,22 +133,22 @@ def compress(
     Returns
     -------
     Compressed
-        Its `model` has the chosen size and is fitted to all objects. When printed, the result shows the chosen size and
-        all sizes that are more accurate than every smaller one.
+        The model of the chosen size, fitted to all objects, and all sizes. When printed, it shows the chosen size and
+        the sizes that are more accurate than every smaller one.
 
     Raises
     ------
     TypeError
-        If `model` is another pipeline, or cannot be quantised.
+        If `model` does not consist of these three steps, or cannot be quantised.
     ValueError
-        If a parameter is invalid, `y` has another length than `X`, or no size has at most `max_bytes`.
+        If a parameter is invalid, `y` has another length than `X`, or every size takes more than `max_bytes`.
 
     Notes
     -----
-    The accuracies are those of models before `similia.quantise`; ``Quantised.loss`` measures how much quantising
-    changes. The accuracy of the chosen size is a little too high, because the size was chosen for it: to report an
-    accuracy, measure it on objects that were not given to `compress`. With few objects, cross-validation cannot tell
-    sizes apart, and the chosen size may lose more than `max_loss` on new objects.
+    Accuracies are measured before the models are quantised; ``Quantised.loss`` measures how much quantising changes.
+    The accuracy of the chosen size is a little too high, because it was itself a reason for the choice. Report an
+    accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation cannot
+    tell sizes apart, and the chosen size may lose more than `max_loss` on new objects.
 
     Examples
     --------

@@ -36,9 +36,9 @@ class Loss:
     bits : float
         Share of the bits of the codes that are equal in both models.
     labels : float or None
-        Share of the predicted labels that are equal in both models; None if they predict no labels.
+        Share of the predicted labels that are equal in both models; None if the models predict no labels.
     before, after : float or None
-        Accuracies of the original and of the quantised model, if true labels were given.
+        Accuracies of the original and of the quantised model; None if no true labels were given.
     """
 
     n: int
@@ -59,18 +59,18 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A fitted pipeline in whole numbers or float32, as `similia.quantise` returns it and `similia.export_c` writes it.
+    """A model of whole numbers or float32, made from a fitted pipeline by `similia.quantise`.
 
     Attributes
     ----------
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages, objects of ``similia.devices.inputs``, ``similia.devices.stages`` and, for float32,
-        ``similia.devices.floats``. `linear` and `signs` are None if an encoder of hypervectors makes the codes;
-        `prototypes` is None if the pipeline makes codes only.
+        The stages of the model, which follow one another. Their classes are in ``similia.devices.inputs``,
+        ``similia.devices.stages`` and, for float32, ``similia.devices.floats``. `linear` and `signs` are None if an
+        encoder of hypervectors makes the codes; `prototypes` is None if the pipeline makes codes only.
     classes_ : ndarray or None
-        Labels, in the order of the scores.
+        Labels, in the order of the scores; None if the pipeline makes codes only.
     """
 
     model: Any
@@ -178,44 +178,45 @@ class Quantised:
 def quantise(
     model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "", numbers: str = "whole"
 ) -> Quantised:
-    """Turn a fitted pipeline into a model of whole numbers, or of float32, for small devices.
+    """Turn a fitted pipeline into a model for small devices, which computes with whole numbers or float32.
 
     Parameters
     ----------
     model : Pipeline
         A fitted pipeline that makes codes by `similia.SignRandomProjection` and, optionally, labels by
-        `similia.HDClassifier`. The projection gets
+        `similia.HDClassifier`. The projection can be of
 
-        - vectors of `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
+        - vectors that `similia.Nystroem` makes with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
           ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
-        - or vectors of `similia.D2KE` with ``Levenshtein`` or ``DTW``;
-        - or vectors that the user gives.
+        - vectors that `similia.D2KE` makes with ``Levenshtein`` or ``DTW``;
+        - the user's own vectors.
 
-        Scalers and ``PCA`` of scikit-learn may come before the projection. Instead of all this, a
-        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` may make the codes.
+        Scalers and ``PCA`` of scikit-learn may come before the projection. A pipeline without a projection can make the
+        codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
     X : collection of objects, optional
-        Objects such as the training objects, which with the landmarks set the limits of the model. Strings may hold
-        only their letters, and no object may be longer than the longest. Numbers of vectors and series become int16:
-        whole numbers stay; others are divided by steps, powers of two that leave room for numbers twice as large. `X`
-        is needed if the model keeps no objects, that is, for vectors without `Nystroem` and for encoders of
+        Objects such as the training objects. Together with the landmarks, they set the limits of the model: strings may
+        hold only letters that occur in these objects, and no object may be longer than the longest of these. With
+        ``numbers="whole"``, the numbers of vectors and series become int16. Numbers that are all whole stay as they
+        are; others are divided by a step and rounded. The step is a power of two for which numbers twice as large still
+        fit. `X` is then needed for models that store no objects: projections of the user's own vectors, and encoders of
         hypervectors.
     max_length : int, optional
-        Maximum number of letters of a string, points of a series or nodes of a graph. By default that of the longest
-        object.
+        Maximum number of letters of a string, points of a series or nodes of a graph. By default, it is that of the
+        longest of the landmarks and of `X`.
     letters : str, default=""
         Further letters that strings may hold. For other letters, Python raises an error and a device returns an error
         code.
     numbers : "whole" or "float", default="whole"
-        With "float", coordinates, projections and prototypes are float32, for devices with a floating-point unit, and
-        vectors are read as float32. Counts of substrings and of colours, and prototypes with `prototype_bits`, stay
-        whole numbers. Operations have a fixed order, so a device and Python still agree bit for bit. Series under
-        ``DTW`` and the encoders of hypervectors do not allow "float".
+        "float" is for devices with a floating-point unit: vectors, coordinates (the numbers that are projected),
+        projections and prototypes are float32. Counts of substrings and of Weisfeiler-Lehman colours, and prototypes
+        of a classifier with `prototype_bits`, stay whole numbers. Operations have a fixed order, so a device and Python
+        still agree bit for bit. Models with ``DTW`` and encoders of hypervectors do not allow "float".
 
     Returns
     -------
     Quantised
-        A model whose `transform` and `predict` give the results of the device; its `loss` compares them with those of
-        `model`.
+        A model whose `transform` and `predict` give the results of the device. Its method `loss` compares them with
+        those of `model`.
 
     Raises
     ------
@@ -225,18 +226,20 @@ def quantise(
         If `model` is not fitted.
     ValueError
         If `numbers` is neither "whole" nor "float"; `X` is needed, but not given; `max_length` is below the length of
-        an object of `X` (without `X`, of a landmark); `max_length` or `letters` is given for objects without length or
-        letters; or sums could exceed 64 bits.
+        an object of `X` (without `X`, of a landmark); `max_length` is given for vectors, or `letters` for objects that
+        are not strings; or sums could exceed 64 bits.
 
     Notes
     -----
-    With ``numbers="whole"``, similarities are whole numbers: exact products of counts, or values from a table of
-    exp(-gamma d) with 24 bits and at most 2050 entries. Coordinates that this rounding changes by more than their size
-    are left out. Factors of coordinates have 16 bits, with a power of two for each coordinate, or 32 bits if 16 change
-    the coordinates by more than 1 %. Projections have 8 bits, and prototypes 8 bits or the classifier's
-    `prototype_bits`. The norm of an object is not computed, because it changes no sign.
-    ``SignRandomProjection(method="hadamard")`` needs no projection matrix, only two to three bits for each bit of the
-    code.
+    With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
+    exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
+    of a matrix and these similarities. If rounding the similarities changes a coordinate by more than its own size
+    (both in mean square), the coordinate is left out. The entries of the matrix have 16 bits, and each row has a power
+    of two as its scale; they have up to 32 bits if 16 would change the coordinates by more than 1 %. The entries of the
+    projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The norm of an object
+    is not computed, because it does not change the signs that make up the code. With
+    ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
+    each bit of the code.
 
     Examples
     --------

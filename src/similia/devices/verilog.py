@@ -102,22 +102,24 @@ def export_verilog(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as Verilog that computes the same codes and labels as `similia.quantise` of it in Python.
+    """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
 
-    The core ``NAME.v`` takes the numbers of an object one by one: similarities to landmarks, as `export_c` computes
-    them, or the numbers of a vector. It outputs the code byte by byte, and the number of the label. It has one
-    multiplier and one clock, and needs no library of a vendor. The testbench ``NAME_tb.v`` simulates the core, and
-    counts the objects whose code or label differs from Python. The tables of both are in ``NAME_*.hex``.
-    ``NAME_verilog.txt`` explains how to run them, and lists sizes, clocks and operations.
+    The core, ``NAME.v``, reads the numbers of an object one by one. They are the numbers of a vector, or similarities
+    to landmarks, which the core does not compute: take them from the C that `export_c` writes. The core outputs the
+    code byte by byte, and the number of the label. It has one multiplier and one clock, and needs no vendor's library.
+    The testbench, ``NAME_tb.v``, simulates the core, and counts the objects whose code or label differs from Python.
+    ``NAME_*.hex`` hold the tables of both. ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes,
+    clocks and operations.
 
     Parameters
     ----------
     model, folder, max_length, letters, overwrite : Pipeline or Quantised, path, int, str, bool
-        As for `similia.export_c`.
+        The same as in `similia.export_c`.
     X : collection of objects, optional
-        As for `similia.quantise`. The first 1000 become the tests; without `X`, the first 1000 landmarks.
+        Objects such as the training objects, which set limits of the model as in `similia.quantise`. The first 1000
+        become the tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
     name : str, default="model"
-        Name of the module, and beginning of the names of all files: letters, digits and underscores.
+        Name of the module, with which the names of all files begin: letters, digits and underscores.
 
     Returns
     -------
@@ -127,14 +129,15 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        As `similia.quantise`, if an encoder of hypervectors makes the codes, or if `name` is not a name in Verilog.
+        If `similia.quantise` raises it, if an encoder of hypervectors makes the codes, or if `name` is not a valid name
+        in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 
     Warns
     -----
     UserWarning
-        As `similia.export_c`.
+        If quantising changes more than 3 % of the bits of the codes of `X`, measured on at most 300 objects.
 
     Examples
     --------

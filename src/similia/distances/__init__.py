@@ -29,10 +29,10 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 
 
 def facts_table() -> dict[str, Facts]:
-    """Return the properties of all built-in distances: a dictionary from the name of each to its `Facts`.
+    """Return a dictionary that maps the name of each built-in distance to its properties, a `Facts`.
 
-    The facts hold for default parameters. Other parameters may change them: a window, for example, breaks the triangle
-    inequality. The attribute ``facts`` of an instance holds for its parameters.
+    These properties hold for default parameters. Other parameters may change them: a window, for example, breaks the
+    triangle inequality. For the properties with your parameters, read the attribute ``facts`` of an instance.
 
     Examples
     --------

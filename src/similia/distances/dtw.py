@@ -33,8 +33,9 @@ class DTW(ScaledDistance):
     ----------
     window : int or float, optional
         Sakoe-Chiba band: match time points i and j only if ``|i - j| <= w``. An integer >= 0 is w itself; a float in
-        (0, 1] is a fraction of the longer length, rounded down. None: no band. If w is smaller than the difference of
-        the two lengths, the difference is used, since otherwise no alignment would exist.
+        (0, 1] gives w as a fraction of the longer length, rounded down. None means that there is no band. If w is
+        smaller than the difference of the two lengths, this difference replaces it, since otherwise no alignment would
+        exist.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
         Cost of matching two time points: the Euclidean distance over the channels, or its square.
     root : bool, default=False
@@ -52,10 +53,10 @@ class DTW(ScaledDistance):
     points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
-    The distances have the dtype of `Y`, float32 or float64. A distance depends, to the last bit, on its two series
-    only. Its relative error is below (m + n) 2^-24 in float32 and (m + n) 2^-53 in float64, for lengths m and n. In a
-    pair with very large or very small values, differences below 1e-12 (float64: 1e-40) times the largest value may
-    count as 0.
+    The distances have the dtype of `Y`, float32 or float64. The distance of two series is the same, to the last bit,
+    whatever other series the call has. Its relative error is below (m + n) 2^-24 in float32 and (m + n) 2^-53 in
+    float64, for lengths m and n. In a pair with very large or very small values, differences below 1e-12 (float64:
+    1e-40) times the largest value may count as 0.
 
     References
     ----------

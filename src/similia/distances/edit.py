@@ -144,8 +144,8 @@ class DamerauLevenshtein(_EditDistance):
     """Damerau-Levenshtein distance: the minimum number of edits, including swaps of adjacent letters.
 
     The edits are insertions, deletions, replacements and swaps. This is the unrestricted version, in which swapped
-    letters may be edited again: "CA" and "ABC" have distance 2. It is a metric, unlike the restricted version (optimal
-    string alignment), in which they have distance 3.
+    letters may be edited again: "CA" and "ABC" have distance 2. It is a metric. The restricted version (optimal string
+    alignment), in which "CA" and "ABC" have distance 3, is not.
 
     References
     ----------
@@ -166,9 +166,9 @@ class DamerauLevenshtein(_EditDistance):
 class JaroWinkler(_EditDistance):
     """Jaro-Winkler distance, in [0, 1]: compares letters at about the same position, with a bonus for a common prefix.
 
-    It is 1 minus the similarity s + l w (1 - s), where s is Jaro's similarity, l the length of the common prefix (at
-    most 4) and w its weight. There is no bonus if s <= 0.7. It is not a metric: "a", "aa", "ba" violate the triangle
-    inequality.
+    The distance is 1 - (s + l w (1 - s)). Here s is Jaro's similarity, l the length of the common prefix (at most 4)
+    and w its weight. If s <= 0.7, there is no bonus: the distance is 1 - s. It is not a metric: "a", "aa", "ba" violate
+    the triangle inequality.
 
     Parameters
     ----------

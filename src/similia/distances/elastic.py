@@ -101,15 +101,16 @@ class ERP(EditDistance):
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
 
     Notes
     -----
     The triangle inequality holds only without a window; with one, the attribute ``facts.metric`` is False. Deleting a
     time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
 
-    aeon 1.6 returns larger values if the best alignment deletes the first time points: there, each D(i, 0) and D(0, j)
-    is the cost of deleting the whole series.
+    If the best alignment deletes the first time points, aeon 1.6 returns larger values, since it sets each D(i, 0) and
+    D(0, j) to the cost of deleting the whole series.
 
     References
     ----------
@@ -142,13 +143,13 @@ class ERP(EditDistance):
 
 
 class MSM(EditDistance):
-    r"""Move-split-merge distance: edit series by moving values, duplicating them and merging equal neighbours.
+    r"""Move-split-merge distance: the cost of edits that move values, duplicate them or merge equal neighbours.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
         D(i, j-1) + C(y_j, x_i, y_{j-1})\}
 
-    with D(0, 0) = 0 and infinity along the border. C(a, b, b') is c if a lies between b and b', else
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. C(a, b, b') is c if a lies between b and b', else
     c + min(abs(a - b), abs(a - b')). Adding the same constant to both series does not change the distance.
 
     Parameters
@@ -156,7 +157,8 @@ class MSM(EditDistance):
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
 
     Notes
     -----
@@ -190,15 +192,15 @@ class MSM(EditDistance):
 
 
 class TWE(EditDistance):
-    r"""Time warp edit distance: the cost of editing one series into the other depends on values and on times.
+    r"""Time warp edit distance: edit one series into the other, at costs that depend on values and on times.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0 and infinity along the border. Time stamps are 1, 2, 3, ... A match costs the distance of the two
-    points, and of the two points before them, in value and in time. A deletion costs the step from the previous point,
-    in value and in time, plus lambda (`lmbda`).
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. Time stamps are 1, 2, 3, ... A match costs the
+    distance of the two points plus that of the two points before them, in value and in time. A deletion costs the
+    distance from the previous point, in value and in time, plus lambda (`lmbda`).
 
     Parameters
     ----------
@@ -207,13 +209,14 @@ class TWE(EditDistance):
     lmbda : float, default=1.0
         Cost of a deletion, at least 0.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
 
     Notes
     -----
-    As in Marteau and aeon, x_0 = y_0 = 0. This has no effect: the first time points are always matched, at cost \|x_1 -
-    y_1\|, and adding the same constant to both series does not change the distance. TWE is a metric without a window;
-    with one, the attribute ``facts.metric`` is False.
+    As in Marteau and aeon, x_0 = y_0 = 0. Any other common value would give the same distance, since the first time
+    points are always matched with each other. Adding the same constant to both series does not change the distance,
+    either. TWE is a metric without a window; with one, the attribute ``facts.metric`` is False.
 
     References
     ----------
@@ -241,20 +244,22 @@ class TWE(EditDistance):
 class LCSS(EditDistance):
     r"""Longest common subsequence distance, 1 - lcss(x, y) / min(m, n), in [0, 1].
 
-    m and n are the lengths of x and y. lcss(x, y) is the largest number of pairs (i, j) such that x_i matches y_j and
-    both i and j increase from pair to pair.
+    m and n are the lengths of x and y. lcss(x, y) is the length of the longest list of pairs (i, j) in which x_i
+    matches y_j, and both i and j increase from pair to pair.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
 
     Notes
     -----
-    It is not a metric: a series has distance 0 to each of its subsequences. In Vlachos et al., points match if they
-    differ by less than epsilon in each channel; here, as in aeon, if their Euclidean distance is at most epsilon.
+    It is not a metric: a series has distance 0 to each of its subsequences. Here, as in aeon, points match if their
+    Euclidean distance is at most epsilon. In Vlachos et al., they match if they differ by less than epsilon in each
+    channel.
 
     References
     ----------
@@ -285,9 +290,9 @@ class ADTW(EditDistance):
 
     .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
 
-    with D(0, 0) = 0 and infinity along the border. The distance of series of m and n points is D(m, n). A penalty omega
-    of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance of two series of equal
-    length. A window forbids long warping; the penalty makes it expensive.
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    D(m, n). A penalty omega of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance
+    of two series of equal length. A window forbids long warping; the penalty makes it expensive.
 
     Parameters
     ----------
@@ -295,7 +300,8 @@ class ADTW(EditDistance):
         The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
         standardised series.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
 
     Notes
     -----
@@ -347,17 +353,19 @@ class SoftDTW(_Elastic):
     gamma : float, default=1.0
         Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        Match or edit only pairs (i, j) with ``abs(i - j) <= w``, where w is given as for `DTW`; by default, all pairs.
+        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
+        in `DTW`; by default, there is no band.
     divergence : bool, default=True
-        True returns d. False returns S, which is usually negative if x and y are similar, and is not smallest at x = y.
-        Functions that take a distance refuse negative values. The attribute ``facts.identity`` is False for S.
+        Whether to return the divergence d; otherwise return S. S is usually negative if x and y are similar, and
+        functions that take a distance refuse negative values. S(x, y) can be smaller than S(x, x), so the attribute
+        ``facts.identity`` is False for S.
 
     Notes
     -----
     d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove for some local costs that d is never negative.
     For squared Euclidean costs there is no proof, but among 24 million pairs of short series on grids no d was
-    negative. Rounding errors below 0 are set to 0. exp(-d / gamma) is not positive definite, unlike
-    `similia.kernels.GlobalAlignment`. S(x, x) and S(y, y) are computed with the same w as S(x, y).
+    negative. A d that is below 0 because of rounding errors is set to 0. exp(-d / gamma) is not a positive definite
+    kernel; `similia.kernels.GlobalAlignment` is one. S(x, x) and S(y, y) are computed with the w of S(x, y).
 
     References
     ----------

@@ -17,9 +17,9 @@ from similia.similarity import Distance, Facts, Pairwise, distances_between
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
-    A function of two objects is called for each pair: n m times for collections of n and m objects, n (n + 1) / 2 times
-    within one collection if `symmetric`. The calls are divided among ``similia.config(n_jobs=...)`` processes. A
-    function of two collections is called once.
+    A function of two objects is called for each pair: n m times for collections of n and m objects, or n (n + 1) / 2
+    times for the pairs within one collection if `symmetric` is True. The calls are divided among
+    ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class FromFunction(Distance):
     pairwise : bool, default=False
         Whether the function takes two collections and returns the matrix of distances.
     axes : {None, "time, channel", "channel, time"}, default=None
-        None: pass the objects to the function unchanged. Otherwise the objects are series, read by
-        `similia.objects.as_series`, and the function gets arrays of shape (length, n_channels) or
-        (n_channels, length); with ``pairwise=True`` it gets lists of such arrays.
+        Order of the axes of the series that the function gets. None passes objects of any kind to the function
+        unchanged. Otherwise `similia.objects.as_series` reads the objects, and the function gets arrays of shape
+        (length, n_channels) or (n_channels, length); with ``pairwise=True`` it gets lists of such arrays.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). This saves almost half of the calls within one collection.
+        Whether d(x, y) = d(y, x) for all x and y. If True, almost half of the calls within one collection are saved.
 
     Raises
     ------
@@ -45,8 +45,8 @@ class FromFunction(Distance):
     Notes
     -----
     `similia.adapters` has the distances of aeon, tslearn, POT and GraKeL, with the right axes and options. Set options
-    of the function by ``functools.partial(function, window=0.1)``. The distance can be pickled if the function is
-    defined at the top level of a module. The function is not assumed to be a metric.
+    of the function with ``functools.partial``, for example ``functools.partial(function, window=0.1)``. The distance
+    can be pickled if the function is defined at the top level of a module. The function need not be a metric.
 
     Examples
     --------

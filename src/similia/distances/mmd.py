@@ -43,7 +43,7 @@ LANES = 8  # graphs per tile: their entries of one row fill a cache line
 class MMD(Distance):
     r"""Distance between graphs: the maximum mean discrepancy (MMD) of their sampled graphlets.
 
-    .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big],
+    .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big].
 
     A graphlet is the subgraph induced by `size` nodes. s graphlets :math:`F_i` are drawn from G, and s graphlets
     :math:`F'_j` from H. d is the Euclidean distance between the vectors that `similia.GraphletSampling` would compute
@@ -58,9 +58,10 @@ class MMD(Distance):
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How to draw graphlets; see `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
-        Kernel of two graphlets with adjacency bits a and b (size (size - 1) / 2 each):
+        Kernel k of two graphlets. a and b are their adjacency bits, one for each of the size (size - 1) / 2 pairs of
+        nodes:
 
-        - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, with the number of different bits as :math:`|a - b|^2`;
+        - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
         - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`, which compares only second moments of the bits;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance of two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
@@ -68,8 +69,8 @@ class MMD(Distance):
         :math:`\sigma` of the Gaussian kernel.
     unbiased : bool, default=False
         Whether to leave out the terms i = j of k(F_i, F_j) and k(F'_i, F'_j), and to divide the sums of the other terms
-        by s (s - 1). The formula then estimates the squared MMD without bias. d itself is biased, since a negative
-        estimate gives distance 0.
+        by s (s - 1). The formula then estimates the squared MMD without bias. The distance d itself stays biased: it is
+        the square root of this estimate, or 0 if the estimate is negative.
     random_state : int, default=0
         Seed of the samples. It must be an integer, so that every call draws the same samples.
     flyback : float, default=0.15
@@ -80,14 +81,15 @@ class MMD(Distance):
     Notes
     -----
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
-    in X has distance 0 to itself in Y, and distances do not depend on the other graphs. Renumbering the nodes of a
-    graph changes its samples. The distance between the graph and its renumbered copy is about sqrt(2 (1 - E k) / s),
-    where E k is the mean kernel of two of its graphlets.
+    that occurs in both X and Y has distance 0 to itself, and the distance of two graphs does not depend on the others.
+    Renumbering the nodes of a graph changes its samples. By default, the distance between the graph and its renumbered
+    copy is about sqrt(2 (1 - E k) / s), where E k is the mean of k over pairs of graphlets of the graph.
+    (For ``"optical"``, the mean of k(F, F) takes the place of 1.)
 
     d is not a metric, since different graphs may have the same graphlets equally often. The triangle inequality holds
     unless `unbiased` is True.
 
-    d^2 is accurate to about 1e-15, hence d to 3e-8.
+    The rounding error of d^2 is about 1e-15, so that of d is at most about 3e-8.
 
     References
     ----------

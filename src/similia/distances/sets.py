@@ -127,7 +127,7 @@ class ModifiedHausdorff(_NearestPoints):
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
 
     where :math:`\Delta` is the distance of two points. d is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
-    inequality, and sets that differ only in the number of times that points are repeated have distance 0.
+    inequality, and sets that differ only in how often they repeat their points have distance 0.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ class ModifiedHausdorff(_NearestPoints):
 
     Notes
     -----
-    An empty set counts as the set that holds only the origin: two empty sets have distance 0; the distance of an empty
-    set to V is the mean norm of the points of V. Distances have the dtype of the points of `Y`, and a relative error of
-    about 1e-6 in float32, 1e-14 in float64. A distance depends, to the last bit, on its two sets only. Equal sets have
-    distance exactly 0.
+    An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance of an
+    empty set to V is the mean distance of the points of V to the origin. Distances have the dtype of the points of `Y`,
+    and a relative error of about 1e-6 in float32 and 1e-14 in float64. The distance of two sets is the same, to the
+    last bit, whatever other sets the call has. Equal sets have distance exactly 0.
 
     References
     ----------
@@ -165,8 +165,8 @@ class Hausdorff(_NearestPoints):
 
     .. math:: d(U, V) = \max\{\max_{u \in U} \min_{v \in V} \Delta(u, v),\ \max_{v \in V} \min_{u \in U} \Delta(v, u)\}.
 
-    :math:`\Delta` is the distance of two points. d is a metric on finite sets, if repeated points count once and the
-    empty set counts as the set that holds only the origin.
+    :math:`\Delta` is the distance of two points. d is a metric on nonempty finite sets. A point that a set repeats
+    counts once, and an empty set counts as the set that holds only the origin.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ class Hausdorff(_NearestPoints):
 
     Notes
     -----
-    For accuracy and empty sets, see `ModifiedHausdorff`. The distance of an empty set to V is the largest norm of the
-    points of V. "sqeuclidean" would only square the result, so it is not offered.
+    `ModifiedHausdorff` describes the accuracy. The distance of an empty set to V is the largest distance of a point of
+    V to the origin. There is no ``ground="sqeuclidean"``, since it would only square the result.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class Chamfer(_NearestPoints):
 
     Notes
     -----
-    For accuracy and empty sets see `ModifiedHausdorff`.
+    An empty set counts as the set that holds only the origin. `ModifiedHausdorff` describes the accuracy.
 
     References
     ----------
@@ -237,8 +237,8 @@ class SlicedWasserstein(Distance):
 
     The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
     function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
-    holds, but d is not a metric: two distributions may have the same L projections, though this has probability 0 for
-    random directions.
+    holds, but d is not a metric: different distributions may have the same projections in all L directions. For random
+    directions, this has probability 0.
 
     Parameters
     ----------
@@ -252,9 +252,9 @@ class SlicedWasserstein(Distance):
 
     Notes
     -----
-    Projecting and sorting a set of m points in D dimensions takes L m (D + log m) operations; comparing it with a set
-    of n points then takes L (m + n). An empty set counts as the set that holds only the origin. Equal sets, with points
-    in any order, have distance 0.
+    Projecting and sorting a set of m points in D dimensions takes about L m (D + log m) operations; comparing it with a
+    set of n points then takes about L (m + n). An empty set counts as the set that holds only the origin. Equal sets,
+    with points in any order, have distance 0.
 
     References
     ----------

@@ -31,8 +31,8 @@ class Wasserstein(ScaledDistance):
 
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
-    over all plans T >= 0 whose rows add up to 1 / m and whose columns add up to 1 / n, for m points of U and n of V. d
-    is a metric of distributions, not of sets: repeating every point equally often changes nothing.
+    U has m points and V has n. The minimum is over all plans T >= 0 in which each row adds up to 1 / m and each column
+    to 1 / n. d is a metric of distributions, not of sets: repeating every point equally often changes nothing.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class Wasserstein(ScaledDistance):
 
     Notes
     -----
-    The time grows with the third power of the size. For sets of more than a few hundred points, use
+    The time grows with the third power of the size of the sets. For sets of more than a few hundred points, use
     `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
-    An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0. A
-    distance depends, to the last bit, on its two sets only.
+    An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0.
+    The distance of two sets is the same, to the last bit, whatever other sets the call has.
 
-    ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. On these, with ``p=1``,
-    exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. On sets of word vectors, with
+    ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
+    exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of word vectors and
     ``p=1``, d is the word mover's distance. `similia.kernels.DistanceRBF` and `similia.D2KE` make other kernels from d.
 
     References

@@ -38,7 +38,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of the squared maximum mean discrepancy; may be negative.
     p_value : float
-        (1 + number of permutations with a statistic of at least `statistic`) / (1 + n_permutations).
+        (1 + r) / (1 + n_permutations), where r permutations have a statistic of at least `statistic`.
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -62,11 +62,12 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        A kernel ``k(X, Y=None) -> (n, m)``; or an object with ``transform``, whose outputs are compared by inner
-        products. With ``"precomputed"``, X is the Gram matrix of all n + m objects, with the first collection first.
+        A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
+        their inner products as kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the
+        first collection first.
     unbiased : bool, default=True
-        True returns the U-statistic, whose expectation is MMD^2 and which may be negative. False returns the
-        V-statistic, the squared distance of the two mean embeddings, which is never negative but too large on average.
+        True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
+        squared distance of the two mean embeddings; it is never negative, but too large on average.
 
     Returns
     -------
@@ -111,14 +112,14 @@ def two_sample_test(
 
     The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. A permutation divides the pooled objects at
     random into n and m objects, the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as
-    the observed one. So the p-value is valid for every n and m: P(p-value <= a) <= a for each a.
+    the observed one. So the p-value is valid: in this case, P(p-value <= a) <= a for each a, whatever n and m are.
 
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        As for `mmd2`. The test cannot detect differences that the kernel ignores.
+        The kernel, in the forms that `mmd2` accepts. The test cannot detect differences that the kernel ignores.
     n_permutations : int, default=1000
         Number of permutations. The smallest possible p-value is 1 / (1 + n_permutations).
     random_state : int, numpy Generator or None, default=None

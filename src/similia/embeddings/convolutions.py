@@ -99,41 +99,45 @@ class DilatedKernels:
 class RandomConvolutions(TimeShares):
     r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
+    A kernel, nine weights, moves along the series and reads every d-th point, where d is its dilation. The features say
+    how often, and where, its output exceeds a threshold, its bias.
+
     Parameters
     ----------
     n_features : int, default=10_000
-        Number of features, rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), which is also the
-        minimum. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
+        Number of features. It is rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), and must be at
+        least 84 or 672. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
-        Which statistics of the output C of a kernel with bias b are features. The value C_t at time t counts as
-        positive if C_t > b:
+        Which statistics are features. C_t is the output of a kernel at time t, and counts as positive if it exceeds the
+        bias b:
 
         - ``"minirocket"``: the share of positive values;
-        - ``"multirocket"``: four numbers for the series, and four for its first differences: the share of positive
-          values, the mean of their excesses C_t - b, the mean of their positions in time, and the length of their
-          longest run. The last two are divided by the length of the output. All are 0 if no value is positive.
+        - ``"multirocket"``: four numbers for the series, and four for its first differences. They are the share of
+          positive values, the mean of their excesses C_t - b, the mean of their positions in time, and the length of
+          the longest run of positive values. The last two are divided by the length of the output. All four are 0 if no
+          value is positive.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
-        Maximum number of dilations. They grow exponentially from 1 to the largest at which a kernel fits into a series
-        of `length_` points.
+        Maximum number of different dilations. They grow exponentially from 1 to the largest for which a kernel fits
+        into a series of `length_` points.
 
     Attributes
     ----------
     n_channels_ : int
         Number of channels of a series.
     length_ : int
-        Median length of the training series that `fit` looks at (see Notes); it decides the dilations. For an even
-        number of series, the smaller of the two middle lengths.
+        Median length of the training series that `fit` looks at (see Notes); it determines the dilations. For an even
+        number of series, it is the smaller of the two middle lengths.
     length_range_ : ndarray of int64, shape (2,)
         Smallest and largest length of these series.
     exponent_ : int
         Values of series are divided by 2**exponent_, so that the largest absolute value of the training series that
-        `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses have this unit.
+        `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses are those of the divided values.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of series.
     difference_kernels_ : DilatedKernels or None
-        The same for the convolutions of first differences, if the family is ``"multirocket"``.
+        The same for the convolutions of first differences; None if the family is ``"minirocket"``.
 
     Raises
     ------
@@ -144,18 +148,19 @@ class RandomConvolutions(TimeShares):
     Notes
     -----
     A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so a constant added to a series
-    changes only outputs at its ends. Half of the kernels read the series padded with zeros on both sides, and have an
-    output for each time point. The others have outputs only where they fit into the series, or are padded, too, if they
-    fit nowhere. So a series of any length has features, and lengths may differ between series.
+    changes only outputs at its ends. At each dilation, half of the kernels read the series padded with zeros on both
+    sides, and have an output for each time point. The other half have outputs only where the kernel fits into the
+    series without padding; if it fits nowhere, the series is padded for it, too. So a series of any length has
+    features, and lengths may differ between series.
 
-    If series have several channels, a kernel adds its outputs for a random subset of at most nine channels; small
-    subsets are more likely. The biases of a kernel are quantiles of its output for one randomly drawn training series.
-    `fit` looks at 1024 series at most, drawn at random.
+    If series have several channels, the output of a kernel is the sum of its outputs for a random subset of at most
+    nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for
+    one randomly drawn training series. `fit` looks at 1024 series at most, drawn at random.
 
     Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
     positive values varies little if the bias is very large or very small, and the four numbers of MultiRocket have
-    different units. The features are float32 and computed in float32. They have the same bits for any other series in
-    the call, any number of threads and any processor.
+    different units. The features are computed in float32. The features of a series are the same, to the last bit, for
+    any other series in the call, any number of threads and any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
     includes the value that ends it. Here both follow the text of the paper.

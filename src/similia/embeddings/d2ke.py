@@ -51,21 +51,21 @@ class D2KE(ComparesObjects, Transformer):
     n_components : int, default=1024
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
-        The source of the random objects: `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics` or `Representatives`;
-        any object with a method ``sample(X, n, rng)``, or function ``f(X, n, rng)``, that returns n objects; or a
-        collection, used as a whole. A sampler or function is called repeatedly with n = 256, until there are enough
-        objects. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series
-        or sets, and `Representatives` otherwise.
+        The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`
+        and `Representatives`, or any object with a method ``sample(X, n, rng)`` that returns n objects; a function
+        ``f(X, n, rng)`` works, too. `fit` calls it repeatedly with n = 256, until there are enough objects. If a
+        collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if
+        the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
-        means 1 / m, where m is the median distance between 64 random objects and at most 256 training objects (or 1 if
-        m = 0); ``"4*median"`` means 4 / m, and so on.
+        means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
+        and at most 256 training objects. If m is 0, it counts as 1.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
         Where to cache distance matrices, so that a later fit with another gamma computes no distances. This needs an
-        integer `random_state`, so that the same random objects are drawn again. Distances are computed anew if the code
-        of your own distance function has changed, or anything that the code uses.
+        integer `random_state`, so that the same random objects are drawn again. Distances are computed anew if your own
+        distance function, or anything that its code uses, has changed.
 
     Attributes
     ----------
@@ -79,13 +79,13 @@ class D2KE(ComparesObjects, Transformer):
         The source of the random objects, with the parameters that `fit` learned, such as an alphabet. None if `objects`
         is a collection.
     representative_indices_ : ndarray of int64, shape (R,)
-        Positions of the random objects among the training objects; empty unless they are `Representatives`.
+        Positions of the random objects among the training objects; empty unless `sampler_` is `Representatives`.
 
     Notes
     -----
-    Random object j depends only on `seed_`, j and `sampler_`. So a larger `n_components` only adds random objects, and
-    does not change `gamma_`. The row of an object does not depend on the other objects. The output is float32 if the
-    distances are, else float64.
+    Random object j depends only on j, `seed_`, `sampler_` and, for samplers that draw from them, the training objects.
+    So a larger `n_components` only adds random objects, and does not change `gamma_`. The features of an object do not
+    depend on the other objects that are transformed. They are float32 if the distances are, else float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
     `gamma`), exp(-gamma d) is about linear in d, so the standardised features hardly depend on gamma. If gamma is far
