@@ -60,20 +60,21 @@ def _has(name: str) -> Callable[[Any], bool]:
 
 @state()
 class Pipeline(sklearn.pipeline.Pipeline):
-    """A scikit-learn pipeline whose outputs between steps stay within ``similia.config(max_memory=...)``.
+    """A scikit-learn pipeline that transforms and predicts in blocks, within ``similia.config(max_memory=...)``.
 
     It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways:
 
     - ``transform``, ``predict``, ``decision_function``, ``predict_proba`` and ``score`` process the objects in blocks
-      if the outputs of the steps would take more than half of ``max_memory``; the other half is for work inside a step.
-    - If `fit` fails or is interrupted, the pipeline is unchanged.
+      if the outputs of all steps but the last would take more than half of ``max_memory``; the other half is for work
+      inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
+    - If `fit` fails or is interrupted, the pipeline stays as it was.
     - If the last step is a linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the
       result for an object does not depend on the other objects in `X`, not even in its last bit.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Names and estimators in order. All but the last must be transformers.
+        Names and estimators, in order. All estimators but the last must be transformers.
     transform_input : list of str, optional
         See `sklearn.pipeline.Pipeline`.
     memory : str or joblib.Memory, optional

@@ -61,14 +61,16 @@ class Patterns(NamedTuple):
 
 
 class CanonicalForms(NamedTuple):
-    """Isomorphism classes of the graphs on k nodes, which are given by their codes (see `sample_graphlets`).
+    """Isomorphism classes of the graphs on k nodes, as returned by `canonical_forms`.
+
+    The code of a graph is an integer of D = k (k - 1) / 2 bits, one for each pair of nodes; see `sample_graphlets`.
 
     Attributes
     ----------
     table : ndarray of uint32, shape (2**D,)
-        Number of the class of each code. Codes have D = k (k - 1) / 2 bits, one for each pair of nodes.
+        ``table[code]`` is the number of the class of the graph with this code.
     representatives : ndarray of uint64, shape (n_classes,)
-        Smallest code of each class, ascending.
+        Smallest code in each class. Classes are numbered in ascending order of these codes.
     """
 
     table: npt.NDArray[np.uint32]

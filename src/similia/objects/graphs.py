@@ -36,30 +36,33 @@ def as_graphs(
         Each graph is one of
 
         - a networkx graph (also directed or with parallel edges) or an igraph graph;
-        - a square adjacency matrix, scipy sparse (repeated entries are summed) or a 2-D array: nonzero entries are arcs
-          and, unless all are 1, their weights;
+        - a square adjacency matrix, as a 2-D array or scipy sparse matrix (repeated entries are summed). Each nonzero
+          entry is an arc (a directed edge); the entries are also the weights of the arcs, unless all are 1;
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
-        - a dict with the keys ``edge_index``, ``n_nodes``, ``node_labels``, ``node_attributes``,
-          ``edge_labels``, ``edge_weights``, ``node_details`` (all but the first optional);
+        - a dict with the key ``edge_index`` and, optionally, ``n_nodes``, ``node_labels``, ``node_attributes``,
+          ``edge_labels``, ``edge_weights``, ``node_details``. Without ``n_nodes``, the number of nodes is that of the
+          node labels or attributes, one of which is then required;
         - a ``Data`` of PyTorch Geometric (PyG): ``x`` gives the node attributes, ``edge_weight`` the weights, and
-          ``edge_attr`` labels (integers, one-hot rows) or weights (one column of real numbers); ``node_label="z"``
-          reads labels from the tensor ``z`` (integers or one-hot rows);
+          ``edge_attr`` the edge labels (integers or one-hot rows) or the weights (one column of real numbers);
+          ``node_label="z"`` reads node labels from the tensor ``z`` (integers or one-hot rows);
         - an RDKit ``Mol``, which gets the labels and details that `from_smiles` describes;
         - a `GraphBatch` of one graph.
 
-        The graphs may be the single column of a data frame. A `GraphBatch` is returned unchanged. A path is read by
-        `read_tudataset`.
+        A data frame with a single column of graphs is also accepted. A `GraphBatch` is returned unchanged. A path is
+        read by `read_tudataset`.
     node_label, node_attributes, edge_label, edge_weight : str or None
-        Names under which networkx and igraph graphs hold the data; data under the default names are optional. If
-        `node_attributes` is a list of names, the numbers or vectors under these names are put side by side. None
-        ignores the data in graphs of any form; ``node_label=None`` ignores ``node_details``, too. Integer labels are
-        kept; other labels become a 64-bit hash of their text.
+        Names under which networkx and igraph graphs hold the data. Data under the default names are optional; if you
+        give another name, at least one graph must have data under it. If `node_attributes` is a list of names, the
+        numbers or vectors under these names are put side by side. With None, data of this kind are ignored in graphs of
+        every form; ``node_label=None`` ignores ``node_details``, too. Integer labels are kept; other labels become a
+        64-bit hash of their text.
 
     Returns
     -------
     GraphBatch
-        An undirected edge of networkx and igraph becomes two arcs; other forms keep their arcs. Repeated arcs are
-        merged: the first label is kept, weights are summed. A self-loop is one arc. Missing weights are 1.
+        An undirected edge of networkx or igraph, or a bond of RDKit, becomes two arcs; the other forms give arcs
+        already. Repeated arcs are merged: the first label is kept, weights are summed. A self-loop is one arc. If only
+        some edges have weights, the other weights are 1.
 
     Raises
     ------
@@ -67,13 +70,13 @@ def as_graphs(
         If `X` is a single graph or not a sequence, or an item is not a graph.
     ValueError
         If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
-        wrong); if only some graphs have labels or attributes; if no graph has data under a name you gave; or if the
-        nodes without arcs, at 8 bytes each, need more than ``similia.config(max_memory=...)``.
+        wrong); if only some graphs have labels or attributes; if no graph has data under a name that you give; or if
+        there are so many nodes without arcs that 8 bytes for each exceed ``similia.config(max_memory=...)``.
 
     Warns
     -----
     UserWarning
-        If nodes have data, but none under the default names.
+        If you leave `node_label` and `node_attributes` at their defaults, but nodes have data only under other names.
 
     Examples
     --------

@@ -38,23 +38,24 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
         Texts in any form that `as_strings` takes, such as a list or a column of a table. An empty text is a molecule
         without atoms.
     hydrogens : bool, default=False
-        Whether hydrogens become nodes, including those that SMILES leave implicit.
+        Whether all hydrogens become nodes, including those that the SMILES does not write.
     details : bool, default=True
-        Whether to store, as ``node_details``, properties that distinguish atoms of one element: charge, numbers of
-        hydrogens and of neighbours, ring or not, aromatic or not, isotope, handedness (R or S).
+        Whether to store, as ``node_details``, properties that distinguish atoms of one element: charge, number of
+        hydrogens, number of neighbours, isotope, handedness (R or S), whether aromatic, and whether in a ring.
         `similia.kernels.WeisfeilerLehman` counts atoms by these details, too.
 
     Returns
     -------
     GraphBatch
-        Atoms are nodes, labelled by symbol. Bonds are edges, labelled ``-`` (single), ``=``, ``#`` or ``:`` (aromatic,
-        as RDKit decides); a double bond with known geometry is ``=(E)`` or ``=(Z)``. Labels are stored as 64-bit
-        hashes; `similia.explain` and reports show the texts.
+        Atoms are nodes, labelled by symbol. Bonds are edges, labelled ``-`` (single), ``=`` (double), ``#`` (triple) or
+        ``:`` (aromatic, as RDKit decides). A double bond with known geometry is labelled ``=(E)`` or ``=(Z)``, any
+        other kind of bond by RDKit's name. Labels are stored as 64-bit hashes; `similia.explain` and reports show the
+        symbols.
 
     Raises
     ------
     ValueError
-        If a text is not a SMILES, or RDKit rejects the molecule (such as a carbon with five bonds); the message gives
+        If a text is not a SMILES, or if RDKit rejects the molecule, such as a carbon with five bonds. The message gives
         the position and the text.
     ModuleNotFoundError
         If RDKit is not installed.

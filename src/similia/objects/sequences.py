@@ -21,8 +21,9 @@ def n_objects(X: Any) -> int:
     Parameters
     ----------
     X : sequence of objects
-        List, tuple, batch, pandas or polars Series, or Arrow array; or an array, a sparse matrix or a frame, whose rows
-        are the objects. A single object (a string, a number, None) raises a `TypeError`.
+        List, tuple, pandas or polars Series, Arrow array or batch (such as a `StringBatch`). Also an array, a sparse
+        matrix or a data frame; its rows are the objects. A single object (a string, a number, None) raises a
+        `TypeError`.
 
     Examples
     --------
@@ -63,11 +64,11 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     Parameters
     ----------
     X : sequence of objects
-        As for `n_objects`. Arrays, sparse matrices, frames and batches keep their kind; any other sequence becomes a
-        list.
-    indices : array-like of int, or mask of bool, shape (n_taken,) or (n,)
-        Positions. Negative positions count from the end; repeats are allowed. A position out of range raises an
-        `IndexError`.
+        Any kind of collection that `n_objects` accepts. A tuple becomes a list, and a sparse matrix of another format
+        becomes CSR.
+    indices : array-like of int, shape (n_taken,), or of bool, shape (n,)
+        Positions of the objects to take, or a mask that is True at the objects to take. Negative positions count from
+        the end; repeats are allowed. A position out of range raises an `IndexError`.
 
     Examples
     --------
@@ -103,8 +104,9 @@ def concatenate(collections: Sequence[Any]) -> Any:
     Parameters
     ----------
     collections : sequence of collections
-        As for `n_objects`. Batches, arrays, sparse matrices (as CSR) and pandas objects of one kind keep that kind;
-        anything else becomes a list. Incompatible batches, such as one of str and one of bytes, raise an error.
+        Collections of any kind that `n_objects` accepts. Batches of one kind, arrays, sparse matrices (which become
+        CSR) and pandas objects of one kind keep their kind; anything else becomes a list. Incompatible batches, such as
+        one of str and one of bytes, raise an error.
 
     Examples
     --------

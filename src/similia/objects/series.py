@@ -19,7 +19,7 @@ _AXES = ("time, channel", "channel, time")
 
 
 class SeriesBatch(VectorsBatch):
-    """A collection of time series: object i is a (length, n_channels) array, in order of time.
+    """A collection of time series: object i is an array of shape (length, n_channels), in order of time.
 
     Attributes
     ----------
@@ -55,23 +55,24 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
 
         In 2-D and 3-D arrays, trailing time points that are NaN in all channels are padding and are left out.
     axes : {"time, channel", "channel, time"}, optional
-        Order of the last two axes: ``"time, channel"`` in tslearn, ``"channel, time"`` in aeon and sktime. Required for
-        a 3-D array, since a wrong guess would go unnoticed. For 2-D arrays in a list, the default is
-        ``"time, channel"``.
+        Order of the axes of one series: ``"time, channel"`` as in tslearn, or ``"channel, time"`` as in aeon and
+        sktime. Required if `X` is a 3-D array, since a wrong guess would go unnoticed. If `X` is a list of 2-D arrays,
+        the default is ``"time, channel"``.
 
     Returns
     -------
     SeriesBatch
-        Of length n; float32 if all series are float32 (or float16), otherwise float64. `X` is not changed.
+        A batch of n series; its values are float32 if all series are float32 or float16, otherwise float64. `X` is not
+        changed.
 
     Raises
     ------
     TypeError
-        If `X` is a single series, a long table (see `series_from_long`) or not a sequence, or if an item does not hold
+        If `X` is a single series, a long table (see `series_from_long`) or not a sequence, or if a series does not hold
         real numbers.
     ValueError
-        If `X` or a series is empty, a series holds NaN or infinity or differs from the first in its number of channels,
-        or `axes` is wrong or missing. The message names the series.
+        If `X` or a series is empty; if a series holds NaN or infinity, or has a different number of channels than the
+        first series; or if `axes` is invalid or missing. The message names the series.
 
     Examples
     --------
@@ -114,7 +115,8 @@ def series_from_long(
     Returns
     -------
     series : SeriesBatch
-        One series for each id, in order of first appearance; float32 if all value columns are, otherwise float64.
+        One series for each id, in the order in which the ids first appear. Values are float32 if all value columns are,
+        otherwise float64.
     ids : ndarray, shape (n,)
         The id of each series.
 
@@ -123,8 +125,8 @@ def series_from_long(
     TypeError
         If `frame` is not a table, times are neither numbers nor dates, or values are not real numbers.
     ValueError
-        If a column does not exist, an id, time or value is missing or infinite, or a series has two rows at one time.
-        The message gives the row, counted from 0.
+        If a column does not exist, if an id, time or value is missing, if a value is infinite, or if a series has two
+        rows with the same time. The message gives the row, counted from 0.
 
     Examples
     --------
@@ -160,8 +162,12 @@ def from_aeon(X: Any) -> SeriesBatch:
     Parameters
     ----------
     X : array or sequence of n series
-        "numpy3D", an array ``(n, n_channels, length)``; "np-list", a list of arrays ``(n_channels, length)``; "numpy2D"
-        or "pd-wide", an array or frame ``(n, length)`` of one channel; or any format that `from_sktime` reads.
+        One of
+
+        - "numpy3D": an array ``(n, n_channels, length)``;
+        - "np-list": a list of arrays ``(n_channels, length)``;
+        - "numpy2D" and "pd-wide": an array or a frame ``(n, length)`` of one channel;
+        - any other format that `from_sktime` reads.
 
     Returns
     -------
@@ -200,7 +206,7 @@ def from_sktime(X: Any) -> SeriesBatch:
     Returns
     -------
     SeriesBatch
-        Series in the order of the rows, or of the first appearance of each instance.
+        Series in the order of `X`; for "pd-multiindex", in the order in which the instances first appear.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from similia.objects.vectors import VectorsBatch, check_finite, collection, read
 
 
 class SetBatch(VectorsBatch):
-    """A collection of point sets: object i is a (size, n_dims) array whose rows have no order.
+    """A collection of point sets: object i is an array of shape (size, n_dims); the order of its rows has no meaning.
 
     Attributes
     ----------
@@ -34,27 +34,28 @@ def as_sets(X: Any) -> SetBatch:
     X : sequence of n sets
         One of
 
-        - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, whose sizes may differ;
+        - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, that is, ``size`` points
+          of dimension p; sizes may differ, p may not;
         - a pandas or polars Series, Arrow array or one-column data frame, in which each cell is a list of points;
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned unchanged.
 
-        A set may be empty: an array of shape ``(0, p)``, or an empty list beside nonempty sets. The order of points
-        does not matter; a point may occur more than once.
+        An empty set is an array of shape ``(0, p)`` or, if another set tells the dimension p, an empty list. The order
+        of points does not matter; a point may occur more than once.
 
     Returns
     -------
     SetBatch
-        Of length n. Values are float32 if all sets are float32, float16 or integers of 8 or 16 bits, otherwise float64.
-        `X` is not changed.
+        A batch of n sets. Values are float32 if all sets are float32, float16 or integers of 8 or 16 bits, otherwise
+        float64. `X` is not changed.
 
     Raises
     ------
     TypeError
-        If `X` is a single set, a table or not a sequence, or if an item does not hold real numbers.
+        If `X` is a single set, a table of several columns or not a sequence, or if a set does not hold real numbers.
     ValueError
-        If `X` is empty, all sets are empty lists, or a set holds NaN or infinity or differs from the others in
-        dimension.
+        If `X` is empty, if all sets are empty lists, or if a set holds NaN, infinity, or points whose dimension differs
+        from that of the other sets.
 
     Examples
     --------

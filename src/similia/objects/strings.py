@@ -27,7 +27,8 @@ class StringBatch(Ragged):
     Attributes
     ----------
     values : ndarray of uint8 or uint32, shape (total_length,)
-        Code points of all strings, one after the other; uint8 if all are below 128 or the strings were bytes.
+        Unicode code points (or byte values) of all strings, one string after the other. The dtype is uint8 if the
+        strings were bytes or all code points are below 128.
     offsets : ndarray of int64, shape (n + 1,)
         String i is ``values[offsets[i]:offsets[i + 1]]``.
     is_bytes : bool
@@ -86,7 +87,7 @@ def as_strings(X: Any) -> StringBatch:
 
     Parameters
     ----------
-    X : sequence of str, of bytes or of Biopython sequences
+    X : sequence of n str, n bytes or n Biopython sequences
         List, tuple, numpy array, pandas or polars Series, Arrow array, data frame of one column, Biopython alignment
         (its rows, gaps included) or `StringBatch`, which is returned unchanged. A Biopython ``Seq`` or ``SeqRecord``
         is read as its letters. Text is stored as Unicode code points, not normalised. Empty strings are allowed.
@@ -94,13 +95,13 @@ def as_strings(X: Any) -> StringBatch:
     Returns
     -------
     StringBatch
-        Of length n. `X` is not changed.
+        A batch of n strings. `X` is not changed.
 
     Raises
     ------
     TypeError
-        If `X` is a single string or not a sequence, an item is missing (None, NaN) or not a string, or str and bytes
-        are mixed.
+        If `X` is a single string or not a sequence, if an item is missing (None, NaN) or not a string, or if `X` mixes
+        str and bytes.
     ValueError
         If `X` is empty.
 

@@ -39,26 +39,26 @@ _NO_LABELS = np.empty(0, np.int64)
 class GraphToSets(ObjectsOut):
     r"""Turn each graph into a set of points, one for each node, edge or walk.
 
-    The coordinates of a point are the attributes or labels along the walk (see `use`). All methods for sets of points
-    then work on graphs: `similia.MeanMapFeatures`, `similia.kernels.MeanMap`, and distances such as
-    `similia.distances.SlicedWasserstein`, also in `similia.D2KE`.
+    The coordinates of a point are the attributes or labels of the nodes along the walk (see `use`), and the labels and
+    weights of its edges (see `edges`). All methods for sets of points then work on graphs: `similia.MeanMapFeatures`,
+    `similia.kernels.MeanMap`, and distances such as `similia.distances.SlicedWasserstein`, alone or in `similia.D2KE`.
 
     Parameters
     ----------
     path_length : int, default=0
-        Number of arcs (directed edges) of a walk. 0 makes a point of each node. 1 makes a point of each arc, hence two
-        points of an undirected edge. 2 makes a point of each u -> v -> w with u != w. A walk never goes straight back,
-        but may return to a node later.
+        Number of arcs (directed edges) of a walk. 0 gives a point for each node. 1 gives a point for each arc, so two
+        points for an undirected edge. 2 gives a point for each walk u -> v -> w with u != w. A walk never goes straight
+        back, but may return to a node later.
     n_iter : int, default=0
-        Number of averaging steps. Each replaces the coordinates a of all nodes by :math:`(a + \text{mean of
-        neighbours}) / 2`; a node without neighbours keeps its own. The coordinates after 0, 1, ..., `n_iter` steps are
-        put side by side.
+        Number of averaging steps. A step replaces the coordinates of each node by the mean of two vectors: its own
+        coordinates, and the mean coordinates of its neighbours. A node without neighbours keeps its coordinates. The
+        coordinates after 0, 1, ..., `n_iter` steps are put side by side.
     use : {"auto", "attributes", "labels", "both"}, default="auto"
         Coordinates of a node: its attributes, its label (one-hot over the labels seen in `fit`), or both side by side.
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
-        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. In graphs
-        without attributes and labels, it is the only one.
+        Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. If the graphs
+        have neither attributes nor labels, it is the only coordinate (with ``use="auto"``).
     edges : bool, default=True
         Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
         have them. With ``path_length=0`` there are no edges along a walk.
@@ -68,22 +68,22 @@ class GraphToSets(ObjectsOut):
     n_attributes_ : int
         Number of attributes used; 0 if none.
     labels_, edge_labels_ : ndarray of int64, or None
-        Labels in the order of their one-hot coordinates; None if not used.
+        Labels in the order of their one-hot coordinates; None if labels are not used.
     weighted_ : bool
         Whether edge weights are coordinates.
 
     Raises
     ------
     ValueError
-        If the graphs lack the attributes or labels that `use` requests, or the edge labels that graphs had in `fit`; if
-        only some graphs have attributes; or if the number of attributes differs from that in `fit`. With
-        ``use="auto"``, graphs with neither attributes nor labels are an error, too, unless `degrees` is True.
+        If the graphs lack the attributes or labels that `use` requests, or the edge labels that the graphs in `fit`
+        had; if only some graphs have attributes; or if the number of attributes differs from that in `fit`. Also if the
+        graphs have neither attributes nor labels, with ``use="auto"`` and ``degrees=False``.
 
     Notes
     -----
     Put `similia.objects.AttributeScaler` before this step: otherwise the attribute with the largest scale dominates the
-    distances between points. Labels not seen in `fit` become zeros, and missing edge weights become 1. A graph without
-    walks of length `path_length` becomes an empty set.
+    distances between points. A label not seen in `fit` has only zeros as its one-hot coordinates; missing edge weights
+    become 1. A graph without walks of `path_length` arcs becomes an empty set.
 
     References
     ----------
@@ -237,19 +237,19 @@ def _paths(graphs: GraphBatch, length: int) -> tuple[list[Ints], list[Ints], Int
 
 @state(n_channels_=count(least=1))
 class SeriesToSets(ObjectsOut):
-    """Turn each series into the set of its windows.
+    """Turn each series into a set of points, one for each window (stretch of consecutive time points).
 
     Parameters
     ----------
     length : int, default=10
-        Number of time points of a window. The coordinates of a point are the values in the window: all channels of its
-        first time point, then all of its second, and so on.
+        Number of time points in a window. The coordinates of its point are the values in the window: all channels of
+        the first time point, then all channels of the second, and so on.
     step : int, default=1
-        Number of time points between the starts of neighbouring windows.
+        Number of time points from the start of one window to the start of the next.
     time : float, default=0.0
-        If above 0, the place of the window in its series is one more coordinate, so windows at different places are
-        less similar. This coordinate is 0 for the first window and `time` for a window that ends at the last time
-        point.
+        Weight of the place of a window in its series. If above 0, the place is one more coordinate, so windows at
+        different places are less similar. This coordinate is 0 for the first window and `time` for a window that ends
+        at the last time point.
 
     Attributes
     ----------
@@ -259,8 +259,8 @@ class SeriesToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If a series is shorter than `length` or holds NaN or infinity, or its number of channels differs from that in
-        `fit`.
+        If a series is shorter than `length`, holds NaN or infinity, or has a different number of channels than the
+        series in `fit`.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class FromColumn(ObjectsOut):
     """Convert a table of one column to a 1-D array of its objects.
 
     Use it as the first step of a pipeline inside a meta-estimator that requires tables; see `as_column`. Collections
-    with one axis, such as lists, are returned unchanged. Nothing is learnt.
+    with one axis, such as lists, are returned unchanged. `fit` only checks `X`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class AttributeScaler(ObjectsOut):
     Attributes
     ----------
     mean_, scale_ : ndarray of float64, shape (n_attributes,)
-        Mean and standard deviation of each attribute; 1 instead of a standard deviation of 0.
+        Mean and standard deviation of each attribute. A standard deviation of 0 is stored as 1.
 
     Examples
     --------

@@ -47,31 +47,32 @@ def read_tudataset(
     Parameters
     ----------
     path : path
-        The folder or the zip file of one data set. Lines may be written ``a, b`` or ``a,b``.
+        The folder or the zip file of one data set. In its files, commas separate the numbers, with or without spaces.
     target : {"labels", "attributes"}, optional
-        Data to return as `y`: the graph labels (classes) or the graph attributes (regression targets). By default, the
-        labels or, if there are none, the attributes; `y` is None if there are neither.
+        Data to return as `y`: the graph labels (classes) or the graph attributes (regression targets). The default is
+        the labels or, if there are none, the attributes; `y` is None if there are neither.
     edge_weight : int or None, default=0
-        Column of the edge attributes, if there are any, to read as edge weights; None reads no weights.
+        Which column of the edge attributes, if there are any, to read as edge weights. With None, no weights are read.
 
     Returns
     -------
     graphs : GraphBatch
         Graphs with the node labels, node attributes, edge labels and edge weights that the data set has. Labels in
-        several columns become one label (a hash of the row). Each line of arcs is one direction of an edge; the
-        published sets list both. A repeated arc keeps its first label and weight. A graph may have no nodes.
+        several columns become one label (a hash of the row). Each line of the file of edges gives one arc (directed
+        edge); the published data sets list both directions of an edge. A repeated arc keeps its first label and weight.
+        A graph may have no nodes.
     y : ndarray, shape (n_graphs,) or (n_graphs, n_columns), or None
         int64 labels or float64 attributes.
 
     Raises
     ------
     FileNotFoundError
-        If `path` or a needed file does not exist.
+        If `path`, a required file or the file of the requested `target` does not exist.
     ValueError
-        If a file is truncated or of another kind, the numbers of lines of two files contradict each other, or an edge
-        joins two graphs; the message names the file and the line. Also if the graphs need more memory than
-        ``similia.config(max_memory=...)`` allows, or a zip file holds two files of the same name, a link, or a path
-        that leads outside the archive. Nothing is unpacked to disk.
+        If a file is truncated or invalid, if the numbers of lines in two files contradict each other, or if an edge
+        joins two graphs; the message names the file and, if known, the line. Also if the data need more memory than
+        ``similia.config(max_memory=...)`` allows, or if a zip file holds two files of the same name, a link, or a path
+        that leads outside the archive. Zip files are read without unpacking them to disk.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
 
 
 class EffectiveDimension(NamedTuple):
-    """Numbers p and c such that N(r) <= c r^(-p), where N(r) balls of radius r cover the objects.
+    """Numbers p and c such that at most c r^(-p) balls of radius r are needed to cover the objects.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     r"""Return a number of random features with which the kernel values of D2KE have errors of at most `eps`.
 
     With at least this many features, all errors are that small with probability 1 - `delta` or more:
-    :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`, where
-    :math:`\tilde k` is the inner product of features and k its limit for infinitely many.
+    :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`. Here :math:`\tilde k(x, y)` is the
+    inner product of the features of x and y, and k(x, y) is its limit for infinitely many features.
 
     Parameters
     ----------
@@ -59,12 +59,13 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
-        p >= 0 such that ``constant * r**-p`` balls of radius r cover the objects; see `effective_dimension`.
+        A number p >= 0 such that, for every r, ``constant * r**-p`` balls of radius r can cover the objects. The
+        function `effective_dimension` estimates p and `constant`.
     gamma : float
         The parameter `gamma` of `similia.D2KE`, above 0.
     constant : float, default=1.0
-        The factor of ``r**-p`` in the number of balls; see `effective_dimension`. With the default of 1, distances must
-        be scaled so that one ball of radius 1 covers the objects.
+        The factor of ``r**-p`` in the number of balls. With the default of 1, distances must be scaled so that one ball
+        of radius 1 covers the objects.
 
     Returns
     -------
@@ -89,8 +90,9 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 
     Any s gives a valid R; the function returns the least R over a grid of s, rounded up. Wu et al. use s = 1/2.
 
-    For n given objects and no others, pass ``effective_dimension=0, constant=n``: the objects cover themselves at
-    radius 0, so the result holds for every distance, including DTW. Otherwise the distance must be a metric.
+    If only the kernel values between n given objects matter, pass ``effective_dimension=0, constant=n``: n balls of
+    radius 0, one around each object, cover them. The result then holds for every distance, including DTW. In all other
+    cases, the distance must be a metric.
 
     References
     ----------
@@ -117,16 +119,20 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: RandomState = 0) -> EffectiveDimension:
     r"""Estimate the effective dimension of objects under a distance.
 
+    It is the number p such that about c r^(-p) balls of radius r, for some constant c, are needed to cover the objects.
+
     Parameters
     ----------
     distance : callable or "precomputed"
-        ``distance(X, Y=None) -> (n, m)``. With ``"precomputed"``, X is the square matrix of distances.
+        Distance between objects: ``distance(X, Y=None)`` returns an array of shape (n, m). With ``"precomputed"``, `X`
+        is the square matrix of distances.
     X : sequence of objects, or ndarray (n_objects, n_objects) of distances
-        At least ten different objects.
+        At least ten different objects, or the distances between them.
     n : int, default=1000
-        Number of objects drawn from `X`, without replacement; all if there are fewer. The estimate takes n^2 distances.
+        Number of objects to draw from `X`, without replacement. If `X` has fewer, all are used. The estimate computes
+        n^2 distances.
     random_state : int, numpy Generator or None, default=0
-        Source of randomness with which the objects are drawn.
+        Seed or generator for drawing the objects.
 
     Returns
     -------
@@ -141,15 +147,17 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
     Notes
     -----
-    The dimension is that of the correlation integral C(r), the share of pairs at distance at most r (Grassberger &
-    Procaccia, 1983). It is the slope of log C against log r between two radii: the distances of n / 10 pairs are within
-    the first, and those of n pairs within the second. Objects at distance 0 count as one. Covering numbers N(r) have
-    the same dimension for evenly spread objects and a larger one otherwise, but n objects determine N(r) only at large
-    radii. A sample of n objects cannot show a dimension much above 2 log10(n) either (Eckmann & Ruelle, 1992): with n =
-    1000, uniform points in a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
+    The dimension is estimated from the correlation integral C(r), the share of pairs of objects whose distance is at
+    most r (Grassberger & Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs have
+    distances up to the smaller radius, and n pairs up to the larger one. Objects at distance 0 count as one.
 
-    Let N(r) balls of radius r cover the drawn objects. The constant is the least c for which N(r) <= c r^(-dimension)
-    at all radii r with N(r) > 1. Each new ball is centred on the object farthest from the earlier centres.
+    The number N(r) of balls that cover the objects has the same dimension if the objects are evenly spread, and
+    otherwise a larger one. It is not used for the dimension, because a sample of n objects shows N(r) only for large r.
+    Nor can C(r) of a sample show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): with n = 1000, uniform
+    points in a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
+
+    The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. The balls that N(r)
+    counts are placed one after the other, each around the object farthest from the earlier centres.
 
     Examples
     --------
@@ -183,33 +191,34 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Return a constant L with :math:`|f(x) - f(y)| \le L\, d(x, y)` for each function f of a model on D2KE features.
+    r"""Bound how fast the functions of a model on D2KE features change: :math:`|f(x) - f(y)| \le L\, d(x, y)`.
 
     Parameters
     ----------
     model : fitted scikit-learn pipeline
-        `D2KE`, then any number of ``StandardScaler``, then a linear model with ``coef_``, as `similia.recipes.d2ke`
-        builds; or a fitted search (``GridSearchCV``, ``D2KESearch``) over such a pipeline.
+        `D2KE`, then any number of ``StandardScaler``, then a linear model with ``coef_``; `similia.recipes.d2ke` builds
+        such pipelines. A fitted search (``GridSearchCV``, ``D2KESearch``) over such pipelines is accepted, too.
 
     Returns
     -------
     ndarray of float64, shape (n_functions,)
-        One constant per row of ``coef_``: a regression function, or the decision function of a class.
+        The constant L of each function f. There is one function for each row of ``coef_``: a regression function, or
+        the decision function of a class.
 
     Raises
     ------
     ValueError
-        If the distance declares in its attribute ``facts`` that it is not a metric (DTW, ModifiedHausdorff), or if the
-        model has another form.
+        If the model has another form, or if the distance is not a metric according to its attribute ``facts`` (DTW,
+        ModifiedHausdorff).
 
     Notes
     -----
     This is Proposition 1 of Wu et al., "D2KE: From Distance to Kernel and Embedding", for the R features of the model
     instead of infinitely many. Feature j is phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), where omega_j is a random
-    object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, each
-    feature of x and y differs by at most R^(-1/2) gamma d(x, y), hence L = gamma \|w\|. After a StandardScaler with
-    scales s, w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to
-    be a metric.
+    object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, phi_j(x)
+    and phi_j(y) differ by at most R^(-1/2) gamma d(x, y), hence L = gamma \|w\|. After a StandardScaler with scales s,
+    w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to be a
+    metric.
 
     Examples
     --------
@@ -251,8 +260,9 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
 def graphlet_samples(size: int, eps: float, delta: float, features: str = "match_iso") -> int:
     r"""Return a number of sampled graphlets with which the histogram of a graph has an error of at most `eps`.
 
-    With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`, where f is the
-    distribution of the graphlets under any sampling and :math:`\hat f` the histogram of the samples.
+    With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`. Here f is the
+    distribution from which the graphlets are drawn, for example by random walks, and :math:`\hat f` is the histogram
+    of the drawn graphlets.
 
     Parameters
     ----------
@@ -263,8 +273,9 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     features : {"match_iso", "match"}, default="match_iso"
-        Entries of the histogram: graphlets up to isomorphism (2, 4, 11, 34, 156, 1044, ... of them for 2, 3, 4, ...
-        nodes), or the 2^(size (size - 1) / 2) adjacency patterns of the nodes in the order in which they are drawn.
+        What the histogram counts. ``"match_iso"``: graphlets up to isomorphism; there are 2, 4, 11, 34, 156, 1044, ...
+        with 2, 3, 4, ... nodes. ``"match"``: adjacency patterns, with the nodes in the order in which they were drawn;
+        there are 2^(size (size - 1) / 2).
 
     Returns
     -------
@@ -276,9 +287,10 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
-    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. The L1 distance is twice the largest error
-    of the probability of a set of graphlets; Hoeffding's inequality for each of the 2^N sets gives exp(-s eps^2 / 2).
-    If a graph contains only M < N different graphlets, the bound also holds with M in place of N.
+    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Each set of graphlets has a probability
+    under f, and the histogram estimates it. The L1 distance is twice the largest error of these estimates; for each of
+    the 2^N sets, Hoeffding's inequality bounds the probability of too large an error by exp(-s eps^2 / 2). If a graph
+    contains only M < N different graphlets, M may replace N.
 
     References
     ----------
@@ -305,7 +317,8 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     r"""Return a number of hashes with which `similia.MinHash` has errors of at most `eps` for `n_pairs` pairs.
 
     With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, where J is the min-max kernel
-    and :math:`\hat J` its unbiased estimate from the share of hashes that agree.
+    of a pair, :math:`\hat J` is its unbiased estimate from the share of hashes that agree, and the maximum is over the
+    pairs.
 
     Parameters
     ----------
@@ -314,9 +327,9 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     n_pairs : int, default=1
-        Number of pairs of objects: n (n - 1) / 2 for all pairs of n objects.
+        Number of pairs of objects; all pairs of n objects are n (n - 1) / 2.
     bits : int, default=1
-        Number of bits that are kept of each hash.
+        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`.
 
     Returns
     -------
@@ -325,13 +338,14 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
     Notes
     -----
-    With b bits, the hashes of two objects agree with probability p = q + (1 - q) J, q = 2^(-b). So the estimate of J
-    has 1 / (1 - q) times the error of the share of n hashes that agree. Hoeffding's inequality and a union bound give
+    Let b bits be kept of each hash, and q = 2^(-b). Then the hashes of two objects agree with probability
+    q + (1 - q) J. The share of n hashes that agree estimates this probability; the error of the estimate of J is
+    1 / (1 - q) times as large. Hoeffding's inequality and a union bound give
 
     .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
 
-    The bound is for independent hashes. The hashes of `similia.MinHash` are independent for sets much smaller than n,
-    and err less for larger sets (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
+    The bound assumes independent hashes. Those of `similia.MinHash` are independent for sets much smaller than n; for
+    larger sets, errors are smaller (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
 
     Examples
     --------
@@ -349,11 +363,11 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Bound the error made when the squared distance of two graphs' embeddings estimates the MMD^2 of their graphlets.
+    r"""Bound the difference between MMD^2 of two graphs and the squared distance of their embeddings by graphlets.
 
-    With probability at least 1 - `delta`, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this
-    bound, for one given pair of graphs. z(G) is the embedding of graph G, and MMD the maximum mean discrepancy between
-    the distributions of graphlets in the two graphs.
+    For one given pair of graphs, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this bound
+    with probability at least 1 - `delta`. Here z(G) is the vector that `similia.GraphletSampling` makes of graph G, and
+    MMD is the maximum mean discrepancy between the distributions of graphlets in the two graphs.
 
     Parameters
     ----------
@@ -361,16 +375,18 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
         Number m of random features; for ``"gaussian_complex"``, number of frequencies, each of which gives a cosine and
         a sine. None means the exact kernel; then only the sampling of graphlets causes errors.
     n_samples : int
-        Number of graphlets s sampled from each graph, independently.
+        Number s of graphlets drawn independently from each graph.
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     features : {"gaussian_complex", "gaussian", "match", "match_iso"}, default="gaussian_complex"
-        As in `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` require ``n_components=None``.
+        The parameter `features` of `similia.GraphletSampling`. ``"match"`` and ``"match_iso"`` require
+        ``n_components=None``.
 
     Returns
     -------
     float
-        The bound, in units of the kernel, which is 1 for equal graphlets. A bound of 4 or more is always true.
+        The bound, in units of the kernel, which is 1 for equal graphlets. A bound of 4 or more (8 or more for
+        ``"gaussian"``) says nothing, because no error is larger.
 
     Raises
     ------
@@ -386,12 +402,12 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. The features
     :math:`\sqrt 2 \cos(w \cdot a + b)` of ``"gaussian"`` are bounded by :math:`\sqrt 2`, which doubles both terms.
-    Optical features have no bound, so the theorem does not apply to them. Hoeffding's inequality allows
-    :math:`2 \sqrt 2` instead of the 4 in the first term.
+    Optical features have no bound, so the theorem does not apply to them. By Hoeffding's inequality, the 4 in the first
+    term could be :math:`2 \sqrt 2`.
 
-    Part of the error is a bias; for equal distributions it is (2 / s) (1 - the mean kernel). `similia.distances.mmd2`
-    can remove it. In the source repository of similia, ``python dev.py reproduce graphlet-mmd`` compares the bound with
-    measured errors.
+    Part of the error is a bias. If the two distributions are equal, it is (2 / s) (1 - m), where m is the mean kernel
+    value of two random graphlets. `similia.distances.mmd2` can remove the bias. In the source repository of similia,
+    ``python dev.py reproduce graphlet-mmd`` compares the bound with measured errors.
 
     References
     ----------

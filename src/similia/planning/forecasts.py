@@ -43,29 +43,32 @@ class Plan:
     kind : str
         Kind of the objects: strings, graphs, series, sets or vectors.
     length : float
-        Mean size of an object: its letters, nodes, points or components.
+        Mean size of an object: its number of letters, nodes, points or components.
     method : str
         Names of the estimators that turn objects into bits.
     size : int or None
-        Number of landmarks or random objects that each object is compared with; None if an encoder was given.
+        Number of landmarks or random objects with which each object is compared; None if an encoder was given.
     bits, cores : int
-        Length of a code, and number of cores.
+        Number of bits of a code, and number of cores.
     evaluations : dict of str to int
-        Number of kernel values or distances computed in the steps ``fit``, ``encode`` (all objects) and ``search`` (one
-        query).
+        Number of kernel values or distances that each step computes: ``fit``, ``encode`` (all objects) and ``search``
+        (one query). All are 0 if an encoder was given.
     flops : dict of str to float or None
-        Arithmetic operations of the same steps; None where the operations per kernel value are unknown.
+        Number of arithmetic operations of each of these steps; None if the number for one kernel value is unknown.
     bytes : dict of str to float
-        ``input`` (the objects), ``working`` memory for a chunk of objects, ``model``, ``codes``, and ``index`` on disk.
+        Sizes in bytes: ``input`` is all objects, ``working`` the memory for one chunk of objects while they are
+        encoded, ``model`` the fitted encoder, ``codes`` the codes of all objects, and ``index`` the index on disk.
+        ``model`` is 0 if an encoder was given.
     seconds : dict of str to float
-        Seconds of ``fit``, ``encode``, ``index`` (storing the codes) and ``search``.
+        Seconds of the steps ``fit``, ``encode``, ``index`` (storing the codes) and ``search`` (one query).
     formulas : dict of str to str
-        Formula of the seconds of each step, fitted to measurements on this machine.
+        Formulas behind `seconds`, fitted to measurements on this machine: ``fit``, ``embed`` (making vectors),
+        ``signs`` (making bits of the vectors), ``index`` and ``search`` (scanning the codes).
     assumptions : list of str
-        Sentences about how the numbers were obtained.
+        Sentences that say how the numbers were obtained.
     costs : Costs
-        The measurements; pass them to `plan` for another run with the same method and kind of objects, to avoid
-        measuring again.
+        The measurements. To plan another run with the same method and kind of objects without measuring again, pass
+        them to `plan`.
     """
 
     objects: int
@@ -116,45 +119,46 @@ def plan(
 ) -> Plan:
     """Predict the cost of turning many objects into packed bits and searching them.
 
-    `Nystroem` makes vectors by a kernel, `D2KE` by a distance, and `SignRandomProjection` turns the vectors into bits.
-    Unless `costs` are given, 5 to 20 seconds of trial runs measure the speed of this machine.
+    The objects are turned into vectors by `Nystroem` if you give a kernel, or by `D2KE` if you give a distance;
+    `SignRandomProjection` turns the vectors into bits. Unless you give `costs`, the speed of this machine is measured
+    in trial runs of 5 to 20 seconds.
 
     Parameters
     ----------
     objects : int (or a float such as 1e9)
         Number of objects.
     length : float, optional
-        Mean size of an object: letters of a string, nodes of a graph, points of a series or set, or components of a
-        vector. Required if no `sample` is given.
+        Mean size of an object: number of letters of a string, nodes of a graph, points of a series or set, or
+        components of a vector. Required if no `sample` is given.
     kernel, distance : callable, optional
-        The kernel or the distance that compares objects. Give exactly one of `kernel`, `distance` and `encoder`.
+        Function that compares objects. Give exactly one of `kernel`, `distance` and `encoder`.
     landmarks : int, default=300
         Number of landmarks: objects of the data with which all objects are compared.
     random : int, optional
-        With a distance: number of random objects, with which objects are compared in place of landmarks.
+        Number of random objects with which all objects are compared instead of landmarks; only with a distance.
     bits : int, default=1024
-        Length of a code.
+        Number of bits of a code.
     cores : int, optional
-        Number of cores of the run, by default all of this machine.
+        Number of cores of the run. The default is all cores that similia may use on this machine.
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
-        Kind of the objects, if the kernel or distance accepts several kinds.
+        Kind of the objects. Required if the kernel or distance accepts several kinds and there is no `sample`.
     edges : float, optional
-        Mean number of edges of a graph. By default as many as nodes.
+        Mean number of edges of a graph. By default, a graph has as many edges as nodes.
     letters : int, default=4
-        Number of different letters of strings, or labels of nodes.
+        Number of different letters of strings, or of different node labels of graphs.
     channels : int, optional
-        Number of coordinates of a point of a series (default 1) or of a set (default 2).
+        Number of coordinates of a point; the default is 1 for series and 2 for sets.
     sample : collection of objects, optional
         A sample of your data. The speed is measured on it instead of on random objects.
     encoder : estimator, optional
-        An unfitted transformer from objects to packed bits, given instead of a kernel or distance.
+        An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
-        The attribute `costs` of an earlier plan with the same method and kind of objects; nothing is then measured.
+        The attribute `costs` of an earlier plan with the same method and kind of objects. Nothing is measured then.
 
     Returns
     -------
     Plan
-        Operations, bytes and seconds of each step, and how they were computed.
+        The operations, bytes and seconds of each step, and how they were obtained.
 
     Examples
     --------

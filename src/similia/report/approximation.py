@@ -27,19 +27,19 @@ from similia.similarity import as_objects, evaluate
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ApproximationErrorDisplay(Display):
-    """Error of an approximated kernel against the number of landmarks or random features.
+    """Plot of the error of an approximated kernel against the number of landmarks or random features.
 
     Landmarks are the training objects with which `similia.Nystroem` compares all objects.
 
     Parameters
     ----------
     sizes : ndarray of int, shape (n_sizes,)
-        Numbers of landmarks or features.
+        Numbers of landmarks or of random features.
     errors : ndarray of float, shape (n_sizes,)
-        ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects; estimated for random
-        features.
+        Error for each number: ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects. For
+        random features, K is not computed; the error is estimated from the variance of the features.
     of : str
-        Unit of `sizes`: "landmarks" or "random features".
+        What `sizes` counts: "landmarks" or "random features".
     against : str
         Description of the exact kernel, for the title of the plot.
 
@@ -207,18 +207,20 @@ def _round_ticks(axis: Any) -> None:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SpectrumDisplay(Display):
-    """Eigenvalues of the kernel matrix of landmarks, its rank, and the share of negative eigenvalues.
+    """Plot of the eigenvalues of a kernel matrix, with its rank and the share of negative eigenvalues.
 
-    Landmarks are the training objects with which `similia.Nystroem` compares all objects.
+    The matrix holds the kernel values between landmarks, the training objects with which `similia.Nystroem` compares
+    all objects. For a model without landmarks, it holds the inner products of the vectors of given objects.
 
     Parameters
     ----------
     eigenvalues : ndarray of float, shape (n,)
         Eigenvalues, largest first. Only an indefinite kernel has negative ones.
     rank : int
-        Number of dimensions that the model keeps; for a model without landmarks, the numerical rank.
+        Number of dimensions that the model keeps; for a model without landmarks, the numerical rank of the matrix.
     clipped : float
-        Sum of the absolute values of negative eigenvalues, divided by that of all eigenvalues.
+        Share of negative eigenvalues: the sum of their absolute values, divided by the sum of the absolute values of
+        all eigenvalues.
     of : str
         Name of the matrix, for the title of the plot.
 

@@ -26,17 +26,17 @@ SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # of flipped b
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RobustnessDisplay(Display):
-    """Accuracy of a classifier of packed bits against the share of flipped bits, and against the number of bits.
+    """Plots of the accuracy of a packed-bit classifier against the share of flipped bits and the number of bits.
 
     Parameters
     ----------
     shares, flipped : ndarray of float, shape (n_shares,)
-        Shares of flipped bits in the test codes, and the accuracy at each share.
+        Shares of bits that were flipped in the test codes, and the accuracy at each share.
     n_bits, shortened : ndarray, shape (n_lengths,)
-        Numbers of bits, and the accuracy of a learner that was trained and tested only on so many first bits of the
-        codes.
+        Numbers of bits, and the accuracy at each number b, when the learner is trained and tested on only the first b
+        bits of each code.
     n : int
-        Number of objects on which accuracies were measured.
+        Number of objects on which the accuracies were measured.
 
     Attributes
     ----------
@@ -172,14 +172,18 @@ class RobustnessDisplay(Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RecallDisplay(Display):
-    """Recall@k of a search against the number of candidates: the objects with the nearest codes, compared exactly.
+    """Plot of the recall@k of a search against its number of candidates.
+
+    Candidates are the objects whose codes are nearest to the code of the query. The search compares the query with them
+    by the exact kernel or distance, and returns the k nearest.
 
     Parameters
     ----------
     candidates : ndarray of int, shape (n_candidates,)
-        Numbers of candidates compared exactly.
+        Numbers of candidates.
     recalls : dict of int to ndarray of float, shape (n_candidates,)
-        For each k, the mean share of the k results that are no farther than the true k-th neighbour.
+        For each k, the recall@k for each number of candidates: the share of the k results that are no farther from the
+        query than its true k-th neighbour, averaged over the queries.
     n_queries : int
         Number of queries on which the recall was measured.
     against : str

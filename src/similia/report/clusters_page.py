@@ -43,11 +43,11 @@ def write_clusters(
     Parameters
     ----------
     model : KernelKMeans
-        The fitted clusters.
+        A fitted model.
     X : collection of n objects
         Objects in any form that the model takes, usually those to which it was fitted.
     y : array-like of n labels, optional
-        Known classes, to compare the clusters with.
+        Known classes of the objects. The page says how well the clusters agree with them.
     path : str, path or text file, default="clusters.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
@@ -59,7 +59,7 @@ def write_clusters(
         Maximum number of objects on the map. If there are more, the map shows a random sample and the page says so.
         Sizes and medoids are always those of all n objects.
     random_state : int, default=0
-        Seed for drawing objects.
+        Seed of the random samples of objects.
 
     Returns
     -------
@@ -71,7 +71,8 @@ def write_clusters(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `model` is not a `KernelKMeans`, there are no objects, or `y` or `names` has another length than `X`.
+        If `model` is not a `KernelKMeans`, if there are no objects, or if the length of `y` or `names` is not that of
+        `X`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 

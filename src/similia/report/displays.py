@@ -91,14 +91,14 @@ def line(i: int) -> dict[str, Any]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EmbeddingDisplay(Display):
-    """A map of objects in the plane: two coordinates for each object, a colour and a marker for each class.
+    """Map of objects in the plane: a point for each object, a colour and a marker for each class.
 
     Parameters
     ----------
     points : ndarray of float, shape (n, 2)
         Coordinates of the objects.
     y : ndarray, shape (n,), or None
-        Class labels or, if the dtype is float, numbers, which are shown on a scale of colours.
+        Class labels; or, if the dtype is float, numbers, which are shown on a scale of colours.
     names : tuple of two str
         Names of the axes.
 

@@ -48,26 +48,27 @@ def write_duplicates(
     found: Duplicates, X: Any, path: str | os.PathLike[str] | TextIO = "duplicates.html", *,
     title: str | None = None, names: Any = None, n_checked: int = 100, random_state: int = 0,
 ) -> Any:  # fmt: skip
-    """Write a page about near-duplicates as one self-contained HTML page.
+    """Write one self-contained HTML page about near-duplicates.
 
     Parameters
     ----------
     found : Duplicates
         Result of `similia.search.near_duplicates`.
-    X : collection of n objects, or a source or Dask collection of them
-        The objects in which near-duplicates were looked for. A source is read six times.
+    X : collection of n objects, or a source or Dask collection of n objects
+        The objects in which near-duplicates were looked for. A source is read up to five times.
     path : str, path or text file, default="duplicates.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
-    names : sequence of n str or dict, optional
-        Names of the objects, or a dict of the name of some positions; by default, positions in `X`.
+    names : sequence of n str or dict of int to str, optional
+        Names of the objects, or a dict from the positions of some objects to their names. An object without a name is
+        shown by its position in `X`.
     n_checked : int, default=100
-        Number of objects that are compared with all others to measure the recall; see `Duplicates.check`. None are
-        compared if ``found.method`` is "exact".
+        Number of objects that are compared with all others to measure the recall; see `Duplicates.check`. If
+        ``found.method`` is "exact", all pairs were compared already, and no objects are checked.
     random_state : int, default=0
-        Seed for drawing objects and pairs.
+        Seed of the random samples of objects and pairs.
 
     Returns
     -------
@@ -79,7 +80,8 @@ def write_duplicates(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `found` is no `Duplicates`, or `X` or `names` has another length than the objects in which it was found.
+        If `found` is not a `Duplicates`, or if the length of `X` or `names` is not the number of objects in which
+        near-duplicates were looked for.
 
     Examples
     --------

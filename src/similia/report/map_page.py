@@ -40,13 +40,13 @@ def write_map(
     Parameters
     ----------
     model : SimilarityMap
-        If it is not fitted, a copy is fitted to `X`.
+        The map. If it is not fitted, a copy of it is fitted to `X`.
     X : collection of n objects
         Objects in any form that the similarity of the map takes.
     color : array-like of n labels or numbers, optional
-        Labels or numbers that the colours show. Booleans, integers with at most 20 different values, and text (unless
-        all of it is numbers) are classes; other numbers are a scale. With more than 20 classes, the rarest share a
-        colour.
+        Labels or numbers that the colours show. Integers with at most 20 different values, booleans and text are
+        classes; other numbers are shown on a scale of colours. If every text is a number, texts are read as numbers.
+        With more than 20 classes, the rarest share a colour.
     path : str, path or text file, default="map.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
@@ -55,16 +55,17 @@ def write_map(
     names : sequence of n str, optional
         Names of the objects, which the lasso lists; by default their positions in `X`.
     points : ndarray, shape (n, 2), optional
-        Coordinates of the objects, if known, such as ``model.fit_transform(X)``; by default, ``model.transform(X)``.
+        Coordinates of the objects on a fitted map, if you already have them, such as the result of
+        ``model.fit_transform(X)``. By default, ``model.transform(X)`` computes them.
     color_name : str, default="label"
         Name of `color` on the page.
     max_objects : int, default=100_000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     max_drawings : int, default=20_000
-        Maximum number of graphs, series, sets or vectors that the page can draw when you point at them. If there are
-        more, only a random sample is drawn, the others are described in words, and the page says so.
+        Maximum number of graphs, series, sets or vectors of which the page holds a drawing, shown when you point at
+        them. If there are more, a random sample is drawn, the others are described in words, and the page says so.
     random_state : int, default=0
-        Seed of both samples.
+        Seed of the random samples of objects and of drawings.
 
     Returns
     -------
@@ -74,7 +75,7 @@ def write_map(
     Raises
     ------
     ValueError
-        If there are no objects, or `color` or `names` has another length than `X`.
+        If there are no objects, or if the length of `color`, `names` or `points` is not that of `X`.
     FileNotFoundError
         If the folder of `path` does not exist.
 
