@@ -84,8 +84,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     Notes
     -----
-    `fit` fits copies of the estimators in `steps` and does not change the originals, as a scikit-learn pipeline does if
-    `memory` is given. The fitted copies are ``pipeline[0]`` or ``pipeline["name"]``.
+    `fit` replaces the estimators in `steps` by fitted copies; the estimators that you passed do not change. (A
+    scikit-learn pipeline fits them in place, except for transformers if `memory` is given.) The fitted copies are
+    ``pipeline[0]`` or ``pipeline["name"]``.
 
     Examples
     --------

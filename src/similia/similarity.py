@@ -99,9 +99,9 @@ class Facts:
     identity : bool
         d(x, x) = 0.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. For example, a distance
-        of sets ignores the order of points, and `ERP` ignores points equal to its gap value.
-        `similia.planning.lipschitz` requires a metric.
+        The triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. Objects may count as
+        the same without being equal: sets that differ in the order of their points, or, for `ERP`, series that differ
+        in points equal to its gap value. `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
     cost : str

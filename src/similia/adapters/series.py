@@ -132,7 +132,7 @@ class TslearnKernel(_OfSeries, Kernel):
     kernel : str, default="gak"
         "gak" for the normalised kernel, or "unnormalized_gak".
     params : dict, optional
-        Options of the function. Each is also a parameter: ``set_params(sigma=2.0)``.
+        Options of tslearn's kernel function. Each is also a parameter: ``set_params(sigma=2.0)``.
 
     Notes
     -----

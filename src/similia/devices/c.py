@@ -43,9 +43,10 @@ def export_c(
     folder : path
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
-        Objects such as the training objects, which set limits of the model as in `similia.quantise`. The first 20
-        become the tests. Without `X`, the first 20 landmarks become the tests. Models without landmarks need `X`; only
-        a quantised encoder of hypervectors does not, but it gets no tests then.
+        Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
+        maximum length of an object; see `similia.quantise`. The first 20 become the tests. Without `X`, the first 20
+        landmarks become the tests. Models without landmarks need `X`; only a quantised encoder of hypervectors does
+        not, but it gets no tests then.
     name : str, default="model"
         How the names of all files, and of functions and types in C, begin: letters, digits and underscores.
     max_length, letters : int, str, optional

@@ -175,8 +175,9 @@ class Hausdorff(_NearestPoints):
 
     Notes
     -----
-    `ModifiedHausdorff` describes the accuracy. The distance of an empty set to V is the largest distance of a point of
-    V to the origin. There is no ``ground="sqeuclidean"``, since it would only square the result.
+    The distance of an empty set to V is the largest distance of a point of V to the origin. There is no
+    ``ground="sqeuclidean"``, since it would only square the result. For rounding errors, see the notes of
+    `ModifiedHausdorff`.
 
     Examples
     --------
@@ -208,7 +209,8 @@ class Chamfer(_NearestPoints):
 
     Notes
     -----
-    An empty set counts as the set that holds only the origin. `ModifiedHausdorff` describes the accuracy.
+    An empty set counts as the set that holds only the origin. For rounding errors, see the notes of
+    `ModifiedHausdorff`.
 
     References
     ----------

@@ -225,11 +225,11 @@ class RandomSets(RandomObjects):
 
 
 class Representatives(RandomObjects):
-    """Training objects as the random objects of `D2KE`, drawn without replacement: the representative-set method (RSM).
+    """Use training objects, drawn at random, as the random objects of `D2KE`: the representative-set method (RSM).
 
-    The method is in Section 3 of Wu et al., "D2KE: From Distance to Kernel and Embedding". There are at most as many
-    representatives as training objects. They are as long as the training objects, so each distance to them costs as
-    much as a distance between two training objects.
+    The method is in Section 3 of Wu et al., "D2KE: From Distance to Kernel and Embedding". Objects are drawn without
+    replacement, so there are at most as many representatives as training objects. They are as long as the training
+    objects, so each distance to them costs as much as a distance between two training objects.
 
     Parameters
     ----------

@@ -36,8 +36,9 @@ class Part:
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
-        Places of the part in x and in y, ascending and counted from 0: letters of a string, nodes of a graph, time
-        points of a series or points of a set. Both are empty if the part has no place; without y, `in_y` is empty.
+        Positions of the part in x and in y, ascending and counted from 0: those of letters of a string, nodes of a
+        graph, time points of a series or points of a set. Both are empty if the part has no position; without y, `in_y`
+        is empty.
 
     Examples
     --------

@@ -112,16 +112,17 @@ class HypersphericalHeat(SphereKernel):
         Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
         from 0.01 to 1 instead of the contrast.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; "auto" is "sqrt" if no entry is negative, else "projection" (see
-        `similia.kernels.hypersphere.to_hypersphere`).
+        How rows become unit vectors. "sqrt": divide each row by its sum, then take square roots. "projection": divide
+        each row by its Euclidean norm. "auto": "sqrt" if no entry is negative, otherwise "projection". None: the rows
+        are unit vectors already.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
 
     Notes
     -----
-    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e. Here e is the rounding
-    error of 1 - cos(angle), and s is the slope at angle 0 of the kernel as a function of 1 - cos(angle): about
-    1 / (2 t) for small t, and about a for large n.
+    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e, where e is the rounding
+    error of u = 1 - cos(angle), and s is the absolute slope of the kernel as a function of u, at u = 0. s is about
+    1 / (2 t) if t is small, and about the contrast a if n is large.
 
     References
     ----------

@@ -222,11 +222,12 @@ class Cosine(SphereKernel):
     Parameters
     ----------
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; "auto" is "sqrt" if no entry is negative, else "projection" (see
-        `similia.kernels.hypersphere.to_hypersphere`). With "sqrt", the kernel of rows of proportions p and q is their
+        How rows become unit vectors. "sqrt": divide each row by its sum, then take square roots. "projection": divide
+        each row by its Euclidean norm. "auto": "sqrt" if no entry is negative, otherwise "projection". None: the rows
+        are unit vectors already. With "sqrt", the kernel of two rows of proportions p and q is their
         Bhattacharyya coefficient :math:`\sum_j \sqrt{p_j q_j}`.
     zero_rows : {"raise", "uniform"}, default="raise"
-        How to treat rows of zeros; see `similia.kernels.hypersphere.to_hypersphere`.
+        How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n), for n columns.
 
     References
     ----------

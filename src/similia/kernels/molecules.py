@@ -62,9 +62,8 @@ class Morgan(FeatureKernel):
     SMILES, so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms; its
     kernel with every other molecule is 0.
 
-    RDKit identifies a neighbourhood by a number of 32 bits. The probability that at least two of v different
-    neighbourhoods share a number is about v**2 / 2**33. A saved model is valid only with versions of RDKit that compute
-    the same numbers.
+    RDKit gives each neighbourhood an id of 32 bits. The probability that at least two of v different neighbourhoods
+    share an id is about v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same ids.
 
     References
     ----------

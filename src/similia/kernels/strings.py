@@ -347,7 +347,8 @@ class WeightedDegree(StringKernel):
 
     .. math:: K(x, y) = \sum_{d=1}^{D} (D - d + 1) \, \#\{i : x[i:i+d] = y[i:i+d]\},
 
-    with D = `degree`. Rätsch & Sonnenburg divide this by D (D + 1) / 2; undivided values are exact integers.
+    with D = `degree`. Rätsch & Sonnenburg divide the sum by D (D + 1) / 2. This kernel does not, so its values are
+    exact integers if `normalize` is False.
 
     Parameters
     ----------
@@ -359,9 +360,9 @@ class WeightedDegree(StringKernel):
     Notes
     -----
     Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
-    strings of unequal length are compared over the length of the shorter one. Substrings are compared by 64-bit ids
-    made from their positions and letters. The probability that at least two of v different pairs (position, substring)
-    share an id is about v**2 / 2**57.
+    strings of unequal length are compared over the length of the shorter one. Substrings are compared by ids: 8 bits
+    for the length, and a hash of 56 bits made from position and letters. The probability that at least two of v
+    different pairs (position, substring) share an id is at most about v**2 / 2**57.
 
     References
     ----------

@@ -88,8 +88,9 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        A second search, whose pipeline ends with a regressor. If `y` holds numbers to predict, `fit` fits a copy of it
-        and takes over the results. `similia.recipes.d2ke` sets it if ``task="auto"``.
+        The search to use instead of this one if `y` holds numbers to predict; its pipeline ends with a regressor. `fit`
+        then fits a copy of that search, and the copy's attributes become those of this object. `similia.recipes.d2ke`
+        sets this parameter if ``task="auto"``.
 
     Attributes
     ----------

@@ -153,7 +153,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     dual_coef_ : ndarray of float64, shape (n_kept,)
         Coefficients: the predicted mean for x is ``k(x, objects_) @ dual_coef_ + intercept_``.
     whitening_ : ndarray of float64, shape (n_kept, rank)
-        Matrix for variances: that of f(x), without noise, is ``scale_ * (k(x, x) - |k(x, objects_) @ whitening_|^2)``.
+        Matrix from which variances are computed. The variance of the prediction for x, without noise, is
+        ``scale_ * (k(x, x) - |k(x, objects_) @ whitening_|^2)``.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)

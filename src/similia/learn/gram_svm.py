@@ -170,7 +170,7 @@ def precomputed_scores(
     ----------
     gram_of : callable
         ``gram_of(parameter)`` returns the Gram matrix, float64 of shape (n, n). It is called once per parameter, in
-        order. Earlier results are not used again, so `gram_of` may return the same array each time, with new values.
+        order, and may reuse one array for all its results.
     parameters : sequence of any objects
         Values to pass to `gram_of`.
     Cs : sequence of float

@@ -152,9 +152,9 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     distances up to the smaller radius, and n pairs up to the larger one. Objects at distance 0 count as one.
 
     The number N(r) of balls that cover the objects has the same dimension if the objects are evenly spread, and
-    otherwise a larger one. It is not used for the dimension, because a sample of n objects shows N(r) only for large r.
-    Nor can C(r) of a sample show a dimension much above 2 log10(n) (Eckmann & Ruelle, 1992): with n = 1000, uniform
-    points in a cube of dimension 2, 5, 10, 20 give about 2.0, 4.6, 8.5, 15, within 5 %.
+    otherwise a larger one. N(r) is not used to estimate the dimension, because a sample of n objects shows N(r) only
+    for large r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with n = 1000, uniform
+    points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
 
     The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. The balls that N(r)
     counts are placed one after the other, each around the object farthest from the earlier centres.
@@ -287,10 +287,11 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
-    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Each set of graphlets has a probability
-    under f, and the histogram estimates it. The L1 distance is twice the largest error of these estimates; for each of
-    the 2^N sets, Hoeffding's inequality bounds the probability of too large an error by exp(-s eps^2 / 2). If a graph
-    contains only M < N different graphlets, M may replace N.
+    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Proof: take any set of the N graphlets. The
+    histogram estimates the probability of this set. By Hoeffding's inequality, the estimate is eps / 2 or more too high
+    with probability at most exp(-s eps^2 / 2). The L1 distance is twice the largest such error over all 2^N sets, so it
+    reaches eps with probability at most 2^N exp(-s eps^2 / 2), which is delta or less. If a graph contains only M < N
+    different graphlets, M may replace N.
 
     References
     ----------

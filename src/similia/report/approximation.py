@@ -210,7 +210,8 @@ class SpectrumDisplay(Display):
     """Plot of the eigenvalues of a kernel matrix, with its rank and the share of negative eigenvalues.
 
     The matrix holds the kernel values between landmarks, the training objects with which `similia.Nystroem` compares
-    all objects. For a model without landmarks, it holds the inner products of the vectors of given objects.
+    all objects. For a model without landmarks, it holds the inner products of the vectors that the model makes for the
+    given objects.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def write_duplicates(
     ----------
     found : Duplicates
         Result of `similia.search.near_duplicates`.
-    X : collection of n objects, or a source or Dask collection of n objects
+    X : n objects: a collection, a source or a Dask collection
         The objects in which near-duplicates were looked for. A source is read up to five times.
     path : str, path or text file, default="duplicates.html"
         Destination. A file at a path is replaced only when the page is complete. An open text file, such as

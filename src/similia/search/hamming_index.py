@@ -69,9 +69,9 @@ class HammingIndex(BaseEstimator):
     its copy of the index; there, approximate searches run in one thread.
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
-    a search needs them, and keeps added codes in memory until the next `save`. Pickles and `similia.save` store only
-    codes and ids. After loading, cells or tables are rebuilt, so an ``"ivf"`` index that grew by `add` may find other
-    neighbours than before.
+    a search needs them, and keeps added codes in memory until the next `save`. The folder also holds the cells or
+    tables of an approximate kind. A pickle, or a file of `similia.save`, holds only codes and ids; when it is read,
+    cells or tables are made anew, and an approximate search may then find other neighbours than before.
 
     Parameters
     ----------
@@ -414,8 +414,8 @@ class HammingIndex(BaseEstimator):
     def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> HammingIndex:
         """Read an index that `save` wrote.
 
-        Load only files that you trust: the library faiss reads the cells, graph or tables of approximate kinds and does
-        not guard against hostile files.
+        Load only files that you trust: the library faiss reads the cells or tables of approximate kinds and does not
+        guard against hostile files.
 
         Parameters
         ----------

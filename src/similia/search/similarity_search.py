@@ -106,9 +106,10 @@ class SimilaritySearch(BaseEstimator):
         pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone of it.
         To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
         `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel. "auto" tries
-        codes and features on a sample of the objects; among the choices with the highest recall, it takes the one that
-        needs the fewest operations. Features are k-mers of three lengths for strings, otherwise those of the kernel, if
-        it has explicit features. "auto" requires a kernel or distance as `rerank`.
+        codes and features on a sample of the objects. For strings, the features are k-mers; three lengths k are tried.
+        For other objects, they are the explicit features of the kernel; if there are none, "auto" takes codes. Of the
+        ways whose recall is the highest, or within a standard error of it, "auto" keeps the one that needs the fewest
+        operations. "auto" requires a kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
@@ -128,10 +129,10 @@ class SimilaritySearch(BaseEstimator):
     index_ : HammingIndex or FeatureIndex
         The index of the codes or, if `encoder_` is a `FeatureIndex`, of the objects' features.
     trials_ : list of dict
-        Only for ``encoder="auto"``: an entry for each way to find candidates and each number of them that was tried.
-        Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of the true neighbours
-        that are among the candidates) and ``operations`` (estimated number of operations that find candidates among all
-        objects). Empty if there was no choice.
+        Only for ``encoder="auto"``: one dict for each combination that was tried of a way to find candidates and a
+        number of candidates. Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of
+        the true neighbours that are among the candidates) and ``operations`` (estimated number of operations that find
+        the candidates of a query among all objects). Empty if there was no choice.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None

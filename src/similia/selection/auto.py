@@ -361,7 +361,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
 class AutoRegressor(RegressorMixin, _Auto):
     """A regressor that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
-    It works like `AutoClassifier`, whose notes apply here, too; instead of a vote, predictions are averaged.
+    It works like `AutoClassifier`, but averages the predictions of several pipelines instead of letting them vote. The
+    notes of `AutoClassifier` apply here, too.
 
     Parameters
     ----------

@@ -61,12 +61,13 @@ class _Held(NamedTuple):
 
 
 class Service:
-    """Answer requests with the model or search index at a path; `refresh` reads it again if it has changed.
+    """Answer requests with the model or search index at a path; `refresh` reads that path again if it has changed.
 
     Parameters
     ----------
     path : path
-        A file that `similia.save` wrote, or the folder of an index. Pickles are refused, as by `similia.load`.
+        A file that `similia.save` wrote, or the folder of a `SimilaritySearch`. A pickle raises ValueError, because
+        reading it could run foreign code.
 
     Examples
     --------

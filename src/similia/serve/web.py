@@ -210,8 +210,8 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
     limits : Limits, optional
         Limits on the size, number and duration of requests.
     token : str, optional
-        If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests need no token:
-        the start page, ``/health``, ``/metrics`` and ``/openapi.json``.
+        If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests (the start page,
+        ``/health``, ``/metrics`` and ``/openapi.json``) need no token.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class Reading:
         What to do with bad rows: those with a wrong number of cells, invalid SMILES or molecules, or missing numbers;
         in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts them.
     skipped : path, optional
-        CSV file to write, with the line and the reason of each skipped row.
+        CSV file to write, with the line number of each skipped row (in a binary file, the row number), and the reason.
 
     Examples
     --------

@@ -399,7 +399,7 @@ def read_columns(
     on_error : {"stop", "skip"}, default="stop"
         What to do with rows of a text file that have more or fewer cells than the first: raise, or leave them out.
     skipped : path, optional
-        CSV file to write, with the line and the reason of each skipped row.
+        CSV file to write, with the line number of each skipped row, and the reason.
 
     Returns
     -------

@@ -141,7 +141,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the file is damaged, was written by another program, has a format that this version of similia does not read,
-        or names a class or function that could run foreign code. If another version of similia wrote the file, the
+        or refers to a class or function that could run foreign code. If another version of similia wrote the file, the
         message names that version.
     FileNotFoundError
         If the file does not exist.
