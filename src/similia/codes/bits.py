@@ -28,7 +28,7 @@ _ROWS = 256  # codes of A converted to words at a time, so that a padded copy st
 
 
 def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
-    """Pack the signs of numbers into bits, 1 for ``>= 0`` and 0 for ``< 0``; the shape is (n, n_bits // 8).
+    """Return the signs of numbers packed into bits, 1 for ``>= 0`` and 0 for ``< 0``, shape (n, n_bits // 8).
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def export_verilog(
 
     Parameters
     ----------
-    model, folder, max_length, letters, overwrite : Pipeline or Quantised, path, int, str, bool
+    model, folder : Pipeline or Quantised, path
         The same as in `similia.export_c`.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
@@ -121,6 +121,8 @@ def export_verilog(
         1000 landmarks become the tests; without landmarks, `X` is needed.
     name : str, default="model"
         Name of the module, with which the names of all files begin: letters, digits and underscores.
+    max_length, letters, overwrite : int, str, bool
+        The same as in `similia.export_c`.
 
     Returns
     -------
