@@ -84,7 +84,7 @@ def test_a_distance_fails(fault, law):
 
 
 def test_one_object_is_not_enough():
-    with pytest.raises(ValueError, match="X has 1, expected at least two"):
+    with pytest.raises(ValueError, match="X must hold at least two, got 1"):
         check_kernel(linear, X[:1])
 
 

@@ -131,6 +131,7 @@ OTHERS = {
     "RandomConvolutions": "time series",
     "RecordEncoder": "records of several kinds of data",
     "HammingIndex": "packed bits: uint8 rows of n_bits / 8 bytes",
+    "FeatureIndex": "objects of a kernel with features",
     "ShardedIndex": "packed bits, in files or of Dask",
     "FromColumn": "one column of objects",
     "Pipeline": "what its steps take",

@@ -121,6 +121,7 @@ CASES = {
 SEARCHES = {
     "SimilaritySearch": (sm.SimilaritySearch(CODES.set_params(nystroem__random_state=0), rerank="kernel"), STRINGS),
     "HammingIndex": (sm.HammingIndex(64), sm.NGramEncoder(2, 64, random_state=0).fit_transform(STRINGS)),
+    "FeatureIndex": (sm.search.FeatureIndex(kernels.MinMax(SPECTRUM)), STRINGS),
 }
 UNTESTED = {
     "ShardedIndex": "takes files and Dask collections, which are no objects; tests/sources/test_dask.py",
@@ -355,7 +356,7 @@ def test_a_search_that_reaches_no_parameter_fails():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((sm.Nystroem(SPECTRUM, 2), STRINGS[:5]), "X has 5 objects, expected at least 6"),
+        ((sm.Nystroem(SPECTRUM, 2), STRINGS[:5]), "X must hold at least 6 objects, got 5"),
         ((sm.recipes.nyshd(SPECTRUM), STRINGS), "Pipeline learns from targets; give y"),
         ((sm.HammingIndex(64), STRINGS), "HammingIndex has none of transform, predict"),
     ],

@@ -140,7 +140,7 @@ def test_labels_that_are_numbers_are_those_of_the_model(folder, unit):
             ["--max-length", 11],
             r"w\.csv, line 2: it has 12 letters, expected at most 11; quantise with a larger --max-l",
         ),
-        (["--name", "module", "--to", "verilog"], "--name must be no word of Verilog, got 'module'; give another"),
+        (["--name", "module", "--to", "verilog"], "--name must be no keyword of Verilog, got 'module'; give another"),
     ],
 )
 def test_options_are_called_as_they_are_written(folder, options, message):

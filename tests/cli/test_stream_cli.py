@@ -88,7 +88,7 @@ def test_which_workers_are_asked_for(monkeypatch, tmp_path):
     assert parse_workers(None, "tcp://10.0.0.1:8786") == "tcp://10.0.0.1:8786"
     data = fasta(tmp_path / "a.fasta")
     for command in (["encode", data, "-o", tmp_path / "x.npy"], ["index", "build", data, tmp_path / "index"]):
-        assert "exclude each other" in refused(*command, "--cluster", "local", "--scheduler", "tcp://a:1")
+        assert "drop one of them" in refused(*command, "--cluster", "local", "--scheduler", "tcp://a:1")
         for wrong in ("remote", "local:0", "local:x", "local:"):
             assert f"must be local or local:N, such as local:4, got {wrong}" in refused(*command, "--cluster", wrong)
         with monkeypatch.context() as patch:
@@ -101,7 +101,7 @@ def test_which_workers_are_asked_for(monkeypatch, tmp_path):
 def test_an_encoder_makes_no_predictions_and_says_how_bits_are_made(tmp_path):
     encoder = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)[:-1]
     model, data = sm.save(encoder, tmp_path / "encoder.similia"), fasta(tmp_path / "w.fasta")
-    assert "makes no predictions" in refused("predict", model, data)
+    assert "cannot predict (is it an encoder?)" in refused("predict", model, data)
     output = tmp_path / "x.npy"
     options = {"kernel": "Spectrum()", "distance": "DTW()", "bits": 256, "landmarks": 9, "seed": 0}
     for option, value in options.items():

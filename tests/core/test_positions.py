@@ -209,7 +209,7 @@ def test_generators_of_arrays_may_be_series_sets_or_vectors():
         ([np.ones(3)] * 77 + [np.ones(4)], "vectors", r"item 77 has shape \(4,\), expected a vector of shape \(3,\)"),
         ([np.ones(3)] * 77 + [np.array([1.0, np.nan, 0.0])], "vectors", r"item 77 holds NaN"),
         ([np.ones((2, 2))] * 77 + [np.ones((2, 3))], "sets", r"set 77\b"),
-        (["ACGT"], "sets", "this one holds strings; leave kind out"),
+        (["ACGT"], "sets", "this one holds strings; drop kind"),
         ([np.ones(3)], "points", "kind must be"),
     ],
 )
