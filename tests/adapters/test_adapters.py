@@ -364,7 +364,7 @@ WRONG = {
     "aeon: negative": (lambda: from_aeon("minus")(SERIES), r"aeon's minus returned -.* for X\[0\] and Y?X?\[?1?.*>= 0"),
     "aeon: nested": (lambda: from_aeon().set_params(a__b=1), "has no parameter 'a__b'"),
     "tslearn: a name": (lambda: from_tslearn("none")(SERIES), "neither cdist_none nor none"),
-    "tslearn: another function": (lambda: from_tslearn("sigma_gak")(SERIES), "sigma_gak is not a function of two series"),
+    "tslearn: another function": (lambda: from_tslearn("sigma_gak")(SERIES), "sigma_gak is not a function of two"),
     "tslearn: a path": (lambda: from_tslearn("dtw_path")(SERIES), "has no distance 'dtw_path'"),
     "tslearn: a kernel": (lambda: TslearnDistance("gak")(SERIES), "has no distance 'gak'"),
     "tslearn: a distance": (lambda: TslearnKernel("dtw")(SERIES), "has no kernel 'dtw'"),
@@ -379,7 +379,7 @@ WRONG = {
     "POT: a cost of points": (
         lambda: from_pot("solve_sample", cost=np.eye(2))([[1.0, 1.0]]), "cost is for histograms, which solve_sample",
     ),
-    "POT: planes": (lambda: from_pot("wasserstein_1d")(SETS), "found points of dimension 2, but this function takes sets of numbers"),
+    "POT: planes": (lambda: from_pot("wasserstein_1d")(SETS), "found points of dimension 2, but this"),
     "GraKeL: use": (lambda: from_grakel(Walks(), use="names")(graphs()), "use must be 'labels' or 'attributes'"),
     "GraKeL: attributes": (lambda: from_grakel(Walks(), use="attributes")(graphs()), "no node attributes"),
     "GraKeL: fails": (lambda: from_grakel(Failing())(graphs()), "GraKeL's Failing failed: KeyError: 'label 7'"),
