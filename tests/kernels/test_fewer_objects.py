@@ -51,7 +51,7 @@ def test_neighbours(machine):
     np.testing.assert_array_equal(few.predict(WORDS), machine(edit, 6).fit(WORDS, y).predict(WORDS))
     assert few.kneighbors(WORDS[:1])[1].shape == (1, 6)
     assert few.kneighbors()[1].shape == (6, 5)  # each one's neighbours without itself
-    with pytest.raises(ValueError, match="n_neighbors=7 is more than the 6 training objects there are"):
+    with pytest.raises(ValueError, match="n_neighbors=7 is more than the 6 training objects to choose from"):
         few.kneighbors(WORDS, 7)  # as many columns were asked for
 
 
