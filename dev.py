@@ -1,7 +1,7 @@
 """Set up similia in its own virtual environment and run one thing in it; needs only Python >= 3.11 and pip.
 
 python dev.py demo    # the main job on bundled real data
-python dev.py test    # the tests, on up to four cores, with coverage; further arguments go to pytest
+python dev.py test    # the tests, on up to four cores; further arguments go to pytest (--cov=similia: coverage)
 python dev.py lint    # style, types, and the laws of the house (docs/architecture.md)
 python dev.py cpus    # the same models under the instructions of other processors: equal codes, labels, neighbours
 python dev.py mutate  # change one operator or constant at random: do the tests of the module notice?
@@ -46,7 +46,7 @@ UV = {  # options for uv, which chooses their versions (pip takes minutes to fin
 TORCH = "torch==2.13.0"  # PyG and aeon's Hydra need one; a newer release may bring gigabytes for graphics cards
 STEPS = {
     "demo": [["-m", "similia.cli", "demo"]],
-    "test": [[*PYTEST, "--cov=similia", "-m", "not ecosystem"]],
+    "test": [[*PYTEST, "-m", "not ecosystem"]],
     "lint": [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
