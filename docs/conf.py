@@ -38,7 +38,6 @@ default_role = "autolink"
 # what names may stay unresolved: types of other packages (there is no network to look them up)
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpy|scipy|sklearn|pandas|polars|networkx|dask|matplotlib|collections)\b.*")]
-suppress_warnings = ["myst.header"]  # the generated tables of reproduction/ begin with a second-level heading
 
 autosummary_generate = [f"api/{room}.rst" for room in api_pages.public_names()]
 autosummary_imported_members = False

@@ -1,4 +1,4 @@
-"""Results as a terminal table, CSV and Markdown; ``reproduction.md`` is put together from the sections."""
+"""Results as a terminal table, a page in Markdown, CSV and a picture."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ import numpy.typing as npt
 from similia.storage.disk import write_atomically
 
 Record = dict[str, Any]
-
-_HEAD = """# Reproduction of the published tables
-
-Every section below was written by the command that stands in it, or by the same with `--only SET` for one data set
-after the other. Accuracies are percent, mean ± standard deviation; the paper's numbers are quoted, all others were
-measured by that command.
-"""
 
 
 @dataclass
@@ -91,7 +84,7 @@ class Section:
         return table
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``reproduction/NAME.csv``, ``.md`` and ``.svg``, and put ``reproduction.md`` together anew.
+        """Write ``reproduction/NAME.csv``, ``.md`` and ``.svg``; return the path of the page.
 
         Results of data sets that the CSV file holds and this run did not measure are kept, so that an
         experiment can be run set by set.
@@ -101,20 +94,15 @@ class Section:
         tables, figure = self.present(_read_csv(table))
         seeds = 1 + max(record["run" if "run" in record else "seed"] for record in _read_csv(table))
         command = f"python dev.py reproduce {self.name} --seeds {seeds} --output docs"
-        lines = [f"## {self.title}", "", f"`{command}`", "", self.text.strip(), ""]
+        lines = [f"# {self.title}", "", f"`{command}`", "", self.text.strip(), ""]
         for shown in tables:
             lines += [shown.to_markdown(), ""]
         if figure is not None:
             _save_svg(figure, parts / f"{self.name}.svg")
             lines += [f"![{self.title}]({self.name}.svg)", ""]
         lines += [f"All single results: [{self.name}.csv]({self.name}.csv).", ""]
-        write_atomically(parts / f"{self.name}.md", "\n".join(lines).encode())
-        sections = [
-            path.read_text(encoding="utf-8").replace(f"]({path.stem}.", f"](reproduction/{path.stem}.")
-            for path in sorted(parts.glob("*.md"))
-        ]
-        page = Path(folder) / "reproduction.md"
-        write_atomically(page, "\n".join([_HEAD, *sections]).encode())
+        page = parts / f"{self.name}.md"
+        write_atomically(page, "\n".join(lines).encode())
         return page
 
 

@@ -92,7 +92,7 @@ def test_stratified_splits_keep_class_shares():
         assert not set(train) & set(test)
 
 
-def test_sections_are_put_together_set_by_set(tmp_path):
+def test_a_page_is_written_set_by_set(tmp_path):
     def present(records):
         return [Table("T", ["x"], [[r["set"], r["value"]] for r in records])], None
 
@@ -103,14 +103,15 @@ def test_sections_are_put_together_set_by_set(tmp_path):
         [{"set": "one", "value": 1.234, "run": 0}, {"set": "two", "value": 5, "run": 0}],
         present,
     ).write(tmp_path)
-    Section("a", "Title a", "Text.", [{"set": "x", "value": 0, "seed": 4}], present).write(tmp_path)
-    Section("b", "Title b", "Text.", [{"set": "two", "value": 6.0, "run": 0}], present).write(tmp_path)
-    page = (tmp_path / "reproduction.md").read_text()
-    assert page.index("## Title a") < page.index("## Title b")
+    other = Section("a", "Title a", "Text.", [{"set": "x", "value": 0, "seed": 4}], present).write(tmp_path)
+    path = Section("b", "Title b", "Text.", [{"set": "two", "value": 6.0, "run": 0}], present).write(tmp_path)
+    assert path == tmp_path / "reproduction" / "b.md"
+    page = path.read_text()
+    assert page.startswith("# Title b\n")
     assert "| one | 1.2 |" in page
     assert "| two | 6.0 |" in page
     assert "| two | 5" not in page
-    assert "`python dev.py reproduce a --seeds 5 --output docs`" in page
+    assert "`python dev.py reproduce a --seeds 5 --output docs`" in other.read_text()
 
 
 def test_strings_table_on_bundled_data(tmp_path, monkeypatch):
