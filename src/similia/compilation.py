@@ -166,6 +166,9 @@ def _vectors(rng: np.random.Generator) -> None:
             codes = sm.SignRandomProjection(64, method=method, random_state=0).fit_transform(X)
             sm.HDClassifier(random_state=0).fit(codes, y).predict(codes)
         sm.recipes.pca_itq(8, 0.5, 0.5, random_state=0).fit(X).transform(X)
+        for bits, normalize in ((1, True), (2, False), (4, False), (8, False)):
+            index = sm.search.VectorIndex(bits, normalize=normalize, random_state=0).fit(X)
+            index.kneighbors(X[:2], 3)
         sm.LevelEncoder(256).fit_transform(X)
         sm.FractionalPowerEncoder(256).fit_transform(X)
 

@@ -105,6 +105,8 @@ VECTORS = [
     sm.ConformalRegressor(sm.KernelRidge(rbf_kernel), "cross", cv=2),
     sm.recipes.d2ke(euclidean_distances, 8, gamma="tune", cv=2, random_state=0),
     sm.SimilaritySearch(sm.SignRandomProjection(64)),
+    sm.search.VectorIndex(),
+    sm.SimilaritySearch(sm.search.VectorIndex()),
 ]
 EXPECTED = {  # four at most in the whole library
     ("GeneralizedNystroemPCA", "check_fit_score_takes_y"): "partial_fit after fit: of the rows of fit none is kept",

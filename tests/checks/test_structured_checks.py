@@ -122,6 +122,7 @@ SEARCHES = {
     "SimilaritySearch": (sm.SimilaritySearch(CODES.set_params(nystroem__random_state=0), rerank="kernel"), STRINGS),
     "HammingIndex": (sm.HammingIndex(64), sm.NGramEncoder(2, 64, random_state=0).fit_transform(STRINGS)),
     "FeatureIndex": (sm.search.FeatureIndex(kernels.MinMax(SPECTRUM)), STRINGS),
+    "VectorIndex": (sm.search.VectorIndex(random_state=0), np.random.default_rng(0).normal(size=(12, 8))),
 }
 UNTESTED = {
     "ShardedIndex": "takes files and Dask collections, which are no objects; tests/sources/test_dask.py",

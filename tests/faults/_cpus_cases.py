@@ -415,6 +415,9 @@ def _searches() -> Iterator[tuple[str, Case]]:
     yield "FeatureIndex", Case("strings", by_features)
     make = lambda: sm.SimilaritySearch(by_features(), distances.Levenshtein(), n_candidates=50)  # noqa: E731
     yield "SimilaritySearch of a FeatureIndex", Case("strings", make)
+    for bits in (1, 2, 4, 8):
+        by_vectors = lambda bits=bits: search.VectorIndex(bits, random_state=0)  # noqa: E731
+        yield f"VectorIndex({bits})", Case("vectors", by_vectors)
     make = lambda: sm.SimilaritySearch(_encoder(of_sets), "kernel", n_candidates=50)  # noqa: E731
     yield "SimilaritySearch(kernel) of sets", Case("sets, unit norm", make)
 

@@ -102,7 +102,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),
         (sm.VoteRegressor([sm.learn.KNeighborsRegressor(own)]), _WORDS, labels), (sm.HammingIndex(64), _CODES),
-        (sm.search.FeatureIndex(k.MinMax(k.Spectrum())), _WORDS),
+        (sm.search.FeatureIndex(k.MinMax(k.Spectrum())), _WORDS), (sm.search.VectorIndex(**s), _VECTORS),
         (sm.ConformalClassifier(sm.learn.KernelSVC(kernel), "cross", cv=2, **s), _WORDS, labels),
         (sm.ConformalRegressor(sm.learn.KernelRidge(kernel), **s), _WORDS, labels),
         (sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6), _WORDS),
@@ -124,6 +124,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
     on = lambda estimator, start, call, X: (estimator, start, call, X)  # noqa: E731
     index = lambda model: model.fit(half)  # noqa: E731
     features = sm.search.FeatureIndex(k.MinMax(k.Spectrum()))
+    vectors, some = sm.search.VectorIndex(**s), lambda model: model.fit(_VECTORS[:9])
     search = sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=6)
     searched = lambda model: model.fit(_WORDS[:5])  # noqa: E731
     classifier = sm.HDClassifier(**s)
@@ -135,6 +136,8 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         "HammingIndex, update": on(codes, index, lambda m: m.update(_CODES[12:], range(12)), half),
         "FeatureIndex, add": on(features, searched, lambda m: m.add(_WORDS[5:]), _WORDS),
         "FeatureIndex, remove": on(features, searched, lambda m: m.remove([1, 3]), _WORDS),
+        "VectorIndex, add": on(vectors, some, lambda m: m.add(_VECTORS[9:]), _VECTORS),
+        "VectorIndex, remove": on(vectors, some, lambda m: m.remove([1, 3]), _VECTORS),
         "SimilaritySearch, add": on(search, searched, lambda m: m.add(_WORDS[5:]), _WORDS),
         "SimilaritySearch, remove": on(search, searched, lambda m: m.remove([1, 3]), _WORDS),
         "HDClassifier, first partial_fit": on(classifier, None, taught, _CODES),
@@ -194,7 +197,8 @@ def answer(model: Any, X: Any) -> str:
         except NotFittedError:
             said.append("unfitted")
     refused = [isinstance(value, str) for value in said]
-    size = len(model) if isinstance(model, sm.HammingIndex | sm.SimilaritySearch | sm.search.FeatureIndex) else None
+    sized = sm.HammingIndex | sm.SimilaritySearch | sm.search.FeatureIndex | sm.search.VectorIndex
+    size = len(model) if isinstance(model, sized) else None
     return "unfitted" if all(refused) else str(joblib.hash((size, said)))
 
 

@@ -19,6 +19,7 @@ from similia.cli.voice import called, console, note, result
 from similia.core.errors import BadFile
 from similia.scale.stream import add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
+from similia.search.automatic import name_of
 from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder
 from similia.similarity import diagonal
@@ -89,9 +90,7 @@ def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str
 
 def _way_of(search: SimilaritySearch) -> str:
     """Return a description of what ``encoder="auto"`` chose."""
-    if isinstance(search.encoder_, sm.search.FeatureIndex):
-        return f"features of {' '.join(repr(search.encoder_.kernel).split())}"
-    return f"bits: {' -> '.join(type(step).__name__ for _, step in search.encoder_.steps)}"
+    return name_of(search.encoder_)
 
 
 def curves(search: SimilaritySearch) -> list[str]:

@@ -304,7 +304,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
             raise ValueError(f"the search does not keep its {len(search)} objects, to compare with them; pass objects=")
         own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
         true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
-        codes, index, ids = search.encoder_.transform(X), search.index_, search.ids_
+        codes, index, ids = search._encode(search._parsed(X))[0], search.index_, search.ids_
         distances, against = true.distances(true.as_objects(X), true.as_objects(kept)), type(true.function).__name__
     found = index.kneighbors(codes, most, return_distance=False)
     order = np.argsort(ids)

@@ -4,6 +4,7 @@ from similia.core.lazy import attach
 
 _NAMES = {
     "FeatureIndex": "feature_index",
+    "VectorIndex": "vector_index",
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
     "Recall": "recall",
@@ -21,6 +22,7 @@ __all__ = [
     "Recall",
     "SimilarityMap",
     "SimilaritySearch",
+    "VectorIndex",
     "exports",
     "find",
     "knn_graph",

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from the names in __init__.py.
 
 from similia.search.feature_index import FeatureIndex as FeatureIndex
+from similia.search.vector_index import VectorIndex as VectorIndex
 from similia.search.hamming_index import HammingIndex as HammingIndex
 from similia.search.similarity_search import SimilaritySearch as SimilaritySearch
 from similia.search.recall import Recall as Recall

@@ -1,9 +1,9 @@
-"""What ``SimilaritySearch(encoder="auto")`` finds candidates by: features or bits, as a sample of the objects decides.
+"""What ``SimilaritySearch(encoder="auto")`` finds candidates by: features, bits or vectors, as a sample decides.
 
 On up to 5000 of the objects, the true neighbours of 50 are compared with the candidates of each way. The way with the
 highest recall at `n_candidates` is kept; of those that lose no more than one standard error of the difference, the one
 that needs fewest operations for all objects. No clock decides, so the choice is reproducible. An operation is an entry
-of an inverted list or, for bits, eight words of codes, which take about as long.
+of an inverted list; eight words of bits, or eight coordinates of a `VectorIndex`, take about as long.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from similia.pipelines import Pipeline
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Index, Metric
+from similia.search.vector_index import VectorIndex, vectors_index
 
 _SAMPLE, _QUERIES, _NEIGHBOURS = 5000, 50, 10
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured
 _LENGTHS = 3  # lengths of k-mers that are tried
 _N_BITS, _COLUMNS = 256, 4096  # of codes, and into which counts of k-mers are folded
-_WORDS_OF_AN_OPERATION = 8
+_WORDS_OF_AN_OPERATION = _COORDINATES_OF_AN_OPERATION = 8
 _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
 
 
 def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
-    """Return an encoder or a `FeatureIndex`, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
+    """Return what finds candidates, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
     ways = list(_ways(X, metric))
     n, rng = n_objects(X), np.random.default_rng(0)
-    if len(ways) == 1 or n <= _NEIGHBOURS:
+    if n <= _NEIGHBOURS:
         return ways[0], []
     some = take(X, np.sort(rng.permutation(n)[:_SAMPLE]))
     size = n_objects(some)
@@ -51,13 +52,15 @@ def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[st
     D[np.arange(len(rows)), rows] = np.inf
     farthest = np.partition(D, k - 1, axis=1)[:, k - 1]
     compared, trials, results = max(k, n_candidates), [], []
+    vectors = _vectors(ways[-1], some, queries)
     for way in ways:
-        found, operations = _candidates(way, some, queries, rows, min(size, max(*_CURVE, compared) + 1))
+        index, queries_of = _index(way, some, queries, *vectors)
+        found, operations = _candidates(index, queries_of, rows, min(size, max(*_CURVE, compared) + 1))
         operations *= n / size
         right = np.take_along_axis(D, found, axis=1) <= farthest[:, None]
         for c in _CURVE:
             share = float(np.minimum(right[:, :c].sum(axis=1), k).mean() / k)
-            trials.append({"candidates": _name(way), "n_candidates": c, "recall": share, "operations": operations})
+            trials.append({"candidates": name_of(way), "n_candidates": c, "recall": share, "operations": operations})
         results.append((np.minimum(right[:, :compared].sum(axis=1), k) / k, operations))
     best = max((shares for shares, _ in results), key=lambda shares: float(shares.mean()))
     good = [i for i, (shares, _) in enumerate(results) if _as_good(best - shares)]
@@ -77,7 +80,9 @@ def _ways(X: Any, metric: Metric) -> Iterator[Any]:
             yield FeatureIndex(MinMax(Spectrum(length)))
     elif metric.is_kernel and _has_features(metric.function, take(X, [0])):
         yield FeatureIndex(metric.function)
-    yield bits_for(X, metric)
+    bits = bits_for(X, metric)
+    yield bits
+    yield Pipeline([*_embedding(bits).steps, ("index", VectorIndex(random_state=0))])
 
 
 def _has_features(kernel: Any, one: Any) -> bool:
@@ -127,26 +132,48 @@ def kmer_length(strings: Any) -> int:
     return max(1, min(k, int(np.median(np.diff(strings.offsets))) // 3))
 
 
-def _candidates(way: Any, X: Any, queries: Any, rows: Index, c: int) -> tuple[Index, float]:
+def _embedding(way: Pipeline) -> Pipeline:
+    """Return the steps of a way that make vectors of objects."""
+    return Pipeline([pair for pair in way.steps if pair[0] not in ("centre", "bits", "itq", "index")])
+
+
+def _vectors(way: Pipeline, X: Any, queries: Any) -> tuple[Any, Any]:
+    """Return the vectors of objects and of queries, which all ways but features have in common."""
+    embedding = clone(_embedding(way)).fit(X)
+    return embedding.transform(X), embedding.transform(queries)
+
+
+def _index(way: Any, X: Any, queries: Any, V: Any, vectors_of_queries: Any) -> tuple[Any, Any]:
+    """Return an index of the objects `X`, whose vectors are `V`, and the queries as the index takes them."""
+    if isinstance(way, FeatureIndex):
+        return clone(way).fit(X), queries
+    if (index := vectors_index(way)) is not None:
+        return clone(index).fit(V), vectors_of_queries
+    to_bits = clone(Pipeline(way.steps[len(_embedding(way).steps) :])).fit(V)
+    codes = to_bits.transform(V)
+    return HammingIndex(8 * codes.shape[1]).fit(codes), to_bits.transform(vectors_of_queries)
+
+
+def _candidates(index: Any, queries: Any, rows: Index, c: int) -> tuple[Index, float]:
     """Return the positions of `c` - 1 candidates of each query, nearest first, and the operations for a query.
 
     Query i is the object at ``rows[i]``, which is no candidate.
     """
-    if isinstance(way, FeatureIndex):
-        index = clone(way).fit(X)
-        found, operations = index.kneighbors(queries, c, return_distance=False), index.entries(queries)
+    found = index.kneighbors(queries, c, return_distance=False)
+    if isinstance(index, FeatureIndex):
+        operations = index.entries(queries)
+    elif isinstance(index, VectorIndex):
+        operations = len(index) * index.signs_.shape[1] / _COORDINATES_OF_AN_OPERATION
     else:
-        encoder = clone(way).fit(X)
-        codes = encoder.transform(X)
-        n_bits = 8 * codes.shape[1]
-        found = HammingIndex(n_bits).fit(codes).kneighbors(encoder.transform(queries), c, return_distance=False)
-        operations = len(codes) * n_bits / 64 / _WORDS_OF_AN_OPERATION
+        operations = len(index) * index.n_bits / 64 / _WORDS_OF_AN_OPERATION
     itself = found == rows[:, None]
     itself[~itself.any(axis=1), -1] = True  # an equal object with a smaller position stands in its place
     return found[~itself].reshape(len(rows), c - 1), float(operations)
 
 
-def _name(way: Any) -> str:
+def name_of(way: Any) -> str:
+    """Return a description of how candidates are found."""
     if isinstance(way, FeatureIndex):
         return f"features of {' '.join(repr(way.kernel).split())}"
-    return f"bits: {' -> '.join(type(step).__name__ for _, step in way.steps)}"
+    kind = "bits" if vectors_index(way) is None else "vectors"
+    return f"{kind}: {' -> '.join(type(step).__name__ for _, step in way.steps)}"

@@ -20,6 +20,7 @@ from similia.core.config import rows_per_block
 from similia.core.validation import as_path, check_codes
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
+from similia.search.vector_index import VectorIndex
 from similia.storage.disk import replacing
 
 if TYPE_CHECKING:
@@ -70,8 +71,9 @@ def _packed(codes: Codes) -> npt.NDArray[np.uint8]:
 def _index_of(codes: Any) -> Any:
     """Return the index inside a search; raise if it holds no codes. Return anything else unchanged."""
     codes = getattr(codes, "index_", codes)
-    if isinstance(codes, FeatureIndex):
-        raise TypeError("a search by features has no codes to export; fit a SimilaritySearch whose encoder makes bits")
+    if isinstance(codes, FeatureIndex | VectorIndex):
+        by = "features" if isinstance(codes, FeatureIndex) else "vectors"
+        raise TypeError(f"a search by {by} has no bits to export; fit a SimilaritySearch whose encoder makes bits")
     return codes
 
 

@@ -29,6 +29,7 @@ from similia.objects import concatenate, n_objects, take
 from similia.search._rows import settings_of
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
+from similia.search.vector_index import vectors_index
 from similia.storage.disk import sync_folder
 from similia.storage.models import load, save
 from similia.storage.states import public_name
@@ -107,7 +108,7 @@ class SearchFolder:
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
         example = None if search.objects_ is None else take(search.objects_, [0])
-        index = HammingIndex(_NO_BITS) if _by_features(search) else search.index_
+        index = search.index_ if isinstance(search.index_, HammingIndex) else HammingIndex(_n_bits(search))
 
         def write_search() -> None:
             save({"search": empty, "example": example}, folder / _SEARCH)
@@ -197,6 +198,8 @@ class SearchFolder:
         if _by_features(search):
             search.index_ = twin_of(search.encoder_)
             search.index_ = search.index_.add(search.objects_, search.ids_) if len(search.ids_) else search.index_
+        elif (by_vectors := vectors_index(search.encoder_)) is not None:
+            search.index_ = by_vectors.holding(index._rows)
         names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
         return search, names
 
@@ -222,6 +225,9 @@ def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray
     X = X if kept is None else kept
     if kept is not None:
         concatenate([example, take(kept, [0])])  # raises if they are not compatible
+    if (index := vectors_index(search.encoder_)) is not None:
+        V, vectors = search._encode(X)
+        return index.encode(V), vectors
     if not _by_features(search):
         return search._encode(X)
     twin_of(search.encoder_).add(X)  # raises if it does not take them
@@ -246,6 +252,12 @@ def is_search(folder: Path) -> bool:
 def _by_features(search: SimilaritySearch) -> bool:
     """Return whether candidates are found by features, so that the stored codes are empty."""
     return isinstance(search.encoder_, FeatureIndex)
+
+
+def _n_bits(search: SimilaritySearch) -> int:
+    """Return the number of bits of a stored code of a search by features or vectors."""
+    index = vectors_index(search.encoder_)
+    return _NO_BITS if index is None else index.n_bits
 
 
 def _no_codes(n: int) -> npt.NDArray[np.uint8]:

@@ -44,6 +44,7 @@ from similia.search.metric import (
 )
 from similia.search.recall import Recall, measured_recall
 from similia.search.scan import check_radius
+from similia.search.vector_index import vectors_index
 from similia.similarity import as_objects, diagonal
 from similia.sources.dask import is_lazy
 
@@ -78,9 +79,8 @@ def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
 
 
 def _makes_candidates(value: Any, sizes: Sizes) -> bool:
-    return (
-        hasattr(value, "transform") or isinstance(value, FeatureIndex) or (isinstance(value, str) and value == "auto")
-    )
+    indexed = isinstance(value, FeatureIndex) or vectors_index(value) is not None
+    return indexed or hasattr(value, "transform") or (isinstance(value, str) and value == "auto")
 
 
 def _are_trials(value: Any, sizes: Sizes) -> bool:
@@ -92,7 +92,8 @@ def _are_trials(value: Any, sizes: Sizes) -> bool:
 
 @state(
     fits=_ids_fit, may_lack=("index_", "trials_"), encoder=_makes_candidates, encoder_=_makes_candidates,
-    index=optional(made("HammingIndex")), index_=made("HammingIndex", "FeatureIndex"), ids_=array("i8", "n"),
+    index=optional(made("HammingIndex")), index_=made("HammingIndex", "FeatureIndex", "VectorIndex"),
+    ids_=array("i8", "n"),
     objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
     trials_=_are_trials,
 )  # fmt: skip
@@ -101,15 +102,16 @@ class SimilaritySearch(BaseEstimator):
 
     Parameters
     ----------
-    encoder : transformer of objects to packed bits, FeatureIndex or "auto"
+    encoder : transformer of objects to packed bits, pipeline that ends with a VectorIndex, FeatureIndex or "auto"
         How candidates are found. A transformer turns each object into a code, a row of packed bits. Usually it is a
         pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone of it.
         To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
-        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel. "auto" tries
-        codes and features on a sample of the objects. For strings, the features are k-mers; three lengths k are tried.
-        For other objects, they are the explicit features of the kernel; if there are none, "auto" takes codes. Of the
-        ways whose recall is the highest, or within a standard error of it, "auto" keeps the one that needs the fewest
-        operations. "auto" requires a kernel or distance as `rerank`.
+        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel; with a pipeline
+        whose last step is a `similia.search.VectorIndex`, by the vectors that enter this step. "auto" tries codes,
+        vectors and features on a sample of the objects. For strings, the features are k-mers; three lengths k are
+        tried. For other objects, they are the explicit features of the kernel, if there are any. Of the ways whose
+        recall is the highest, or within a standard error of it, "auto" keeps the one that needs the fewest operations.
+        "auto" requires a kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
@@ -126,8 +128,8 @@ class SimilaritySearch(BaseEstimator):
     ----------
     encoder_ : transformer
         The fitted encoder.
-    index_ : HammingIndex or FeatureIndex
-        The index of the codes or, if `encoder_` is a `FeatureIndex`, of the objects' features.
+    index_ : HammingIndex, VectorIndex or FeatureIndex
+        The index of the codes, of the vectors or of the objects' features.
     trials_ : list of dict
         Only for ``encoder="auto"``: one dict for each combination that was tried of a way to find candidates and a
         number of candidates. Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of
@@ -195,6 +197,10 @@ class SimilaritySearch(BaseEstimator):
         if isinstance(self.encoder_, FeatureIndex):
             self.index_ = self.encoder_.emptied(X)
             return self._emptied()._append(X, None, X, ids)
+        if (index := vectors_index(self.encoder_)) is not None:
+            V = _fitted_vectors(self.encoder_, X, y)
+            self.index_ = index.emptied(V)
+            return self._emptied()._append(V, _unit(V) if self._projected else None, X, ids)
         codes, vectors = _fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
         self.index_ = HammingIndex(n_bits) if self.index is None else clone(self.index)
@@ -464,12 +470,12 @@ class SimilaritySearch(BaseEstimator):
                 f"encoder='auto' needs the kernel or distance that compares objects, got rerank={self.rerank!r}; give "
                 "it, such as rerank=similia.distances.Levenshtein()"
             )
-        if not self._automatic and not isinstance(self.encoder, FeatureIndex):
+        indexed = isinstance(self.encoder, FeatureIndex) or vectors_index(self.encoder) is not None
+        if not self._automatic and not indexed:
             check_encoder(self.encoder)
         elif self.index is not None:
-            raise ValueError(
-                "index searches codes, but the encoder is a FeatureIndex, which makes none; leave index out"
-            )
+            how = "ends with an index of its own" if indexed else "is 'auto', which makes one"
+            raise ValueError(f"index searches packed bits, but the encoder {how}; leave index out")
         check_positive_int(self.n_candidates, "n_candidates")
         if self.index is not None and not isinstance(self.index, HammingIndex):
             raise TypeError(f"index must be a HammingIndex, got {self.index!r}")
@@ -531,12 +537,15 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
-        """Return what `index_` takes, packed codes or `X` itself, and the unit vectors that enter the last step.
+        """Return what `index_` takes, codes, vectors or `X` itself, and the unit vectors that enter the last step.
 
         The vectors are None unless ``rerank="projected"``.
         """
         if isinstance(self.encoder_, FeatureIndex):
             return X, None
+        if vectors_index(self.encoder_) is not None:
+            V = np.asarray(transformed(self.encoder_[:-1], X)) if _has_steps(self.encoder_) else X
+            return V, _unit(V) if self._projected else None
         if not self._projected:
             return check_codes(transformed(self.encoder_, X), "the encoder's output"), None
         V = np.asarray(transformed(self.encoder_[:-1], X))
@@ -618,6 +627,18 @@ def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
 def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(V, axis=1, keepdims=True)
     return np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
+
+
+def _has_steps(encoder: Any) -> bool:
+    """Return whether an encoder is a pipeline of several steps."""
+    return isinstance(encoder, Pipeline) and len(encoder) > 1
+
+
+def _fitted_vectors(encoder: Any, X: Any, y: Any) -> Any:
+    """Fit the steps of an encoder before the last, a `VectorIndex`, as `_fitted_codes` does; return the vectors."""
+    for _, step in encoder.steps[:-1] if isinstance(encoder, Pipeline) else ():
+        X = X if step is None or step == "passthrough" else step.fit(X, y).transform(X)
+    return X
 
 
 def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:

@@ -148,7 +148,7 @@ def _inside(root: Any, state_of: Callable[[Any], dict[str, Any]]) -> Iterator[An
             yield value
 
 
-_SEARCHES = ("SimilaritySearch", "HammingIndex", "FeatureIndex")
+_SEARCHES = ("SimilaritySearch", "HammingIndex", "FeatureIndex", "VectorIndex")
 
 
 def written(value: Any) -> dict[str, Any]:

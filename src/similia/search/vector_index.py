@@ -1,0 +1,394 @@
+"""Nearest vectors by codes of 1, 2, 4 or 8 bits for each coordinate, compared in whole numbers.
+
+Packed signs keep directions only roughly. With 4 bits for a coordinate, the estimated distances are ten times as
+accurate as with 1, and still take an eighth of the memory of float32. `_vector_index` describes codes and estimates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from similia.core.config import rows_per_block
+from similia.core.errors import BadType, BadValue
+from similia.core.estimators import all_at_once, check_columns, present, twin_of
+from similia.core.state import Sizes, array, count, state
+from similia.core.threads import exclusively, run_in_ranges
+from similia.core.validation import check_choice, check_codes, check_positive_int, check_vectors, generator
+from similia.search._rows import Rows
+from similia.search.metric import ragged, within_radius
+from similia.search.scan import best, check_radius, sort_heaps
+from similia.sources.dask import is_lazy
+from similia.storage.store import Ids, check_ids, count_on
+
+Codes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+_BITS = (1, 2, 4, 8)
+_BLOCK = 2**12  # vectors read at a time; fixed, as the sum for the mean depends on it
+_GRAIN = 2**12  # minimum number of rows per thread
+_LAST = 2**63 - 1
+_FARTHEST = 1e15  # largest norm of a vector, if the largest number in `fit` is between 1/2 and 1
+
+
+def _fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    bits = state["bits"]
+    return bits in _BITS and sizes["p"] == _length(sizes["d"], bits)
+
+
+@state(
+    fits=_fits, n_features_in_=count("d", least=1), center_=array("f8", "d"), signs_=array("i1", 4, "p"),
+    exponent_=lambda value, sizes: type(value) is int and abs(value) < 1100,
+)  # fmt: skip
+class VectorIndex(BaseEstimator):
+    r"""Find the nearest vectors in Euclidean distance or by cosine, as estimated from codes of a few bits a coordinate.
+
+    `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
+    of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but rounded to 16 bits. Inner
+    products of integers estimate its distances to all rows, and the k smallest estimates are found exactly.
+
+    It takes the place of bits in a `SimilaritySearch`, as its `encoder` or as the last step of a pipeline, such as
+    ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``: candidates are then the objects whose vectors are nearest.
+
+    Parameters
+    ----------
+    bits : {1, 2, 4, 8}, default=4
+        Bits for each coordinate.
+    normalize : bool, default=False
+        Whether to scale vectors to length 1 first. The order of neighbours is then that of their cosines, and the
+        distance is ``sqrt(2 - 2 cosine)``.
+    random_state : int, numpy generator or None, default=None
+        Seed of the rotation.
+
+    Attributes
+    ----------
+    center_ : ndarray of float64, shape (n_features,)
+        Mean of the vectors of `fit` (of length 1 if `normalize`), divided by ``2.0**exponent_``.
+    exponent_ : int
+        The largest number in `fit`, divided by ``2.0**exponent_``, is below 1 and at least 1/2; 0 if `normalize`.
+    signs_ : ndarray of int8, shape (4, n_coordinates)
+        Random signs that define the rotation. `n_coordinates` is `n_features` rounded up to a multiple of
+        ``64 / bits``.
+    ids : ndarray of int64, shape (n,)
+        Ids of the vectors, in the order they were added.
+
+    See Also
+    --------
+    HammingIndex : Packed bits, by Hamming distance.
+    FeatureIndex : Sparse features, such as k-mers, exactly.
+
+    Notes
+    -----
+    Let c be the mean, D the number of coordinates, and w the code of x as a vector of odd integers. The estimate of the
+    squared distance of x and q is unbiased over rotations, and its standard deviation is about
+
+    .. math:: 2 \|x - c\| \|q - c\| \sqrt{(1 - r^2) / (r^2 (D - 1))},
+
+    where r is the cosine of w and the rotated x - c: on average 0.80, 0.94, 0.994 and 0.99997 with 1, 2, 4 and 8 bits.
+    The estimate lies within three standard deviations for nearly all pairs.
+
+    Memory: ``n_coordinates * bits / 8 + 16`` bytes a vector, 8 of them for its id. Neighbours are ordered by estimated
+    distance, then by id. Once the index is fitted, codes and neighbours are the same on every processor; they do not
+    depend on the order of adding, on threads or on ``config(max_memory=...)``.
+
+    References
+    ----------
+    Gao & Long, "RaBitQ: quantizing high-dimensional vectors with a theoretical error bound", SIGMOD 2024, Section 3.
+    Gao et al., "Practical and asymptotically optimal quantization of high-dimensional vectors in Euclidean space",
+    arXiv:2409.09913, 2024, Section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.search import VectorIndex
+    >>> X = np.random.default_rng(0).normal(size=(1000, 64))
+    >>> index = VectorIndex(bits=4, random_state=0).fit(X)
+    >>> distances, ids = index.kneighbors(X[:3], n_neighbors=1)
+    >>> ids.ravel().tolist()
+    [0, 1, 2]
+    """
+
+    _rows: Rows
+
+    def __init__(self, bits: int = 4, *, normalize: bool = False, random_state: Any = None) -> None:
+        self.bits = bits
+        self.normalize = normalize
+        self.random_state = random_state
+
+    @exclusively
+    @all_at_once
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
+        """Learn the mean, draw a rotation, and make these vectors the contents of the index.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (n, n_features)
+        y : None
+            Ignored.
+        ids : array-like of int, shape (n,), optional
+            Distinct, >= 0; by default 0 to n - 1.
+        """
+        self.emptied(X)
+        return self._append(self.encode(X), ids)
+
+    @exclusively
+    @all_at_once
+    def add(self, X: Any, ids: Any = None) -> Self:
+        """Add vectors.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (n, n_features)
+        ids : array-like of int, shape (n,), optional
+            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+        """
+        return self._append(self.encode(X), ids)
+
+    @exclusively
+    @all_at_once
+    def remove(self, ids: Any) -> Self:
+        """Remove vectors by their ids; every id must exist."""
+        rows = self._found(check_ids(ids), "removed")
+        self._rows = self._rows.copy()
+        self._rows.kill(rows)
+        if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:
+            self._rows.compact()
+        return self
+
+    def kneighbors(self, X: Any, n_neighbors: int = 10, return_distance: bool = True) -> Any:
+        """Find the nearest vectors of each query, ordered by estimated distance, then id.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (q, n_features)
+            Queries.
+        n_neighbors : int, default=10
+            Number k of neighbours, at most the number of vectors.
+        return_distance : bool, default=True
+            Whether to return distances as well as ids.
+
+        Returns
+        -------
+        distances : ndarray of float64, shape (q, k)
+            Estimated distances, ascending; only if `return_distance`.
+        ids : ndarray of int64, shape (q, k)
+            Ascending where distances are equal.
+        """
+        now, k = present(self), check_positive_int(n_neighbors, "n_neighbors")
+        queries = now._centred(X)
+        if k > len(now):
+            raise ValueError(f"n_neighbors={k} is more than the {len(now)} vectors in the index; ask for fewer")
+        distances, ids = now._nearest(queries, k)
+        return (distances, ids) if return_distance else ids
+
+    def radius_neighbors(self, X: Any, radius: float, return_distance: bool = True) -> Any:
+        """Find all vectors whose estimated distance to a query is at most a radius.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (q, n_features)
+            Queries.
+        radius : float
+            Largest distance, >= 0.
+        return_distance : bool, default=True
+            Whether to return distances as well as ids.
+
+        Returns
+        -------
+        distances, ids : object arrays of shape (q,)
+            One array for each query, ordered as in `kneighbors`; only `ids` unless `return_distance`.
+        """
+        now, radius = present(self), check_radius(radius)
+        queries = now._centred(X)
+        near = within_radius(lambda some, k: now._nearest(queries[some], k), len(queries), len(now), radius)
+        distances, ids = map(ragged, near)
+        return (distances, ids) if return_distance else ids
+
+    @property
+    def ids(self) -> Ids:
+        """Ids of all vectors, int64 (n,)."""
+        check_is_fitted(self, "signs_")
+        return self._rows.ids()[~self._rows.dead]
+
+    @property
+    def n_bits(self) -> int:
+        """Number of bits of a row of the index, including its norm and its factor."""
+        check_is_fitted(self, "signs_")
+        return 8 * self._rows.width
+
+    def __len__(self) -> int:
+        return len(self._rows) if hasattr(self, "_rows") else 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_lock", None)
+        rows = state.pop("_rows", None)
+        if rows is not None:
+            alive = np.flatnonzero(~rows.dead)
+            state |= {"codes_": rows.take(alive), "ids_": rows.ids()[alive], "next_id_": rows.next_id}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        codes, ids, next_id = (state.pop(name, None) for name in ("codes_", "ids_", "next_id_"))
+        super().__setstate__(state)
+        if codes is not None:
+            width = self._width
+            self._rows = Rows(width)
+            ids = check_ids(ids, len(codes))
+            self._rows.append(check_codes(codes, "codes of a VectorIndex", 8 * width), ids)
+            self._rows.next_id = max(self._rows.next_id, int(next_id))
+            self._check_rows()
+
+    # ---- used by searches of objects
+    def emptied(self, X: Any) -> Self:
+        """Learn the mean of vectors and draw a rotation, but keep none of the vectors."""
+        check_choice(self.bits, "bits", _BITS)
+        random = generator(self.random_state)
+        if is_lazy(X):
+            raise BadType(None, "is a Dask collection", "vectors in memory", "call X.compute(), or take a sample")
+        check_columns(self, X, reset=True)
+        X = check_vectors(X)
+        n, self.n_features_in_ = X.shape
+        self.exponent_ = 0 if self.normalize else int(np.frexp(np.abs(X).max())[1])
+        total = np.zeros(X.shape[1])
+        for start in range(0, n, _BLOCK):
+            total += self._scaled(X[start : start + _BLOCK]).sum(axis=0)
+        self.center_ = total / n
+        shape = (4, _length(X.shape[1], self.bits))
+        self.signs_ = random.integers(0, 2, shape, dtype=np.int8) * np.int8(2) - np.int8(1)
+        self._rows = Rows(self._width)
+        return self
+
+    def encode(self, X: Any) -> Codes:
+        """Return the rows of the index for vectors, uint8 (n, n_bits // 8)."""
+        from similia.search import _vector_index as loops
+
+        X = self._checked(X)
+        codes = np.empty((len(X), self._width), np.uint8)
+        step = rows_per_block(24 * X.shape[1], at_most=_BLOCK)
+        for start in range(0, len(X), step):
+            block = slice(start, start + step)
+            codes[block], norms = loops.encode(self._scaled(X[block]), self.center_, self.signs_, self.bits)
+            if not (norms < _FARTHEST).all():
+                i = start + int(np.argmax(~(norms < _FARTHEST)))
+                remedy = "drop that vector, or fit again with it"
+                raise BadValue(i, "is 1e15 times as far from the mean as the vectors of fit", "one nearer", remedy)
+        return codes
+
+    def reconstruct(self, ids: Any) -> Codes:
+        """Return the rows of the index at some ids, as `encode` makes them."""
+        return self._rows.take(self._found(check_ids(ids), "looked up"))
+
+    def holding(self, rows: Rows) -> Self:
+        """Return a twin of this index whose contents are `rows`, which were read from a file."""
+        twin = twin_of(self)
+        twin._rows = rows
+        twin._check_rows()
+        return twin
+
+    # ---- private
+    @property
+    def _width(self) -> int:
+        from similia.search._vector_index import FACTORS
+
+        return int(self.signs_.shape[1]) * self.bits // 8 + FACTORS
+
+    def _check_rows(self) -> None:
+        from similia.search._vector_index import finite_factors
+
+        if self._rows.width != self._width or not all(finite_factors(part.codes) for part in self._rows.parts()):
+            raise ValueError("a VectorIndex holds codes that do not fit it: they are damaged; restore them from a copy")
+
+    def _checked(self, X: Any) -> npt.NDArray[np.floating]:
+        check_is_fitted(self, "signs_")
+        if is_lazy(X):
+            raise BadType(None, "is a Dask collection", "vectors in memory", "call X.compute()")
+        check_columns(self, X, reset=False)
+        return check_vectors(X, n_features=self.n_features_in_, by=self)
+
+    def _scaled(self, X: npt.NDArray[np.floating]) -> Floats:
+        """Return vectors in float64 at length 1 or, unless `normalize`, divided by ``2.0**exponent_``."""
+        from similia.search._vector_index import unit_rows
+
+        Y = np.array(X, np.float64)
+        if self.normalize:
+            unit_rows(Y, Y)
+            return Y
+        with np.errstate(over="ignore", under="ignore"):  # infinite norms are refused
+            return np.asarray(np.ldexp(Y, -self.exponent_))
+
+    def _centred(self, X: Any) -> npt.NDArray[np.floating]:
+        X = self._checked(X)
+        if not len(self):
+            raise ValueError("the index is empty; call add first")
+        return X
+
+    def _append(self, codes: Codes, ids: Any) -> Self:
+        ids = count_on(self._rows.next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
+        known = self._rows.find(ids) >= 0
+        if known.any():
+            raise ValueError(f"id {ids[np.argmax(known)]} is in the index already; remove it first")
+        self._rows = self._rows.copy()
+        self._rows.append(codes, ids)
+        return self
+
+    def _found(self, ids: Ids, verb: str) -> Ids:
+        check_is_fitted(self, "signs_")
+        rows = self._rows.find(ids)
+        if (rows < 0).any():
+            raise ValueError(f"id {ids[np.argmax(rows < 0)]} is not in the index, so it cannot be {verb}")
+        return rows
+
+    def _nearest(self, X: npt.NDArray[np.floating], k: int) -> tuple[Floats, Ids]:
+        """Return the estimated distances and the ids of the `k` nearest rows of each query, both (q, k)."""
+        distances, ids = np.empty((len(X), k)), np.empty((len(X), k), np.int64)
+        ranges = self._rows.n_rows // _GRAIN + 1
+        step = rows_per_block(32 * k * ranges + 24 * X.shape[1], at_most=_BLOCK)
+        for start in range(0, len(X), step):
+            block = slice(start, start + step)
+            distances[block], ids[block] = self._nearest_of(X[block], k)
+        return distances, ids
+
+    def _nearest_of(self, X: npt.NDArray[np.floating], k: int) -> tuple[Floats, Ids]:
+        from similia.search import _vector_index as loops
+
+        queries = loops.encode_queries(self._scaled(X), self.center_, self.signs_, self.bits)
+        if not (queries[-1] < _FARTHEST**2).all():
+            i = int(np.argmax(~(queries[-1] < _FARTHEST**2)))
+            raise BadValue(i, "is 1e15 times as far from the mean as the vectors of fit", "one nearer", "drop it")
+        found: dict[int, tuple[Floats, Ids]] = {}
+        bounds = np.full(len(X), np.inf)  # shared by threads: the k-th best of any range bounds the result
+
+        def scan(start: int, stop: int) -> None:
+            distances, ids = np.full((len(X), k), np.inf), np.full((len(X), k), _LAST)
+            first = 0
+            for part in self._rows.parts():
+                some = slice(max(0, start - first), max(0, stop - first))
+                first += len(part.ids)
+                arrays = part.codes[some], part.codes[some].view(np.float32), part.ids[some], part.dead[some]
+                for one in arrays:  # views, so that memory maps and arrays have the same compiled type
+                    one.flags.writeable = False
+                loops.scan(*arrays, self.bits, queries, bounds, distances, ids)
+            sort_heaps(distances, ids)
+            found[start] = distances, ids
+
+        run_in_ranges(scan, self._rows.n_rows, _GRAIN)
+        distances, ids = best(list(found.values()), k)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(distances, self.exponent_), ids
+
+
+def _length(n_features: int, bits: int) -> int:
+    """Return the number of coordinates of the rotation: whole words of 64 bits."""
+    return -(-n_features * bits // 64) * 64 // bits
+
+
+def vectors_index(encoder: Any) -> VectorIndex | None:
+    """Return the `VectorIndex` that is an encoder or its last step, or None."""
+    last = encoder.steps[-1][1] if getattr(encoder, "steps", None) else encoder
+    return last if isinstance(last, VectorIndex) else None
