@@ -49,6 +49,14 @@ def index(tmp_path_factory):
     return path
 
 
+def test_a_folder_without_a_search_is_refused_in_a_sentence(tmp_path):
+    codes = sm.search.HammingIndex(8).fit(np.zeros((2, 1), np.uint8)).save(tmp_path / "codes")
+    with pytest.raises(ValueError, match="holds the codes of a HammingIndex without the encoder that made them; give"):
+        Service(codes)
+    with pytest.raises(ValueError, match="holds no search; give a folder that"):
+        Service(tmp_path)
+
+
 class Answer(NamedTuple):
     status_code: int
     text: str

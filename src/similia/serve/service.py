@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from similia.core.errors import BadItem, DataError
+from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.progress import logger_of
 from similia.explanations import explain
 from similia.objects import from_smiles
@@ -195,6 +195,12 @@ class Service:
 
 
 def _load(path: Path) -> _Held:
+    if path.is_dir() and not is_search(path):
+        codes = (path / MANIFEST).is_file()
+        found = "holds the codes of a HammingIndex without the encoder that made them" if codes else "holds no search"
+        raise BadFile(
+            path, f"{found}; give a folder that SimilaritySearch.save or `similia index` wrote, or a model file"
+        )
     stamp = _stamp(path)
     if is_search(path):
         model, names = SearchFolder.open(path).load_named()
