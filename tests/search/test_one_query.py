@@ -65,7 +65,8 @@ def test_one_query_is_a_row_of_the_batch(search, objects):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(1, 33), st.integers(1, 300), st.integers(1, 40), st.sampled_from([1, 2, 200]), st.integers(0, 99)
+    st.integers(1, 33) | st.sampled_from([64, 96, 128]), st.integers(1, 300), st.integers(1, 40),
+    st.sampled_from([1, 2, 200]), st.integers(0, 99),
 )  # fmt: skip
 def test_the_scan_for_one_query_is_brute_force(n_bytes, n, k, n_values, seed):
     rng, k = np.random.default_rng(seed), min(n, k)

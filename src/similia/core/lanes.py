@@ -1,8 +1,9 @@
-"""A type for compiled loops: a vector of `LANES` or `HALF` numbers (lanes) that stays in registers during a recurrence.
+"""A type for compiled loops: a vector of numbers (lanes) that stays in registers during a recurrence.
 
 numba vectorises a loop over an array, but keeps no array in registers between iterations of an outer loop: a recurrence
 in small arrays goes through memory at each step and takes twice the time. With this type the loop carries values, and
-LLVM splits or joins them to the width of the processor.
+LLVM splits or joins them to the width of the processor. A vector has `LANES` or `HALF` numbers, or `WORDS` words of
+packed bits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 16  # float32: one register of 512 bits; two additions in flight where registers have 256
 HALF = LANES // 2  # to count comparisons: 512 bits compare into mask registers, which takes longer
+WORDS = 4  # words of packed bits: one register of 256 bits
 
 
 class Lanes(types.Type):
-    """The numba type of a vector of `LANES` or `HALF` numbers of one scalar type."""
+    """The numba type of a vector of `LANES`, `HALF` or `WORDS` numbers of one scalar type."""
 
     def __init__(self, scalar: types.Number, width: int = LANES) -> None:
         self.scalar, self.width = scalar, width
@@ -60,6 +62,7 @@ def _load(width: int) -> Any:
 
 load = _load(LANES)  # array[index : index + LANES]
 load_half = _load(HALF)  # array[index : index + HALF]
+load_words = _load(WORDS)  # array[index : index + WORDS]
 
 
 @intrinsic
@@ -249,6 +252,49 @@ def _mantissa(builder: Any, a: Any) -> Any:
 power_of_two = _elementwise(1, _power_of_two)
 exponent = _elementwise(1, _exponent)
 mantissa = _elementwise(1, _mantissa)
+
+
+# ---- lanes of uint64, words of packed bits
+def _bits_of(builder: Any, words: Any) -> Any:
+    form = ir.FunctionType(words.type, [words.type])
+    name = f"llvm.ctpop.v{words.type.count}i64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, form, name), [words])
+
+
+def _chosen(builder: Any, a: Any, b: Any, *places: int) -> Any:
+    """Emit a vector of the numbers at `places` of a, followed by b."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), [*places]))
+
+
+def _sums_of_pairs(builder: Any, a: Any, b: Any) -> Any:
+    return builder.add(_chosen(builder, a, b, 0, 4, 2, 6), _chosen(builder, a, b, 1, 5, 3, 7))
+
+
+def _sums_of_halves(builder: Any, a: Any, b: Any) -> Any:
+    return builder.add(_chosen(builder, a, b, 0, 1, 4, 5), _chosen(builder, a, b, 2, 3, 6, 7))
+
+
+differing_bits = _elementwise(2, lambda builder, a, b: _bits_of(builder, builder.xor(a, b)))
+plus = _elementwise(2, lambda builder, a, b: builder.add(a, b))
+sums_of_pairs = _elementwise(2, _sums_of_pairs)  # a0 + a1, b0 + b1, a2 + a3, b2 + b3: `WORDS` lanes
+sums_of_halves = _elementwise(2, _sums_of_halves)  # a0 + a2, a1 + a3, b0 + b2, b1 + b3: `WORDS` lanes
+
+
+@intrinsic
+def any_at_most(_typing, a, bound):  # type: ignore[no-untyped-def]
+    """Return whether a lane of counts is at most `bound`, an int64."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        counts, most = arguments
+        nothing = ir.Constant(counts.type, ir.Undefined)
+        first = builder.insert_element(nothing, most, ir.Constant(ir.IntType(32), 0))
+        same = builder.shuffle_vector(
+            first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), a.width), [0] * a.width)
+        )
+        within = builder.bitcast(builder.icmp_signed("<=", counts, same), ir.IntType(a.width))
+        return builder.icmp_unsigned("!=", within, within.type(0))
+
+    return types.boolean(a, types.int64), generate
 
 
 def _operator(function: Any, instruction: str) -> None:

@@ -17,6 +17,7 @@ has 2**k slots; a slot holds the position of an id in an array, or -1 if it is f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,6 +96,11 @@ class Counts:
         return np.add.reduceat(np.append(products, 0.0), self.offsets[:-1]) * (np.diff(self.offsets) > 0)
 
     @cached_property
+    def _largest_square(self) -> float:
+        """The greatest of the `squared_norms`."""
+        return float(self.squared_norms.max(initial=0.0))
+
+    @cached_property
     def _whole(self) -> bool:
         """Whether all counts and weights are integers."""
         return all(_are_integers(x) for x in (self.values, self.weights) if x is not None)
@@ -153,7 +159,10 @@ def count(ids: Ids, offsets: Indices, amounts: Floats = _NO_AMOUNTS) -> Counts:
     distinct, values = distinct[: new_offsets[-1]], values[: new_offsets[-1]]
     if 2 * len(distinct) < len(ids):  # a copy frees the rest
         distinct, values = distinct.copy(), values.copy()
-    return Counts(new_offsets, distinct, values)
+    found = Counts(new_offsets, distinct, values)
+    if amounts is _NO_AMOUNTS:
+        vars(found)["_whole"] = True  # they are numbers of occurrences
+    return found
 
 
 def number_ids(ids: Ids) -> tuple[Ids, Indices]:
@@ -298,8 +307,8 @@ def _dense_columns(columns_a: Indices, columns_b: Indices, n_columns: int, n_pai
 def _largest_sum(A: Counts, B: Counts) -> float:
     """Return an upper bound on the inner products (Cauchy-Schwarz), or infinity if a count or weight is no integer."""
     if not (A._whole and B._whole):
-        return np.inf
-    return float(np.sqrt(A.squared_norms.max(initial=0.0) * B.squared_norms.max(initial=0.0)))
+        return math.inf
+    return math.sqrt(A._largest_square * B._largest_square)
 
 
 def _postings(offsets: Indices, columns: Indices, values: Floats, dense: Indices) -> tuple[Indices, Indices, Floats]:

@@ -404,8 +404,11 @@ def ids_at(
     values: Letters, offsets: Indices, positions: Indices, distinct_gaps: bool, complements: Letters = _ONE_STRAND
 ) -> Ids:
     """Return (ids, offsets) of all k-mers with gaps, as `pair_ids` computes them from the same arguments."""
-    per_string = sum(windows_of(offsets, last + 1) for last in positions[:, -1])
-    id_offsets = offsets_of(per_string)
+    if len(offsets) == 2:  # one string, such as a query
+        n = int(offsets[1] - offsets[0])
+        id_offsets = np.array([0, sum(max(0, n - last) for last in positions[:, -1].tolist())])
+    else:
+        id_offsets = offsets_of(sum(windows_of(offsets, last + 1) for last in positions[:, -1]))
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
     _strings.pair_ids(values, complements, offsets, positions, distinct_gaps, id_offsets, ids)
     return ids, id_offsets

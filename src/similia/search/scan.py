@@ -9,7 +9,8 @@ threads.
 Cost: queries x rows x n_bits / 64 steps of xor, popcount and add. With 1 M codes of 256 bits, 1000 queries, k = 10 and
 two cores, a search takes 0.17 of the time of faiss's IndexBinaryFlat and 0.4 of that of its knn_hamming. Comparing word
 by word without tiles is 2 to 4 times slower. A single query, which no transposed tile would serve twice, is compared
-with the codes where they lie, in a little less time than faiss takes; few codes are scanned without a thread.
+with the codes where they lie, four rows at once; few codes are scanned without a thread. Columns of words would be
+counted in 0.8 of the time of rows of 256 bits, but need a second copy of the codes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import are_words, as_words
+from similia.core import lanes as lane
 from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
@@ -36,7 +38,8 @@ _HITS = 2**16  # rows within the radius returned at a time
 _WAITING = 2**12  # rows that wait for the heap
 _FEW = 2  # for fewer queries, transposing a tile costs more than it saves
 _FAR, _LAST = 2**31 - 1, 2**63 - 1
-_ONE, _TWO, _THREE, _FOUR = np.arange(1, 5, dtype=np.uint64)  # unsigned, as they are positions without a sign to check
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+_GROUP = 4  # rows that one query is compared with at once
 
 Distances = npt.NDArray[np.int32]
 
@@ -63,8 +66,9 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
     bounds = np.full(len(queries), _FAR, np.int32)  # shared by threads: the k-th best of any range bounds the result
 
     def scan(start: int, stop: int) -> None:
-        distances = np.full((len(queries), k), _FAR, np.int32)
-        ids = np.full((len(queries), k), _LAST, np.int64)
+        distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
+        distances.fill(_FAR)
+        ids.fill(_LAST)
         for words, part in _pieces(parts, start, stop):
             if len(queries) < _FEW:
                 _scan_for_one(words, part.ids, part.dead, queries[0], bounds, distances[0], ids[0])
@@ -183,39 +187,87 @@ def _scan_for_one(words, ids, dead, query, bounds, distances, found):  # type: i
 
     Counts of the distances seen so far tell beyond which distance no row can be among the nearest. The rows within it
     wait in `rows`, and most are dropped again, when better ones have lowered the bound, before they reach the heap.
+    Four rows are compared at once if their words fill registers; only if one is within the bound is each looked at.
     """
-    n_words, k = np.uint64(len(query)), len(distances)
-    flat, seen = words.reshape(-1), np.zeros(64 * len(query) + 1, np.int32)
-    rows, counts = np.empty(_WAITING, np.int64), np.empty(_WAITING, np.int32)
-    bound = min(bounds[0], distances[0], np.int32(64 * len(query)))
-    n = total = 0
-    if n_words == _FOUR:  # 256 bits: a loop over the words would take twice the time
-        a, b, c, d = query[0], query[1], query[2], query[3]
-        for row in range(len(words)):
-            at = np.uint64(row) * _FOUR
-            count = popcount(a ^ flat[at]) + popcount(b ^ flat[at + _ONE])
-            count += popcount(c ^ flat[at + _TWO]) + popcount(d ^ flat[at + _THREE])
-            if np.int32(count) <= bound and not dead[row]:
+    n_words, k = len(query), len(distances)
+    flat, seen = words.reshape(-1), np.zeros(64 * n_words + 1, np.int32)
+    rows, counts = np.empty(_WAITING + _GROUP, np.int64), np.empty(_WAITING + _GROUP, np.int32)
+    bound = min(bounds[0], distances[0], np.int32(64 * n_words))
+    repeated = np.empty(max(lane.WORDS, n_words), np.uint64)
+    for word in range(len(repeated)):
+        repeated[word] = query[word % n_words]
+    fit = len(words) - len(words) % _GROUP if n_words in (1, 2) or n_words % lane.WORDS == 0 else 0
+    first = n = total = 0
+    while first < len(words):
+        if first < fit:
+            first = _next_group(flat, first, fit, repeated, n_words, np.int64(bound))
+        last = min(first + _GROUP, len(words))
+        for row in range(first, last):
+            count = np.int32(_distance(flat, np.uint64(row) * np.uint64(n_words), query, np.uint64(n_words)))
+            if count <= bound and not dead[row]:
                 rows[n], counts[n] = row, count
-                n, total, bound = _noted(n, total, bound, np.int32(count), k, seen)
-                if n == _WAITING:
-                    n = _offer(rows, counts, n, bound, ids, distances, found)
-    else:
-        for row in range(len(words)):
-            at, word, count = np.uint64(row) * n_words, np.uint64(0), np.uint64(0)
-            while word + _ONE < n_words:
-                count += popcount(query[word] ^ flat[at + word])
-                count += popcount(query[word + _ONE] ^ flat[at + word + _ONE])
-                word += _TWO
-            if word < n_words:
-                count += popcount(query[word] ^ flat[at + word])
-            if np.int32(count) <= bound and not dead[row]:
-                rows[n], counts[n] = row, count
-                n, total, bound = _noted(n, total, bound, np.int32(count), k, seen)
-                if n == _WAITING:
-                    n = _offer(rows, counts, n, bound, ids, distances, found)
+                n, total, bound = _noted(n, total, bound, count, k, seen)
+        if n >= _WAITING:
+            n = _offer(rows, counts, n, bound, ids, distances, found)
+        first = last
     _offer(rows, counts, n, bound, ids, distances, found)
     bounds[0] = min(bounds[0], bound)
+
+
+@njit()
+def _distance(flat, at, query, n_words):  # type: ignore[no-untyped-def]
+    """Return the distance of `query` to the words from `at` on; positions are unsigned: no sign is to be checked."""
+    word, count = np.uint64(0), np.uint64(0)
+    while word + _ONE < n_words:
+        count += popcount(query[word] ^ flat[at + word])
+        count += popcount(query[word + _ONE] ^ flat[at + word + _ONE])
+        word += _TWO
+    if word < n_words:
+        count += popcount(query[word] ^ flat[at + word])
+    return count
+
+
+@njit()
+def _next_group(flat, first, stop, query, n_words, bound):  # type: ignore[no-untyped-def]
+    """Return the first of rows ``first, first + 4, ...`` that begins four rows with one within `bound`, or `stop`.
+
+    Rows have 1, 2 or a multiple of 4 words; `query` is repeated to 4 words at least.
+    """
+    own = lane.load_words(query, 0)
+    if n_words == 1:
+        for row in range(first, stop, _GROUP):
+            if lane.any_at_most(lane.differing_bits(own, lane.load_words(flat, row)), bound):
+                return row
+    elif n_words == 2:
+        for row in range(first, stop, _GROUP):
+            a = lane.differing_bits(own, lane.load_words(flat, 2 * row))
+            b = lane.differing_bits(own, lane.load_words(flat, 2 * row + 4))
+            if lane.any_at_most(lane.sums_of_pairs(a, b), bound):
+                return row
+    elif n_words == 4:
+        for row in range(first, stop, _GROUP):
+            a = lane.differing_bits(own, lane.load_words(flat, 4 * row))
+            b = lane.differing_bits(own, lane.load_words(flat, 4 * row + 4))
+            c = lane.differing_bits(own, lane.load_words(flat, 4 * row + 8))
+            d = lane.differing_bits(own, lane.load_words(flat, 4 * row + 12))
+            if lane.any_at_most(lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d)), bound):
+                return row
+    else:
+        for row in range(first, stop, _GROUP):
+            at = row * n_words
+            a = lane.differing_bits(own, lane.load_words(flat, at))
+            b = lane.differing_bits(own, lane.load_words(flat, at + n_words))
+            c = lane.differing_bits(own, lane.load_words(flat, at + 2 * n_words))
+            d = lane.differing_bits(own, lane.load_words(flat, at + 3 * n_words))
+            for word in range(lane.WORDS, n_words, lane.WORDS):
+                more, at = lane.load_words(query, word), at + lane.WORDS
+                a = lane.plus(a, lane.differing_bits(more, lane.load_words(flat, at)))
+                b = lane.plus(b, lane.differing_bits(more, lane.load_words(flat, at + n_words)))
+                c = lane.plus(c, lane.differing_bits(more, lane.load_words(flat, at + 2 * n_words)))
+                d = lane.plus(d, lane.differing_bits(more, lane.load_words(flat, at + 3 * n_words)))
+            if lane.any_at_most(lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d)), bound):
+                return row
+    return stop
 
 
 @njit()

@@ -562,8 +562,8 @@ class SimilaritySearch(BaseEstimator):
         rows = self._rows(ids)
         values, similarities = self._by_angle(vectors, rows) if metric is None else self._compared(metric, X, rows)
         order = sorted_candidates(values, ids)[:, :k]
-        similarities = None if similarities is None else np.take_along_axis(similarities, order, axis=1)
-        return np.take_along_axis(values, order, axis=1), similarities, np.take_along_axis(ids, order, axis=1)
+        place = np.arange(len(order))[:, None], order  # what `numpy.take_along_axis` makes in ten times the time
+        return values[place], None if similarities is None else similarities[place], ids[place]
 
     def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
         """Return the distances and cosines between ``vectors[i]`` and the kept vectors at ``rows[i]``, for each i."""
