@@ -197,9 +197,9 @@ class Service:
 def _load(path: Path) -> _Held:
     if path.is_dir() and not is_search(path):
         codes = (path / MANIFEST).is_file()
-        found = "holds the codes of a HammingIndex without the encoder that made them" if codes else "holds no search"
+        holds = "holds the codes of a HammingIndex without the encoder that made them" if codes else "holds no search"
         raise BadFile(
-            path, f"{found}; give a folder that SimilaritySearch.save or `similia index` wrote, or a model file"
+            path, f"{holds}; give a folder that SimilaritySearch.save or `similia index` wrote, or a model file"
         )
     stamp = _stamp(path)
     if is_search(path):
