@@ -229,12 +229,12 @@ def test_projected_vectors_follow_adding_and_removing():
 
 
 def test_many_queries_are_answered_in_parts(monkeypatch):
-    from similia.search import similarity_search
+    from similia.search import _candidates
 
     X = words(60)
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
     whole = search.kneighbors(X, 4)
-    monkeypatch.setattr(similarity_search, "_QUERIES", 7)
+    monkeypatch.setattr(_candidates, "_QUERIES", 7)
     for found, expected in zip(search.kneighbors(X, 4), whole, strict=True):
         np.testing.assert_array_equal(found, expected)
 

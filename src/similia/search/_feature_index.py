@@ -158,22 +158,9 @@ def _search(  # type: ignore[no-untyped-def]
             continue
         skipped, left_out = _left_out(order, most, share * need)
         saved = _add_lists(
-            order,
-            skipped,
-            columns,
-            values,
-            least,
-            starts,
-            rows,
-            amounts,
-            above,
-            below,
-            upward,
-            first,
-            last,
-            sums,
-            whole,
-        )
+            order, skipped, columns, values, least, starts, rows, amounts, above if upward else below, upward, first,
+            last, sums, whole,
+        )  # fmt: skip
         exact = whole and skipped == 0
         compared = _compare_rows(
             columns, values, own, how, least, exact, left_out, m, limits, held, counts, sizes, ids, dead, distances,
@@ -199,22 +186,8 @@ def _left_out(order, most, limit):  # type: ignore[no-untyped-def]
 
 @njit()
 def _add_lists(  # type: ignore[no-untyped-def]
-    order,
-    skipped,
-    columns,
-    values,
-    least,
-    starts,
-    rows,
-    amounts,
-    above,
-    below,
-    upward,
-    first,
-    last,
-    sums,
-    whole,
-):
+    order, skipped, columns, values, least, starts, rows, amounts, places, upward, first, last, sums, whole
+):  # fmt: skip
     """Add the lists to the sums of the rows `first` to `last` - 1, but for the first ones in `order`.
 
     Return the number of entries in the lists left out.
@@ -229,20 +202,26 @@ def _add_lists(  # type: ignore[no-untyped-def]
         value = np.float32(values[t])
         if np.float64(value) < values[t]:
             value = np.nextafter(value, np.float32(np.inf))
-        if upward:
-            at = above[t]
-            if at < stop and rows[at] < first:  # this list was left out of a block before
-                at = _first_at_least(rows, at, stop, first)
-            begin, end = at, _end_of_block(rows, at, stop, last)
-            above[t] = end
-        else:
-            at = below[t]
-            if at > start and rows[at - 1] >= last:
-                at = _first_at_least(rows, start, at, last)
-            begin, end = _first_at_least(rows, start, at, first), at
-            below[t] = begin
+        begin, end = _entries_of_block(rows, start, stop, places[t], upward, first, last)
+        places[t] = end if upward else begin
         _add(sums, rows[begin:end], amounts[begin:end], value, least, whole, np.uint64(first))
     return saved
+
+
+@njit()
+def _entries_of_block(rows, start, stop, at, upward, first, last):  # type: ignore[no-untyped-def]
+    """Return the first and the last + 1 of the entries of a list with rows from `first` to `last` - 1.
+
+    The list is ``rows[start:stop]``, walked `upward` or downwards from the place `at`. It may have been left out of the
+    blocks before; then the walk jumps to this one.
+    """
+    if upward:
+        if at < stop and rows[at] < first:
+            at = _first_at_least(rows, at, stop, first)
+        return at, _end_of_block(rows, at, stop, last)
+    if at > start and rows[at - 1] >= last:
+        at = _first_at_least(rows, start, at, last)
+    return _first_at_least(rows, start, at, first), at
 
 
 @njit()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from similia.core.config import rows_per_block
-from similia.core.estimators import twin_of
+from similia.core.estimators import check_fitted, twin_of
+from similia.core.validation import check_positive_int
 from similia.objects import n_objects, take
+from similia.search._candidates import by_angle
 from similia.search.metric import Floats, Index, as_metric, shares_found
-
-if TYPE_CHECKING:
-    from similia.search.similarity_search import SimilaritySearch
 
 
 class Recall(NamedTuple):
@@ -39,8 +38,72 @@ class Recall(NamedTuple):
     brute_force_seconds: float
 
 
+class MeasuresRecall:
+    """The methods of a search that measure its recall."""
+
+    rerank: Any
+
+    def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
+        """Measure the share of true neighbours that the search finds, and the time that it takes.
+
+        Parameters
+        ----------
+        X : collection of q objects
+            Queries. With a hundred of them, the standard error of the recall is a few percent.
+        n_neighbors : int, default=10
+            Number k of neighbours.
+        metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
+            What decides who the true neighbours are. "kernel": the kernel or distance of `rerank` or, if it has none,
+            of the encoder's first step. "projected": the distance between the vectors kept for ``rerank="projected"``.
+            If the first step has no kernel or distance, as is usual for vectors, pass
+            ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
+            pairwise=True)``.
+        objects : collection of n objects, optional
+            The objects in the order they were added; required if the search keeps none (`objects_` is None).
+
+        Returns
+        -------
+        Recall
+            A named tuple: `recall`, its `standard_error`, the `seconds` that this search takes per query, and the
+            `brute_force_seconds` that a comparison with all objects takes per query.
+        """
+        check_fitted(self, "encoder_")
+        return measured_recall(self, X, n_neighbors, metric, objects)[0]
+
+    def recall_curve(
+        self,
+        X: Any,
+        n_neighbors: int = 10,
+        *,
+        n_candidates: Sequence[int] = (10, 20, 50, 100, 200, 400),
+        metric: Any = "kernel",
+        objects: Any = None,
+    ) -> dict[int, Recall]:
+        """Measure recall and time at several numbers of candidates; see `recall`.
+
+        Parameters
+        ----------
+        X, n_neighbors, metric, objects
+            As for `recall`.
+        n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
+            Those below `n_neighbors` are left out.
+
+        Returns
+        -------
+        dict of int to Recall
+            What `recall` returns with each number of candidates.
+        """
+        check_fitted(self, "encoder_")
+        if self.rerank is None:
+            raise ValueError("rerank=None compares no candidates, so there is no curve; use recall")
+        counts = [check_positive_int(c, "n_candidates") for c in n_candidates if c >= n_neighbors]
+        if not counts:
+            raise ValueError(f"n_candidates={n_candidates!r} has no number of at least n_neighbors={n_neighbors}")
+        return dict(zip(counts, measured_recall(self, X, n_neighbors, metric, objects, counts), strict=True))
+
+
 def measured_recall(
-    search: SimilaritySearch, X: Any, n_neighbors: int, metric: Any, objects: Any, n_candidates: Sequence[int] = ()
+    search: Any, X: Any, n_neighbors: int, metric: Any, objects: Any, n_candidates: Sequence[int] = ()
 ) -> list[Recall]:
     """Return the recall and speed of a search at each number of candidates, as `SimilaritySearch.recall` documents."""
     projected = isinstance(metric, str) and metric == "projected"
@@ -65,16 +128,16 @@ def measured_recall(
     return [Recall(float(row.mean()), e, s / q, brute) for row, e, s in zip(shares, error, seconds, strict=True)]
 
 
-def _by_vectors(search: SimilaritySearch, X: Any) -> Callable[[Index], Floats]:
+def _by_vectors(search: Any, X: Any) -> Callable[[Index], Floats]:
     """Return a function that maps positions in `X` to the distances from these vectors to all vectors searched."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
     vectors: Any = search._encode(X)[1]
     everyone = np.arange(len(search.ids_))
-    return lambda rows: search._by_angle(vectors[rows], np.tile(everyone, (len(rows), 1)))[0]
+    return lambda rows: by_angle(vectors[rows], search.vectors_, np.tile(everyone, (len(rows), 1)))[0]
 
 
-def _by_metric(search: SimilaritySearch, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
+def _by_metric(search: Any, X: Any, metric: Any, objects: Any) -> Callable[[Index], Floats]:
     """Return a function that maps positions in `X` to the distances from these objects to all objects searched."""
     kept = search.objects_ if objects is None else objects
     if kept is None or n_objects(kept) != len(search.ids_):

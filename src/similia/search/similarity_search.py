@@ -8,8 +8,6 @@ approximation", ICDM 2012, Section IV (100 candidates, sorted by the distances o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,57 +16,35 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from similia.core.errors import BadType, part_from
+from similia.core.errors import BadType
 from similia.core.estimators import all_at_once, check_fitted, present, twin_of
-from similia.core.products import chosen_products
-from similia.core.progress import track
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
-from similia.core.validation import check_codes, check_encoder, check_positive_int
+from similia.core.validation import check_encoder, check_positive_int
 from similia.objects import concatenate, take
 from similia.objects.sequences import Batch, at_least_one
-from similia.pipelines import transformed
+from similia.search._candidates import (
+    Known,
+    by_angle,
+    encoded,
+    fitted_codes,
+    fitted_vectors,
+    in_blocks,
+    order_of,
+    positions,
+    unit,
+)
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import (
-    Floats,
-    Index,
-    Metric,
-    as_metric,
-    feature_distances,
-    function_of,
-    parameters_of,
-    ragged,
-    sorted_candidates,
-)
-from similia.search.recall import Recall, measured_recall
+from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, sorted_candidates
+from similia.search.recall import MeasuresRecall
 from similia.search.scan import check_radius
 from similia.search.vector_index import vectors_index
-from similia.similarity import as_objects, diagonal
+from similia.similarity import as_objects
 from similia.sources.dask import is_lazy
 
-_QUERIES = 512  # queries answered together
-_ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
 _CACHED = ("_known", "_order")  # attributes that hold what queries share
-
-
-@dataclass
-class _Known:
-    """Values cached between searches; copies and saved files do not contain them."""
-
-    parameters: Any  # of the kernel or distance
-    metric: Metric  # with its data-dependent parameters set from all objects
-    n_compared: int = 0  # candidates compared so far
-    features: dict[str, Any] | None = None  # of all objects
-    norms: Floats | None = None  # k(y, y) of all objects
-
-    def norms_at(self, objects: Any, rows: Index) -> Floats:
-        """Return k(y, y), for the kernel k, of the objects y at the positions `rows`, in the shape of `rows`."""
-        if self.norms is not None:
-            return self.norms[rows]
-        unique, place = np.unique(rows, return_inverse=True)
-        return diagonal(self.metric.function, take(objects, unique))[place].reshape(rows.shape)
 
 
 def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -97,7 +73,7 @@ def _are_trials(value: Any, sizes: Sizes) -> bool:
     objects_=optional(objects("n")), vectors_=optional(array("f4", "n", None)),
     trials_=_are_trials,
 )  # fmt: skip
-class SimilaritySearch(BaseEstimator):
+class SimilaritySearch(MeasuresRecall, BaseEstimator):
     """Find the objects most similar to a query: encode it, find the nearest codes, compare these candidates exactly.
 
     Parameters
@@ -158,7 +134,7 @@ class SimilaritySearch(BaseEstimator):
     (['mitten', 'sunday'], array([1., 1.]))
     """
 
-    _known: _Known | None = None
+    _known: Known | None = None
     _order: Index | None = None  # sorts `ids_`; None if this is not known
 
     def __init__(
@@ -198,10 +174,10 @@ class SimilaritySearch(BaseEstimator):
             self.index_ = self.encoder_.emptied(X)
             return self._emptied()._append(X, None, X, ids)
         if (index := vectors_index(self.encoder_)) is not None:
-            V = _fitted_vectors(self.encoder_, X, y)
+            V = fitted_vectors(self.encoder_, X, y)
             self.index_ = index.emptied(V)
-            return self._emptied()._append(V, _unit(V) if self._projected else None, X, ids)
-        codes, vectors = _fitted_codes(self.encoder_, X, y, self._projected)
+            return self._emptied()._append(V, unit(V) if self._projected else None, X, ids)
+        codes, vectors = fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
         self.index_ = HammingIndex(n_bits) if self.index is None else clone(self.index)
         if self.index_.n_bits != n_bits:
@@ -303,7 +279,7 @@ class SimilaritySearch(BaseEstimator):
             distances, similarities, ids = now._nearest(block, k, metric)
             return similarities if return_similarity else distances, ids
 
-        return _in_blocks(X, nearest, return_distance or return_similarity)
+        return in_blocks(X, nearest, return_distance or return_similarity)
 
     def radius_neighbors(
         self, X: Any, radius: float, return_distance: bool = True, *, return_similarity: bool = False
@@ -338,65 +314,7 @@ class SimilaritySearch(BaseEstimator):
             ends = [int(np.searchsorted(row, radius, "right")) for row in distances]
             return ragged(similarities if return_similarity else distances, ends), ragged(ids, ends)
 
-        return _in_blocks(X, within, return_distance or return_similarity)
-
-    def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure the share of true neighbours that the search finds, and the time that it takes.
-
-        Parameters
-        ----------
-        X : collection of q objects
-            Queries. With a hundred of them, the standard error of the recall is a few percent.
-        n_neighbors : int, default=10
-            Number k of neighbours.
-        metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
-            What decides who the true neighbours are. "kernel": the kernel or distance of `rerank` or, if it has none,
-            of the encoder's first step. "projected": the distance between the vectors kept for ``rerank="projected"``.
-            If the first step has no kernel or distance, as is usual for vectors, pass
-            ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
-            pairwise=True)``.
-        objects : collection of n objects, optional
-            The objects in the order they were added; required if the search keeps none (`objects_` is None).
-
-        Returns
-        -------
-        Recall
-            A named tuple: `recall`, its `standard_error`, the `seconds` that this search takes per query, and the
-            `brute_force_seconds` that a comparison with all objects takes per query.
-        """
-        check_fitted(self, "encoder_")
-        return measured_recall(self, X, n_neighbors, metric, objects)[0]
-
-    def recall_curve(
-        self,
-        X: Any,
-        n_neighbors: int = 10,
-        *,
-        n_candidates: Sequence[int] = (10, 20, 50, 100, 200, 400),
-        metric: Any = "kernel",
-        objects: Any = None,
-    ) -> dict[int, Recall]:
-        """Measure recall and time at several numbers of candidates; see `recall`.
-
-        Parameters
-        ----------
-        X, n_neighbors, metric, objects
-            As for `recall`.
-        n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
-            Those below `n_neighbors` are left out.
-
-        Returns
-        -------
-        dict of int to Recall
-            What `recall` returns with each number of candidates.
-        """
-        check_fitted(self, "encoder_")
-        if self.rerank is None:
-            raise ValueError("rerank=None compares no candidates, so there is no curve; use recall")
-        counts = [check_positive_int(c, "n_candidates") for c in n_candidates if c >= n_neighbors]
-        if not counts:
-            raise ValueError(f"n_candidates={n_candidates!r} has no number of at least n_neighbors={n_neighbors}")
-        return dict(zip(counts, measured_recall(self, X, n_neighbors, metric, objects, counts), strict=True))
+        return in_blocks(X, within, return_distance or return_similarity)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the search with its objects to a folder and return the path.
@@ -537,19 +455,7 @@ class SimilaritySearch(BaseEstimator):
         return self
 
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
-        """Return what `index_` takes, codes, vectors or `X` itself, and the unit vectors that enter the last step.
-
-        The vectors are None unless ``rerank="projected"``.
-        """
-        if isinstance(self.encoder_, FeatureIndex):
-            return X, None
-        if vectors_index(self.encoder_) is not None:
-            V = np.asarray(transformed(self.encoder_[:-1], X)) if _has_steps(self.encoder_) else X
-            return V, _unit(V) if self._projected else None
-        if not self._projected:
-            return check_codes(transformed(self.encoder_, X), "the encoder's output"), None
-        V = np.asarray(transformed(self.encoder_[:-1], X))
-        return check_codes(transformed(self.encoder_[-1], V), "the encoder's output"), _unit(V)
+        return encoded(self.encoder_, X, self._projected)
 
     def _nearest(self, X: Any, k: int, metric: Metric | None) -> tuple[Floats, Floats | None, Index]:
         """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
@@ -560,100 +466,30 @@ class SimilaritySearch(BaseEstimator):
             return distances.astype(np.float64), None, ids
         _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
         rows = self._rows(ids)
-        values, similarities = self._by_angle(vectors, rows) if metric is None else self._compared(metric, X, rows)
+        values, similarities = (
+            by_angle(vectors, self.vectors_, rows) if metric is None else self._compared(metric, X, rows)
+        )
         order = sorted_candidates(values, ids)[:, :k]
         place = np.arange(len(order))[:, None], order  # what `numpy.take_along_axis` makes in ten times the time
         return values[place], None if similarities is None else similarities[place], ids[place]
 
-    def _by_angle(self, vectors: Any, rows: Index) -> tuple[Floats, Floats]:
-        """Return the distances and cosines between ``vectors[i]`` and the kept vectors at ``rows[i]``, for each i."""
-        if vectors.shape[1:] != self.vectors_.shape[1:]:
-            raise ValueError(
-                f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {self.vectors_.shape}; fit again"
-            )
-        cosines = chosen_products(self.vectors_, rows, vectors).astype(np.float64)
-        return feature_distances(cosines, 1.0, 1.0), cosines
-
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
         """Return the distances and the kernel values (None for a distance) between queries and candidates.
 
-        Row i of `rows` holds the positions of query i's candidates. Data-dependent parameters of the metric
-        are set from all objects. The features of all objects are cached as soon as the number of compared candidates
-        reaches the number of objects.
+        Row i of `rows` holds the positions of query i's candidates.
         """
-        parameters = parameters_of(metric.function)  # set_params may change the metric at any time
         known = self._known
-        if known is None or known.parameters != parameters:
-            known = self._known = _Known(parameters, metric.decided(self.objects_))
-        known.n_compared += rows.size
-        if known.features is None and known.n_compared >= len(self.ids_):
-            known.features, known.norms = known.metric.kept(self.objects_), known.metric.norms(self.objects_)
-        values = known.metric.of_candidates(X, self.objects_, rows, known.features)
-        if not metric.is_kernel:
-            return values, None
-        own = diagonal(known.metric.function, X)[:, None]
-        return feature_distances(values, own, known.norms_at(self.objects_, rows)), values
+        if known is None or not known.fits(metric):
+            known = self._known = Known(metric, self.objects_)
+        return known.compared(X, self.objects_, rows)
 
     def _rows(self, ids: Index) -> Index:
         """Return the positions of `ids` in the attribute `ids_`."""
         order = self._order
         if order is None:
-            ascending = bool((self.ids_[1:] > self.ids_[:-1]).all())  # false only if ids were given in another order
-            order = self._order = _ASCENDING if ascending else np.argsort(self.ids_, kind="stable")
-        if order is _ASCENDING:
-            consecutive = len(self.ids_) > 0 and self.ids_[-1] - self.ids_[0] == len(self.ids_) - 1
-            return ids - self.ids_[0] if consecutive else np.searchsorted(self.ids_, ids)
-        return order[np.searchsorted(self.ids_, ids.ravel(), sorter=order)].reshape(ids.shape)
-
-
-def _in_blocks(X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> Any:
-    """Return the (values, ids) that `answer` gives for blocks of queries, joined; only ids if `both` is false."""
-    q = at_least_one(X)
-    if q <= _QUERIES:
-        values, ids = answer(X)
-        return (values, ids) if both else ids
-    starts, found = range(0, q, _QUERIES), []
-    for start in track(starts, "queries", len(starts)):
-        with part_from(start):
-            found.append(answer(take(X, np.arange(start, min(q, start + _QUERIES)))))
-    values, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return (values, ids) if both else ids
+            order = self._order = order_of(self.ids_)
+        return positions(ids, self.ids_, order)
 
 
 def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name not in (*_CACHED, "_lock")}
-
-
-def _unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
-    norms = np.linalg.norm(V, axis=1, keepdims=True)
-    return np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
-
-
-def _has_steps(encoder: Any) -> bool:
-    """Return whether an encoder is a pipeline of several steps."""
-    return isinstance(encoder, Pipeline) and len(encoder) > 1
-
-
-def _fitted_vectors(encoder: Any, X: Any, y: Any) -> Any:
-    """Fit the steps of an encoder before the last, a `VectorIndex`, as `_fitted_codes` does; return the vectors."""
-    for _, step in encoder.steps[:-1] if isinstance(encoder, Pipeline) else ():
-        X = X if step is None or step == "passthrough" else step.fit(X, y).transform(X)
-    return X
-
-
-def _fitted_codes(encoder: Any, X: Any, y: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any]:
-    """Fit an encoder; return the codes of `X` and, if `projected`, the unit vectors that enter its last step.
-
-    The steps of a pipeline are fitted and applied one by one, so each transforms the objects once. Each step receives
-    the result of the previous ``transform``, as in later searches; ``fit_transform`` may differ in the last bits.
-    """
-    if not isinstance(encoder, Pipeline) or encoder.memory is not None:
-        encoder.fit(X, y)
-        V = np.asarray(encoder[:-1].transform(X)) if projected else None
-        codes = encoder.transform(X) if V is None else encoder[-1].transform(V)
-        return check_codes(codes, "the encoder's output"), None if V is None else _unit(V)
-    V = X
-    for _, step in encoder.steps:
-        last = V
-        V = last if step is None or step == "passthrough" else step.fit(last, y).transform(last)
-    return check_codes(V, "the encoder's output"), _unit(np.asarray(last)) if projected else None
