@@ -204,6 +204,20 @@ def transformed(model: Any, X: Any) -> Any:
     return _passed(model, X)
 
 
+def transformed_in_two(pipeline: Any, X: Any) -> tuple[npt.NDArray[Any], Any]:
+    """Return what enters the last step of a fitted pipeline, as an array, and what this step makes of it.
+
+    As `transformed`, it is faster for few objects. A slice of a pipeline would be a new pipeline at each call.
+    """
+    if is_lazy(X) or n_objects(X) > _FEW or get_config()["transform_output"] != "default":
+        V = np.asarray(pipeline[:-1].transform(X))
+        return V, pipeline[-1].transform(V)
+    for _, step in pipeline.steps[:-1]:
+        X = X if step in (None, "passthrough") else _passed(step, X)
+    V = np.asarray(X)
+    return V, _passed(pipeline.steps[-1][1], V)
+
+
 def _passed(model: Any, X: Any) -> Any:
     kind: Any = type(model)
     if kind in (Pipeline, sklearn.pipeline.Pipeline):

@@ -15,7 +15,7 @@ from similia.core.progress import track
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.pipelines import transformed
+from similia.pipelines import transformed, transformed_in_two
 from similia.search.feature_index import FeatureIndex
 from similia.search.metric import Floats, Index, Metric, feature_distances, parameters_of
 from similia.search.vector_index import vectors_index
@@ -68,8 +68,8 @@ def encoded(encoder: Any, X: Any, projected: bool) -> tuple[Any, npt.NDArray[np.
         return V, unit(V) if projected else None
     if not projected:
         return check_codes(transformed(encoder, X), "the encoder's output"), None
-    V = np.asarray(transformed(encoder[:-1], X))
-    return check_codes(transformed(encoder[-1], V), "the encoder's output"), unit(V)
+    V, codes = transformed_in_two(encoder, X)
+    return check_codes(codes, "the encoder's output"), unit(V)
 
 
 def unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
