@@ -31,6 +31,7 @@ PARTS = {
         "AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss",
         "HalfPoissonLoss", "HalfSquaredError", "HuberLoss", "PinballLoss",
     )),
+    "sklearn._loss._loss.CyHalfMultinomialLoss",  # older skops does not write this one as a loss
 }  # fmt: skip
 LOSSES = {
     *(f"sklearn.linear_model._sgd_fast.{name}" for name in (

@@ -57,7 +57,7 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
     """Rewrite a skops archive so that equal models give equal bytes; add `facts` to its ``schema.json``.
 
     The ids of nodes (memory addresses) and the names of members become numbers in order of occurrence. Members are
-    dated 1980, sets are sorted, and classes of similia get their public names.
+    dated 1980, sets are sorted, classes of similia get their public names, and losses of scikit-learn their full names.
     """
     numbers: dict[int, int] = {}
     names: dict[str, str] = {}
@@ -71,6 +71,8 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
         number = node.pop("__id__", None)
         if node["__loader__"] == "ObjectNode":
             node["__module__"], node["__class__"] = _public(node["__module__"], node["__class__"])
+        if node["__module__"] == "_loss":  # what older scikit-learn calls the module of its compiled losses
+            node["__module__"] = "sklearn._loss._loss"
         if "file" in node:
             node["file"] = names.setdefault(node["file"], f"{len(names) + 1}{PurePath(node['file']).suffix}")
         if node["__loader__"] == "SetNode":
