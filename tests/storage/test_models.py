@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import similia as sm
 from similia.storage import models as persistence
-from similia.storage.model_file import nodes_of, written_by
+from similia.storage.model_file import canonical, nodes_of, written_by
 from similia.storage.states import _UNLISTED, public_class, public_name
 
 
@@ -200,6 +200,19 @@ def test_trees_and_calibrated_classifiers_come_back_the_same(model, tmp_path):
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(model, method):
             np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
+
+
+def test_older_scikit_learn_names_the_module_of_compiled_losses_otherwise():
+    import skops.io
+
+    data = skops.io.dumps(clone(TREES[4]).fit(VECTORS, CLASSES))
+    older = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(older, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name).replace(b'"sklearn._loss._loss"', b'"_loss"'))
+    assert b'"_loss"' in older.getvalue()
+    assert canonical(older.getvalue()) == canonical(data)
+    assert b'"sklearn._loss._loss"' in canonical(older.getvalue())
 
 
 def test_probabilities_of_a_kernel_machine_come_back_the_same(tmp_path):
