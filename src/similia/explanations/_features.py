@@ -112,6 +112,11 @@ def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
     return np.where(known[found] == ids, values[found], 0.0)
 
 
+def is_among(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
+    """Return for each id whether it is one of `known`."""
+    return np.isin(ids, known, kind="sort")  # the table of numpy 2.0 fails for ids of 2**63 and more
+
+
 def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
     """Return the distinct ids, ascending, and for each of them the sum of its values."""
     distinct, rows = np.unique(ids, return_inverse=True)
@@ -130,7 +135,7 @@ def linear_parts(x: Occurrences, coefficients: Floats, y: Occurrences | None = N
     of_key = np.split(kept[np.argsort(rows.ravel(), kind="stable")], np.cumsum(np.bincount(rows.ravel()))[:-1])
     y_keys, met = np.empty(0, dtype=np.uint64), np.empty(0, dtype=bool)
     if y is not None:  # a part may join several features, of which x has only some
-        y_keys, met = y.keys, np.isin(y.ids, x.ids[kept])
+        y_keys, met = y.keys, is_among(y.ids, x.ids[kept])
     order = np.argsort(first)  # equal parts are listed as they occur in x
 
     def describe(number: int) -> Described:

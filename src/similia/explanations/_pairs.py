@@ -39,7 +39,7 @@ from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
 from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
-from similia.explanations._features import Ids, counts_of, linear_parts, lookup, pair_parts, shared_runs
+from similia.explanations._features import Ids, counts_of, is_among, linear_parts, lookup, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, minima, prefix_of
@@ -175,7 +175,7 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
     x, y = (feature_occurrences(kernel, side, naming, directed) for side in (X, Y))
 
     def weights(ids: Ids) -> Floats:
-        return np.where(np.isin(ids, a.ids), lookup(ids, a.ids, a_weights), lookup(ids, b.ids, b_weights))
+        return np.where(is_among(ids, a.ids), lookup(ids, a.ids, a_weights), lookup(ids, b.ids, b_weights))
 
     return pair_parts(x, y, weights).times(scale)
 

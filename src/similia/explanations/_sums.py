@@ -29,6 +29,7 @@ from similia.explanations._features import (
     Occurrences,
     blocks_of,
     counts_of,
+    is_among,
     linear_parts,
     lookup,
     of_strings,
@@ -145,7 +146,7 @@ def minima(
     for _, x, counts in magnitudes:
         ids, sums = summed(x.ids, x.values)
         owners = np.repeat(np.arange(n), np.diff(counts.offsets))
-        both = np.flatnonzero(np.isin(counts.ids, ids))
+        both = np.flatnonzero(is_among(counts.ids, ids))
         low = np.minimum(counts.values[both], lookup(counts.ids[both], ids, sums))
         met.append((counts.ids[both], owners[both], low))
         shared += totals(owners[both], low, n)

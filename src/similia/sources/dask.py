@@ -193,7 +193,10 @@ class Distributed(Source):
         """Return the results of `map` as one delayed value per part, also for empty parts."""
         from dask import delayed
 
-        call, *shared = (delayed(value, pure=False, traverse=False) for value in (function, *args))
+        def named(value: Any) -> Any:  # but not (): Dask 2024.11 fails on a graph in which it has a name of its own
+            return () if type(value) is tuple and not value else delayed(value, pure=False, traverse=False)
+
+        call, *shared = map(named, (function, *args))
         if not along:
             return [self._task(call, number, *shared) for number in range(len(self.parts))]
         rows = [slice(start, start + n) for start, n in zip(self._starts(), self.lengths, strict=True)]
