@@ -49,6 +49,7 @@ def test_a_model_is_chosen_scored_on_a_held_out_part_and_written(table, tmp_path
     said = capsys.readouterr().out
     for words in (
         "40 strings in 2 classes",
+        "the search takes 48 s of the budget of 60 s",
         "candidates tried in",
         "chosen: ",
         "of a choice like this on new objects: ",

@@ -98,7 +98,10 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
     options: dict[str, Any] = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS}
-    auto = automatic(seconds * (1 - _FINAL) if len(test) else seconds, random_state=part.seed, **options)
+    search = seconds * (1 - _FINAL) if len(test) else seconds
+    if search < seconds:
+        console().print(f"the search takes {search:g} s of the budget of {seconds:g} s, the fit to all objects the rest")
+    auto = automatic(search, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
     _print_choice(auto)
