@@ -10,7 +10,8 @@ pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'simili
 from experiments import gaussian_processes
 from experiments.gaussian_processes import CHOSEN, MEAN, MEASURES
 from experiments.molecules import Task
-from similia.kernels import MinMax, Morgan, WeisfeilerLehman
+from similia.kernels import RBF, MinMax, Morgan, WeisfeilerLehman
+from similia.learn import GaussianProcessRegressor
 
 SMILES = ["C" * n + end for n in range(2, 14) for end in ("", "O", "N")]
 
@@ -42,6 +43,17 @@ def test_scores_by_hand():
     found = gaussian_processes._scores(y, mean, std)
     expected = [np.sqrt((0 + 1 + 36) / 3), -norm(mean, std).logpdf(y).mean(), 100 * 2 / 3]
     assert [found[name] for name in MEASURES] == pytest.approx(expected)
+
+
+def test_the_protocol_has_the_formulas_of_the_library():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(20, 2)), rng.normal(size=(5, 2))])
+    kernel, y, known, held = RBF(gamma=0.5), rng.normal(size=25), np.arange(20), np.arange(20, 25)
+    found = gaussian_processes._densities(kernel(X), y, known, held)
+    model = GaussianProcessRegressor(kernel).fit(X[known], y[known])
+    assert found["uniform share"] == pytest.approx(-model.log_density(X[held], y[held]).mean(), abs=1e-3)
+    model.set_params(hyperparameters="maximized").fit(X[known], y[known])
+    assert found["largest evidence"] == pytest.approx(-model.log_density(X[held], y[held]).mean(), abs=0.02)
 
 
 def test_the_table_by_hand():

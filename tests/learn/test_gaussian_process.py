@@ -1,11 +1,17 @@
-"""Gaussian processes: evidence, posterior, leaving one out, samples, suggestions, classes; beside their definitions."""
+"""Gaussian processes: evidence, posterior, leaving one out, samples, suggestions, classes; beside their definitions.
+
+`test_integrated_process.py` tests the average over hyperparameters.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessClassifier as TheirClassifier
@@ -14,10 +20,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import log_loss
 
 import similia as sm
-from similia.learn.gaussian_process import _expected_improvement
 from similia.learn.gaussian_process_classifier import _averaged_logistic
 from tests.naive import gaussian_process as naive
 
+maximized = partial(sm.GaussianProcessRegressor, hyperparameters="maximized")
 SPECTRUM = sm.kernels.Spectrum(k=2, normalize=True)
 GAMMA = 0.3
 CURVE = sm.kernels.RBF(gamma=GAMMA)
@@ -39,7 +45,7 @@ def points(n, seed=0):
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 30), noise=st.sampled_from(["auto", 0.2, 3.0]))
 def test_predictions_are_those_of_the_joint_distribution(seed, n, noise):
     X, y = strings(n + 4, seed)
-    model = sm.GaussianProcessRegressor(SPECTRUM, noise=noise).fit(X[:n], y[:n])
+    model = maximized(SPECTRUM, noise=noise).fit(X[:n], y[:n])
     K, known, asked = model.scale_ * SPECTRUM(X), range(n), range(n, n + 4)
     if noise != "auto":
         assert model.noise_ == pytest.approx(noise)
@@ -59,7 +65,7 @@ def test_predictions_are_those_of_the_joint_distribution(seed, n, noise):
 @pytest.mark.parametrize("n_landmarks", [None, 40])
 def test_leaving_one_out_is_a_fit_without_that_object(n_landmarks):
     X, y = strings(40)
-    model = sm.GaussianProcessRegressor(SPECTRUM, n_landmarks=n_landmarks, random_state=0).fit(X, y)
+    model = maximized(SPECTRUM, n_landmarks=n_landmarks, random_state=0).fit(X, y)
     K = model.scale_ * SPECTRUM(X)
     for i in (0, 7, 39):
         others = np.delete(np.arange(40), i)
@@ -71,7 +77,7 @@ def test_leaving_one_out_is_a_fit_without_that_object(n_landmarks):
 @pytest.mark.parametrize("n_landmarks", [None, 80])
 def test_no_scale_noise_or_mean_has_a_larger_evidence(n_landmarks):
     X, y = points(80)
-    model = sm.GaussianProcessRegressor(CURVE, n_landmarks=n_landmarks, random_state=0).fit(X, y)
+    model = maximized(CURVE, n_landmarks=n_landmarks, random_state=0).fit(X, y)
     K = CURVE(X)
 
     def at(scale, noise, mean=model.intercept_):
@@ -88,7 +94,7 @@ def test_no_scale_noise_or_mean_has_a_larger_evidence(n_landmarks):
 
 def test_scikit_learn_has_the_same_process():
     X, y = points(80)
-    model = sm.GaussianProcessRegressor(CURVE).fit(X[:60], y[:60])
+    model = maximized(CURVE).fit(X[:60], y[:60])
     curve = RBF(1 / np.sqrt(2 * GAMMA), "fixed")
     kernel = ConstantKernel(model.scale_) * curve + WhiteKernel(model.noise_**2)
     theirs = TheirRegressor(kernel, optimizer=None, alpha=0).fit(X[:60], y[:60] - model.intercept_)
@@ -102,14 +108,14 @@ def test_scikit_learn_has_the_same_process():
 
 def test_landmarks_are_exact_if_all_objects_are_landmarks_and_a_lower_bound_if_not():
     X, y = points(120)
-    exact = sm.GaussianProcessRegressor(CURVE).fit(X[:100], y[:100])
-    whole = sm.GaussianProcessRegressor(CURVE, n_landmarks=100, random_state=0).fit(X[:100], y[:100])
+    exact = maximized(CURVE).fit(X[:100], y[:100])
+    whole = maximized(CURVE, n_landmarks=100, random_state=0).fit(X[:100], y[:100])
     assert whole.log_marginal_likelihood_ == pytest.approx(exact.log_marginal_likelihood_)
     for one, other in zip(*(m.predict(X[100:], return_std=True) for m in (exact, whole)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-7)
     bounds = []
     for m in (10, 30, 60):
-        few = sm.GaussianProcessRegressor(CURVE, n_landmarks=m, random_state=0).fit(X[:100], y[:100])
+        few = maximized(CURVE, n_landmarks=m, random_state=0).fit(X[:100], y[:100])
         assert len(few.objects_) == len(few.dual_coef_) == m
         bounds.append(few.log_marginal_likelihood_)
         K = few.scale_ * CURVE(X[:100])
@@ -120,7 +126,7 @@ def test_landmarks_are_exact_if_all_objects_are_landmarks_and_a_lower_bound_if_n
 
 def test_the_bound_is_that_of_titsias():
     X, y = points(50)
-    model = sm.GaussianProcessRegressor(CURVE, n_landmarks=12, random_state=0).fit(X, y)
+    model = maximized(CURVE, n_landmarks=12, random_state=0).fit(X, y)
     Z = model.objects_
     Q = CURVE(X, Z) @ np.linalg.solve(CURVE(Z), CURVE(Z, X))
     lost = model.scale_ * (50 - np.trace(Q)) / (2 * model.noise_**2)
@@ -155,7 +161,7 @@ def test_scale_of_kernel_and_targets_does_not_matter():
 
 def test_far_from_all_objects_nothing_is_known():
     X, y = strings(40)
-    model = sm.GaussianProcessRegressor(SPECTRUM).fit(X, y)
+    model = maximized(SPECTRUM).fit(X, y)
     with pytest.warns(UserWarning, match="similarity 0"):
         mean, std = model.predict(["xyxyxy"], return_std=True, with_noise=False)
     assert (mean[0], std[0]) == (pytest.approx(model.intercept_), pytest.approx(np.sqrt(model.scale_)))
@@ -163,7 +169,7 @@ def test_far_from_all_objects_nothing_is_known():
 
 def test_samples_have_the_mean_and_covariance_of_the_posterior():
     X, y = points(40)
-    model = sm.GaussianProcessRegressor(CURVE).fit(X[:30], y[:30])
+    model = maximized(CURVE).fit(X[:30], y[:30])
     mean, covariance = model.predict(X[30:], return_cov=True, with_noise=False)
     samples = model.sample_y(X[30:], 20_000, random_state=1)
     assert samples.shape == (10, 20_000)
@@ -176,15 +182,9 @@ def test_samples_have_the_mean_and_covariance_of_the_posterior():
     np.testing.assert_array_equal(model.sample_y(X[30:], 3), model.sample_y(X[30:], 3))
 
 
-def test_expected_improvement_is_the_mean_of_the_gain():
-    rng = np.random.default_rng(0)
-    z = rng.standard_normal(200_000)
-    for gain, std in [(0.3, 1.0), (-1.0, 0.5), (2.0, 0.1)]:
-        draws = np.maximum(gain + std * z, 0)
-        found = _expected_improvement(np.array([gain]), np.array([std]))[0]
-        assert found == pytest.approx(draws.mean(), abs=5 * draws.std() / np.sqrt(len(z)) + 1e-12)
-    known = _expected_improvement(np.array([0.5, -0.5, 0.0]), np.zeros(3))
-    np.testing.assert_array_equal(known, [0.5, 0.0, 0.0])
+def improvement(mean, std, best):
+    gain, z = mean - best, (mean - best) / std
+    return gain * norm.cdf(z) + std * norm.pdf(z)
 
 
 @pytest.mark.parametrize("maximize", [True, False])
@@ -192,7 +192,7 @@ def test_suggestions_go_to_the_best_and_do_not_repeat_what_is_known(maximize):
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, size=(60, 1))
     y = np.sin(X[:, 0])
-    model = sm.GaussianProcessRegressor(sm.kernels.RBF(gamma=1.0), noise=0.01).fit(X[:8], y[:8])
+    model = maximized(sm.kernels.RBF(gamma=1.0), noise=0.01).fit(X[:8], y[:8])
     pool = np.linspace(-3, 3, 61)[:, None]
     best = np.pi / 2 if maximize else -np.pi / 2
     for method in ("improvement", "thompson"):
@@ -202,14 +202,14 @@ def test_suggestions_go_to_the_best_and_do_not_repeat_what_is_known(maximize):
     first = model.suggest(pool, 1, maximize=maximize)[0]
     mean, std = model.predict(pool, return_std=True, with_noise=False)
     sign = 1 if maximize else -1
-    gains = _expected_improvement(sign * mean - (sign * y[:8]).max(), std)
+    gains = improvement(sign * mean, std, (sign * y[:8]).max())
     assert gains[first] == pytest.approx(gains.max())
     chosen = model.suggest(pool, 2, maximize=maximize)
-    fantasy = sm.GaussianProcessRegressor(sm.kernels.RBF(gamma=1.0), noise=0.01)
+    fantasy = maximized(sm.kernels.RBF(gamma=1.0), noise=0.01)
     fantasy.fit(np.vstack([X[:8], pool[chosen[:1]]]), np.append(y[:8], mean[chosen[0]]))
     # With the same scale, the variance after the supposed measurement is the one that chooses the second object.
     std2 = fantasy.predict(pool, return_std=True, with_noise=False)[1] * np.sqrt(model.scale_ / fantasy.scale_)
-    gains = _expected_improvement(sign * mean - max((sign * y[:8]).max(), sign * mean[chosen[0]]), std2)
+    gains = improvement(sign * mean, std2, max((sign * y[:8]).max(), sign * mean[chosen[0]]))
     gains[chosen[0]] = -1
     assert gains[chosen[1]] == pytest.approx(gains.max(), rel=0.05)
 
@@ -282,7 +282,7 @@ def test_the_explanation_adds_up_and_names_the_deviation():
 def test_knowledge_adds_up_to_the_variance_that_is_gone():
     X, y = points(60)
     for n_landmarks in (None, 12):
-        model = sm.GaussianProcessRegressor(CURVE, n_landmarks=n_landmarks, random_state=0).fit(X[:50], y[:50])
+        model = maximized(CURVE, n_landmarks=n_landmarks, random_state=0).fit(X[:50], y[:50])
         shares = model.knowledge(X[50:])
         std = model.predict(X[50:], return_std=True, with_noise=False)[1]
         assert shares.shape == (10, len(model.indices_))
@@ -369,7 +369,7 @@ def test_an_indefinite_kernel_is_refused_or_cut():
         (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab"], [2]), "y has 1 sample"),
         (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=0).fit(["ab", "b"], [1, 2]), "for exact targets, give a"),
         (
-            lambda: sm.GaussianProcessRegressor(SPECTRUM, n_landmarks=0).fit(["ab", "b"], [1, 2]),
+            lambda: maximized(SPECTRUM, n_landmarks=0).fit(["ab", "b"], [1, 2]),
             "n_landmarks must be an integer >= 1, 'auto', or None",
         ),
         (

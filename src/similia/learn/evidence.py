@@ -1,8 +1,23 @@
-"""The evidence of a Gaussian process, and the scale, noise and mean that maximise it.
+r"""The evidence of a Gaussian process, and what it says of noise, scale and mean: their average, or the best values.
 
 The evidence is the likelihood of all targets y under the model y_i = mu + f(x_i) + e_i, where f has the covariance
-s^2 k and e_i is noise of variance s^2 a. For each a, the best mu is 1^T G y / 1^T G 1 with G = (K + a I)^-1, and the
-best s^2 is (y - mu)^T G (y - mu) / n. So the search has one dimension: about 16 values of a, in threads.
+s^2 k and e_i is noise of variance s^2 a. With G = (K + a I)^-1, the best mu is 1^T G y / 1^T G 1, and
+S^2 = (y - mu)^T G (y - mu). One eigendecomposition of K gives all of these for any a in O(n).
+
+**Integrated.** The prior of mu is flat, that of s^2 is 1 / s^2, and the share of the noise in the variance of a target,
+r / (1 + r) with r = a / (mean k(x, x)), is uniform between 0 and 1. The integral over mu and s^2 has a closed form,
+
+.. math::
+    p(y \mid a) = \Gamma\left(\tfrac{n-1}{2}\right) (\pi S^2)^{-(n-1)/2}\, |K + a I|^{-1/2}\, (1^T G\, 1)^{-1/2},
+
+and a prediction, given a, is Student t with n - 1 degrees of freedom (Rasmussen & Williams 2006, Section 2.7; O'Hagan,
+"Curve fitting and optimal design for prediction", JRSS B 40, 1978). What is left is a sum over a grid of log a, finer
+than the posterior is wide. Gauss quadrature then replaces the grid by at most 30 values of a with their weights: they
+give the same averages of all polynomials of log a up to degree 59 (Golub & Welsch 1969).
+
+If the noise is known, s^2 follows from a, and the predictions, given a, are normal.
+
+**Maximised.** The a of largest likelihood, with the best mu and s^2 = S^2 / n.
 
 With m landmarks, Q, the Nyström approximation of K, takes its place, and the bound of Titsias (2009) that of the
 evidence: it subtracts tr(K - Q) / (2 a), so that noise may not explain what the approximation loses.
@@ -10,169 +25,286 @@ evidence: it subtracts tr(K - Q) / (2 a), so that noise may not explain what the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
 
-from similia.core.threads import in_threads
 from similia.embeddings.gram import row_blocks
 from similia.embeddings.nystroem import Nystroem
+from similia.learn.student_mixture import StudentMixture
 from similia.objects import n_objects, take
 from similia.similarity import diagonal
 
 Floats = npt.NDArray[np.float64]
 
-_COARSE = np.arange(-6.0, 3.0)  # decimal logarithms of a, in units of the mean k(x, x)
-_FINE = np.array([-0.75, -0.5, -0.25, 0.25, 0.5, 0.75])  # steps from the best of these
+_LOGS = (-6.0, 2.0)  # range of the decimal logarithm of a, in units of the mean k(x, x)
+_STEP, _MOST = 0.1, 4096  # largest step of the grid of natural logarithms, and its largest number of points
+_NODES = 30  # maximum number of values of a after quadrature
+_LEFT_OUT = 64  # maximum number of values of a with which each target is predicted from the others
+_NEGLIGIBLE = 1e-16  # of the largest weight: values of a with smaller weights are left out
+_RANK = 1e-13  # eigenvalues of smaller size, in units of the largest, count as 0
+_TOO_NEGATIVE = (
+    "the kernel has eigenvalues too far below 0 for a Gaussian process; take a positive semi-definite kernel, or set "
+    "n_landmarks to a number: landmarks leave out such eigenvalues"
+)
+
+
+class Terms(NamedTuple):
+    """What the evidence is made of, for each of T ratios a, shapes (T,)."""
+
+    mean: Floats  # the best mu
+    square: Floats  # S^2 = (y - mu)^T G (y - mu)
+    logdet: Floats  # of K + a I
+    precision: Floats  # 1^T G 1
+    lost: Floats  # tr(K - Q) / (2 a)
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Scale, noise and mean for one kernel, and their evidence."""
+class Components:
+    """Values of the hyperparameters and their weights, each of shape (n_components,)."""
+
+    weights: Floats
+    ratios: Floats  # a
+    scales: Floats  # s^2, or the scale of its Student t
+    means: Floats  # mu, for targets whose mean was subtracted before
+    mean_variances: Floats  # of mu, in units of s^2: 1 / 1^T G 1, or 0 if mu is fixed
+    dof: float  # degrees of freedom, infinite for normal distributions
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The hyperparameters for one kernel, and their evidence."""
 
     evidence: float  # logarithm; with landmarks, its lower bound
-    scale: float  # s^2
-    ratio: float  # a, the variance of the noise in units of s^2
-    mean: float  # mu, for targets whose mean was subtracted before
+    components: Components
+    grid: Components  # the same before quadrature, for predictions of each target from the others
 
 
-class Evidence(NamedTuple):
-    """Terms of the logarithm of the evidence for one ratio a."""
+class Decomposition:
+    """K = U diag(values) U^T for n objects, with r columns of U, and the targets y in this basis."""
 
-    mean: float  # mu
-    square: float  # (y - mu)^T G (y - mu)
-    logdet: float  # of K + a I
-    lost: float  # tr(K - Q) / (2 a)
+    n: int
+    unit: float  # mean k(x, x)
+    values: Floats  # (r,)
+    coordinates: Floats  # U^T [y, 1], shape (r, 2)
+    basis: Floats  # (n_kept, r): k(x, Z) @ basis is U^T k_x
+    kept: tuple[Any, Any] | None  # (Z, their positions), or None for all objects
+    lost: Floats  # k(x, x) - q(x, x), shape (n,)
+    y: Floats
+
+    def rows(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+        """Yield blocks of positions and the rows of U for them."""
+        raise NotImplementedError
+
+    def terms(self, ratios: Floats) -> Terms:
+        """Return the terms of the evidence for T ratios."""
+        both = np.column_stack([self.y, np.ones(self.n)])
+        full = len(self.values) == self.n
+        outside = np.zeros((2, 2)) if full else both.T @ both - self.coordinates.T @ self.coordinates
+        first, second = self.coordinates.T
+        products, logdet = np.empty((3, len(ratios))), np.empty(len(ratios))
+        size = max(1, 2**22 // max(1, len(self.values)))
+        for start in range(0, len(ratios), size):
+            part = slice(start, start + size)
+            shares = 1 / (self.values[:, None] + ratios[part])
+            pairs = np.array([first * first, first * second, second * second])
+            products[:, part] = pairs @ shares
+            logdet[part] = -np.log(shares).sum(axis=0)
+        products += outside[[0, 0, 1], [0, 1, 1]][:, None] / ratios
+        logdet += (self.n - len(self.values)) * np.log(ratios)
+        mean = products[1] / products[2]
+        square = np.maximum(products[0] - mean * products[1], 0.0)
+        return Terms(mean, square, logdet, products[2], self.lost.sum() / (2 * ratios))
 
 
-class AllPairs:
-    """Exact inference from the Gram matrix of n objects."""
+class AllPairs(Decomposition):
+    """The Gram matrix of n objects, decomposed."""
 
-    def __init__(self, K: Floats) -> None:
-        self.K = K
+    def __init__(self, K: Floats, y: Floats) -> None:
+        self.n, self.y, self.kept, self.lost = len(K), y, None, np.zeros(len(K))
         self.unit = float(np.trace(K)) / len(K) or 1.0
+        values, U = eigh(K, overwrite_a=True, check_finite=False)
+        large = np.abs(values) > _RANK * np.abs(values).max(initial=0.0)
+        self.values, self.basis = values[large], np.ascontiguousarray(U[:, large])
+        self.coordinates = self.basis.T @ np.column_stack([y, np.ones(self.n)])
 
-    def evidence(self, y: Floats, ratio: float) -> Evidence | None:
-        """Return the terms of the evidence; None if K + a I is not positive definite."""
-        factor = self._factor(ratio)
-        if factor is None:
-            return None
-        white = solve_triangular(factor, np.column_stack([y, np.ones(len(y))]), lower=True)
-        return Evidence(*_best_mean(white.T @ white), 2 * float(np.log(factor.diagonal()).sum()), 0.0)
-
-    def posterior(self, ratio: float, y: Floats) -> tuple[None, Floats, Floats, tuple[Floats, Floats]]:
-        """Return (None, w, A, (mean, variance / s^2 of each target given the others))."""
-        factor = self._factor(ratio)
-        assert factor is not None  # it was for the evidence
-        whitening = np.ascontiguousarray(solve_triangular(factor, np.eye(len(y)), lower=True, overwrite_b=True).T)
-        coefficients = cho_solve((factor, True), y)
-        precision = (whitening**2).sum(axis=1)  # the diagonal of G
-        return None, coefficients, whitening, (y - coefficients / precision, 1 / precision)
-
-    def _factor(self, ratio: float) -> Floats | None:
-        M = self.K.copy()
-        M[np.diag_indices_from(M)] += ratio
-        return cholesky_factor(M)
+    def rows(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+        """Yield blocks of positions and the rows of U for them."""
+        for rows in row_blocks(self.n, 8 * (len(self.values) + 6 * _LEFT_OUT), 2**11):
+            yield rows, self.basis[rows]
 
 
-class Landmarks:
-    """Inference with the Nyström approximation of the kernel, from sums over blocks of objects."""
+class Landmarks(Decomposition):
+    """The Nyström approximation of the Gram matrix, decomposed by sums over blocks of objects."""
 
-    def __init__(self, embedding: Nystroem, objects: Any) -> None:
-        self.embedding, self.objects = embedding, objects
-        self.diagonal = diagonal(embedding.kernel_, objects)
-        self.unit = float(self.diagonal.mean()) or 1.0
-        products, lost = np.zeros((embedding.rank_, embedding.rank_)), []
-        for _, features in self._blocks():
+    def __init__(self, embedding: Nystroem, objects: Any, y: Floats) -> None:
+        self.embedding, self.objects, self.n, self.y = embedding, objects, len(y), y
+        self.kept = embedding.landmarks_, embedding.landmark_indices_
+        own = diagonal(embedding.kernel_, objects)
+        self.unit = float(own.mean()) or 1.0
+        products, sums, held = np.zeros((embedding.rank_, embedding.rank_)), np.zeros((embedding.rank_, 2)), []
+        for rows, features in self._features():
             products += features.T @ features
-            lost.append((features**2).sum(axis=1))
-        self.lost = np.maximum(self.diagonal - np.concatenate(lost), 0.0)  # k(x, x) - q(x, x)
-        values, self.vectors = eigh(products)
-        self.values = np.maximum(values, 0.0)
-        self.sums: tuple[Floats, Floats] | None = None  # targets, and their result of `_projected`
+            sums += features.T @ np.column_stack([y[rows], np.ones(len(rows))])
+            held.append((features**2).sum(axis=1))
+        self.lost = np.maximum(own - np.concatenate(held), 0.0)
+        values, vectors = eigh(products)
+        large = values > _RANK * values.max(initial=0.0)
+        self.values, roots = values[large], np.sqrt(values[large])
+        self._to_rows = vectors[:, large] / roots
+        self.coordinates = self._to_rows.T @ sums
+        self.basis = embedding.components_ @ (vectors[:, large] * roots)
 
-    def evidence(self, y: Floats, ratio: float) -> Evidence:
-        """Return the terms of the bound of the evidence."""
-        b, values = self._projected(y), self.values
-        both = np.column_stack([y, np.ones(len(y))])
-        products = (both.T @ both - (b / (values + ratio)[:, None]).T @ b) / ratio
-        logdet = float(np.log(values + ratio).sum()) + (len(y) - len(values)) * float(np.log(ratio))
-        return Evidence(*_best_mean(products), logdet, float(self.lost.sum()) / (2 * ratio))
+    def rows(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+        """Yield blocks of positions and the rows of U for them."""
+        for rows, features in self._features():
+            yield rows, features @ self._to_rows
 
-    def posterior(self, ratio: float, y: Floats) -> tuple[Any, Floats, Floats, tuple[Floats, Floats]]:
-        """Return ((landmarks, their positions), w, A, (mean, variance / s^2 of each target given the others))."""
-        shares = 1 / (self.values + ratio)
-        weights = self.vectors @ (self._projected(y)[:, 0] * shares)
-        fitted, leverage = np.empty(len(y)), np.empty(len(y))
-        for rows, features in self._blocks():
-            fitted[rows] = features @ weights
-            leverage[rows] = (features @ self.vectors) ** 2 @ shares
-        unfitted = 1 - leverage  # residual of the fit = (1 - leverage) x residual if the object is left out
-        components = self.embedding.components_
-        whitening = components @ (self.vectors * np.sqrt(self.values * shares))
-        loo = y - (y - fitted) / unfitted, ratio / unfitted + self.lost
-        kept = self.embedding.landmarks_, self.embedding.landmark_indices_
-        return kept, components @ weights, whitening, loo
-
-    def _projected(self, y: Floats) -> Floats:
-        """Return the products of features with targets and with ones, (rank, 2), in the basis of eigenvectors."""
-        if self.sums is None or self.sums[0] is not y:
-            total = np.zeros((len(self.values), 2))
-            for rows, features in self._blocks():
-                total += features.T @ np.column_stack([y[rows], np.ones(len(rows))])
-            self.sums = y, self.vectors.T @ total
-        return self.sums[1]
-
-    def _blocks(self) -> Any:
-        for rows in row_blocks(n_objects(self.objects), 8 * 3 * len(self.embedding.components_), 2**13):
+    def _features(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+        width = 3 * len(self.embedding.components_) + 6 * _LEFT_OUT
+        for rows in row_blocks(n_objects(self.objects), 8 * width, 2**13):
             yield rows, np.asarray(self.embedding.transform(take(self.objects, rows)), dtype=np.float64)
 
 
-def _best_mean(products: Floats) -> tuple[float, float]:
-    """Return (mu, (y - mu)^T G (y - mu)) from the matrix of y^T G y, y^T G 1 and 1^T G 1."""
-    mean = float(products[0, 1] / products[1, 1])
-    return mean, max(float(products[0, 0]) - mean * float(products[0, 1]), 0.0)
+def most_likely(prior: Decomposition, noise: float | None) -> Posterior:
+    """Return the hyperparameters of largest likelihood as the only component."""
+    n, unit = prior.n, prior.unit
+
+    def at(logs: Floats) -> tuple[Floats, Floats, Terms]:
+        ratios = unit * np.exp(logs)
+        terms = prior.terms(ratios)
+        scales = np.maximum(terms.square / n, np.finfo(float).tiny) if noise is None else noise**2 / ratios
+        value = n * np.log(2 * np.pi * scales) + terms.logdet + terms.square / scales
+        return -0.5 * value - terms.lost, scales, terms
+
+    logs = _possible(prior)
+    values = at(logs)[0]
+    best = len(logs) - 1 - int(np.argmax(values[::-1]))
+    step = _step(n)
+    if 0 < best < len(logs) - 1:
+        found = minimize_scalar(
+            lambda log: -at(np.array([log]))[0][0], method="bounded",
+            bounds=(logs[best] - step, logs[best] + step), options={"xatol": 1e-6},
+        )  # fmt: skip
+        chosen = np.array([found.x if -found.fun > values[best] else logs[best]])
+    else:
+        chosen = logs[best : best + 1]
+    evidence, scales, terms = at(chosen)
+    component = Components(np.ones(1), unit * np.exp(chosen), scales, terms.mean, np.zeros(1), np.inf)
+    return Posterior(float(evidence[0]), component, component)
 
 
-def most_likely(prior: Any, y: Floats, noise: float | None) -> Fit:
-    """Return the fit of largest evidence: the best a of a grid, of a finer grid about it, then of a parabola."""
-    n, logs = len(y), dict[float, Fit | None]()
+def integrated(prior: Decomposition, noise: float | None) -> Posterior:
+    """Return values of the hyperparameters with the weights that they have, given the targets."""
+    n, logs = prior.n, _possible(prior)
+    ratios = prior.unit * np.exp(logs)
+    terms = prior.terms(ratios)
+    value = -0.5 * (terms.logdet + np.log(terms.precision)) - terms.lost
+    if noise is None:
+        value += gammaln((n - 1) / 2) - (n - 1) / 2 * np.log(np.pi * np.maximum(terms.square, np.finfo(float).tiny))
+    else:
+        scales = noise**2 / ratios
+        value -= (n - 1) / 2 * np.log(2 * np.pi * scales) + terms.square / (2 * scales)
+    value += logs - 2 * np.log1p(np.exp(logs)) + np.log(_step(n))  # prior of log a; width of a step of the grid
+    weights = np.exp(value - value.max())
+    evidence = float(value.max() + np.log(weights.sum()))
+    active = np.flatnonzero(weights > _NEGLIGIBLE)
+    nodes, shares = gauss_rule(logs[active], weights[active] / weights.sum(), _NODES)
+    few = active[:: -(-len(active) // _LEFT_OUT)]
+    return Posterior(
+        evidence,
+        _components(prior, np.clip(nodes, logs[0], logs[-1]), shares, noise),
+        _components(prior, logs[few], weights[few] / weights[few].sum(), noise),
+    )
 
-    def tried(log: float) -> Fit | None:
-        ratio = prior.unit * 10.0**log
-        found = prior.evidence(y, ratio)
-        if found is None:
-            return None
-        scale = max(found.square / n, np.finfo(float).tiny) if noise is None else noise**2 / ratio
-        value = n * np.log(2 * np.pi * scale) + found.logdet + found.square / scale
-        return Fit(-0.5 * float(value) - found.lost, scale, ratio, found.mean)
 
-    def try_all(points: npt.NDArray) -> float:
-        points = np.array([point for point in points if point not in logs])
-        logs.update(zip(points.tolist(), in_threads(tried, points.tolist()), strict=True))
-        known = {log: fit.evidence for log, fit in logs.items() if fit is not None}
-        if not known:
-            raise ValueError(
-                "the kernel has eigenvalues too far below 0 for a Gaussian process; take a positive semi-definite "
-                "kernel, or set n_landmarks to a number: landmarks leave out such eigenvalues"
-            )
-        return max(known, key=lambda log: (known[log], log))
+def _components(prior: Decomposition, logs: Floats, weights: Floats, noise: float | None) -> Components:
+    ratios = prior.unit * np.exp(logs)
+    terms, dof = prior.terms(ratios), prior.n - 1.0 if noise is None else np.inf
+    scales = np.maximum(terms.square / dof, np.finfo(float).tiny) if noise is None else noise**2 / ratios
+    return Components(weights, ratios, scales, terms.mean, 1 / terms.precision, dof)
 
-    prior.evidence(y, prior.unit)  # so that Landmarks stores its sums before the threads need them
-    best = try_all(_COARSE)
-    best = try_all(best + _FINE)
-    sides = [logs.get(best + step) for step in (-0.25, 0.25)]
-    if all(side is not None for side in sides):
-        left, middle, right = sides[0].evidence, logs[best].evidence, sides[1].evidence  # type: ignore[union-attr]
-        bend = left - 2 * middle + right
-        if bend < 0:
-            best = try_all(np.array([best + 0.125 * (left - right) / bend]))
-    found = logs[best]
-    assert found is not None
-    return found
+
+def _step(n: int) -> float:
+    """Return the step of the grid of log a: at most the standard deviation that n targets can leave to it."""
+    width = (_LOGS[1] - _LOGS[0]) * np.log(10.0)
+    return max(min(_STEP, float(np.sqrt(2 / n))), width / _MOST)
+
+
+def _possible(prior: Decomposition) -> Floats:
+    """Return the logarithms of a / unit of the grid for which K + a I is positive definite."""
+    low, high = np.log(10.0) * np.array(_LOGS)
+    logs = np.arange(low, high, _step(prior.n))
+    logs = logs[prior.unit * np.exp(logs) > -prior.values.min(initial=0.0)]
+    if not len(logs):
+        raise ValueError(_TOO_NEGATIVE)
+    return logs
+
+
+def gauss_rule(points: Floats, weights: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return at most `size` points and weights with the same averages of all polynomials of degree < 2 `size`.
+
+    Lanczos steps on the diagonal matrix of the points, from the square roots of the weights, give a tridiagonal matrix;
+    its eigenvalues are the points, and the squared first entries of its eigenvectors their weights (Golub & Welsch,
+    "Calculation of Gauss quadrature rules", 1969).
+    """
+    center, spread = points.mean(), float(np.ptp(points)) or 1.0
+    x, vectors = (points - center) / spread, [np.sqrt(weights / weights.sum())]
+    diagonals, sides = list[float](), list[float]()
+    while True:
+        v = x * vectors[-1]
+        diagonals.append(float(v @ vectors[-1]))
+        for _ in range(2):  # orthogonal to all before, to rounding
+            v = v - np.array(vectors).T @ (np.array(vectors) @ v)
+        norm = float(np.linalg.norm(v))
+        if len(diagonals) == min(size, len(points)) or norm < 1e-10:
+            break
+        sides.append(norm)
+        vectors.append(v / norm)
+    nodes, vectors_of_nodes = eigh_tridiagonal(np.array(diagonals), np.array(sides))
+    found = vectors_of_nodes[0] ** 2
+    return center + spread * nodes, found / found.sum()
+
+
+def left_out(prior: Decomposition, components: Components) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each target, predicted from all others, for targets of mean 0.
+
+    For each component, the residual is (P y)_i / P_ii and the variance s^2 / P_ii, where P is G without the direction
+    of mu (Dubrule, "Cross validation of kriging in a unique neighborhood", 1983). The weight of a component, given the
+    other targets, is its weight given all, divided by the density with which it predicts this target.
+    """
+    c, full = components, len(prior.values) == prior.n
+    shares = 1 / (prior.values[:, None] + c.ratios)
+    ours = shares * (prior.coordinates[:, :1] - c.means * prior.coordinates[:, 1:])
+    ones = shares * prior.coordinates[:, 1:]
+    center, std = np.empty(prior.n), np.empty(prior.n)
+    for rows, U in prior.rows():
+        y = prior.y[rows]
+        solved, flat, precision = U @ ours, U @ ones, U**2 @ shares
+        if not full:
+            y_outside, one_outside = (np.column_stack([y, np.ones(len(y))]) - U @ prior.coordinates).T[:, :, None]
+            solved += (y_outside - c.means * one_outside) / c.ratios
+            flat += one_outside / c.ratios
+            precision += np.maximum(1 - (U**2).sum(axis=1), 0.0)[:, None] / c.ratios
+        precision -= c.mean_variances * flat**2
+        location, scale, dof = y[:, None] - solved / precision, np.broadcast_to(c.scales, solved.shape), c.dof
+        if np.isfinite(dof):  # S^2 without this target
+            dof -= 1
+            scale = np.maximum(c.scales * c.dof - solved**2 / precision, _RANK * c.scales) / dof
+        lost = prior.lost[rows][:, None]
+        seen = StudentMixture(c.weights, location, np.sqrt(scale / precision), dof)
+        logs = np.log(c.weights) + lost / (2 * c.ratios) - seen.each_log_density(y)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        found = StudentMixture(weights, location, np.sqrt(scale * (1 / precision + lost)), dof)
+        center[rows], std[rows] = found.mean(), found.std()
+    return center, std
 
 
 def cholesky_factor(M: Floats) -> Floats | None:

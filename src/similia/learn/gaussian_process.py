@@ -1,45 +1,42 @@
 r"""Gaussian-process regression with any kernel of any objects: predictions with their standard deviations.
 
-The model is y_i = mu + f(x_i) + e_i, where f has the covariance s^2 k and e_i is noise of variance s^2 a. With
-G = (K + a I)^-1,
+The model is y_i = mu + f(x_i) + e_i, where f has the covariance s^2 k and e_i is noise of variance s^2 a. Given mu,
+s^2 and a, with G = (K + a I)^-1,
 
 .. math::
-    \mathrm E\, f(x) = k_x^T G\,(y - \mu), \qquad \mathrm{var}\, f(x) = s^2 \left(k(x, x) - k_x^T G\, k_x\right).
+    \mathrm E\, f(x) = \mu + k_x^T G\,(y - \mu), \qquad
+    \mathrm{var}\, f(x) = s^2 \left(k(x, x) - k_x^T G\, k_x\right).
 
-The evidence, the likelihood of all y under the model, chooses mu, a, s^2 and, among given values, parameters of the
-kernel (Rasmussen & Williams, "Gaussian Processes for Machine Learning", 2006, Sections 2.3, 5.4); see
-`similia.learn.evidence`.
+The targets say how likely each mu, s^2 and a are (`similia.learn.evidence`). A prediction averages over them: it is a
+mixture of Student t distributions, one for each of at most 30 values of a. In component c, if mu is not known either,
+the variance grows by s^2 (1 - 1^T G k_x)^2 / 1^T G 1 (Rasmussen & Williams, "Gaussian Processes for Machine Learning",
+2006, Section 2.7). With ``hyperparameters="maximized"`` there is one normal component, of largest likelihood.
 
-With m landmarks Z in place of all n objects, the Nyström approximation q = phi . phi replaces k. Predictions then are
+With m landmarks Z in place of all n objects, the Nyström approximation q of k takes its place, except in k(x, x).
 
-.. math::
-    \mathrm E f(x) = \phi^T (\Phi^T\Phi + a I)^{-1} \Phi^T (y - \mu), \qquad
-    \mathrm{var}\, f(x) = s^2 \left(k(x, x) - \phi^T \Phi^T\Phi\, (\Phi^T\Phi + a I)^{-1} \phi\right).
+Let U diag(l) U^T be the eigendecomposition of K, or of Q, and z = U^T k_x = k(x, Z) B, with a matrix B that `fit`
+computes. In all components means are linear in z, and k_x^T G k_x = sum_j z_j^2 / (l_j + a). So all components share
+the product with B, and the mean of the mixture is k(x, Z) w plus a constant, with one vector w. Z holds all training
+objects, or the landmarks.
 
-In both cases the mean is k(x, Z) w and the variance s^2 (k(x, x) - |k(x, Z) A|^2), with a vector w and a matrix A that
-`fit` computes; Z holds all training objects, or the landmarks.
-
-Cost of `fit`: n^2 kernel values and 6 n^3 operations, or n m kernel values and 2 n m^2 operations in blocks. A
-prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of A.
+Cost of `fit`: n^2 kernel values and about 10 n^3 operations, or n m kernel values and 2 n m^2 operations in blocks. A
+prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of B.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
-from sklearn.base import RegressorMixin, clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once
 from similia.core.products import row_product
-from similia.core.state import Sizes, array, objects, reads, state
+from similia.core.state import Sizes, array, count, objects, optional, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import (
@@ -51,65 +48,36 @@ from similia.core.validation import (
     generator,
 )
 from similia.embeddings.gram import kernel_values
-from similia.embeddings.nystroem import Nystroem
-from similia.learn.evidence import AllPairs, Landmarks, cholesky_factor, most_likely
-from similia.learn.kernel_machines import KernelMachine
+from similia.learn.conformal import checked_coverage
+from similia.learn.evidence import AllPairs, Landmarks, Posterior, cholesky_factor, integrated, left_out, most_likely
+from similia.learn.gaussian_process_base import GaussianProcess, number_of_landmarks
+from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import check_kernel, decided, diagonal, read_objects
+from similia.similarity import diagonal, read_objects
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _EXACT = 5000  # maximum number of objects for an exact fit, if `n_landmarks` is "auto"
 _LANDMARKS = 1000  # number of landmarks for more objects
+_LEAST = 5  # smallest number of targets to integrate over scale and noise: with fewer, variances are infinite
 _JITTER = 1e-10  # added to the diagonal of a covariance before its factorisation, in units of the prior variance
 
 
-class GaussianProcess(KernelMachine):
-    """Base of the Gaussian processes: tries parameters of the kernel, reads objects, takes landmarks."""
-
-    parameters: Any
-    n_landmarks: Any
-    random_state: RandomState
-    objects_: Any
-    indices_: Index
-
-    def _kernels(self) -> list[Any]:
-        """Return copies of the kernel with each combination of `parameters`."""
-        check_kernel(self.kernel)
-        if self.parameters is None:
-            return [self.kernel]
-        if not isinstance(self.parameters, dict) or not self.parameters or not hasattr(self.kernel, "set_params"):
-            raise BadParameter(
-                "parameters", "a dictionary of parameters of the kernel and lists of values to try",
-                short(self.parameters), "such as {'k': [2, 3, 4]}",
-            )  # fmt: skip
-        return [clone(self.kernel).set_params(**values) for values in ParameterGrid(self.parameters)]
-
-    def _objects(self, kernel: Any, X: Any) -> tuple[Any, Any, int]:
-        """Return (kernel with all parameters set, objects in its layout, their number)."""
-        refuse_lazy(X, "several passes over the objects are needed")
-        kernel = decided(kernel, X)
-        objects = read_objects(self, kernel, X, reset=True)
-        return kernel, objects, at_least_one(objects)
-
-    def _embedding(self, kernel: Any, objects: Any, n_landmarks: int) -> Nystroem:
-        return Nystroem(kernel, n_landmarks, "rpcholesky", random_state=self.random_state).fit(objects)
-
-    def _self_values(self, X: Any) -> Floats:
-        """Return k(x, x) of m objects, shape (m,)."""
-        return diagonal(self.kernel_, read_objects(self, self.kernel_, X, reset=False))
-
-
 def _regressor_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    return reads(state["kernel_"], state["objects_"]) and state["scale_"] >= 0 and state["noise_"] >= 0
+    dof, positive = state["degrees_of_freedom_"], (state["scales_"] > 0).all() and (state["noises_"] > 0).all()
+    ratios = state["noises_"] ** 2 / np.maximum(state["scales_"], np.finfo(float).tiny)
+    definite = state["eigenvalues_"].min(initial=0.0) + ratios.min(initial=np.inf) > 0
+    return positive and definite and (dof is None or dof > 2) and reads(state["kernel_"], state["objects_"])
 
 
 @state(
-    fits=_regressor_fits, objects_=objects("s"), indices_=array("i8", "s"),
-    dual_coef_=array("f8", "s"), whitening_=array("f8", "s", "r"),
+    fits=_regressor_fits, objects_=objects("s"), indices_=array("i8", "s"), dual_coef_=array("f8", "s"),
+    basis_=array("f8", "s", "r"), eigenvalues_=array("f8", "r"), coordinates_=array("f8", "r", 2),
+    weights_=array("f8", "c"), scales_=array("f8", "c"), noises_=array("f8", "c"), intercepts_=array("f8", "c"),
+    intercept_variances_=array("f8", "c"), degrees_of_freedom_=optional(count()),
     scale_="number", noise_="number", intercept_="number", log_marginal_likelihood_="number",
     targets_=array("f8", "n"), loo_mean_=array("f8", "n"), loo_std_=array("f8", "n"),
 )  # fmt: skip
@@ -126,51 +94,72 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
         `fit` takes the combination with the largest evidence (the likelihood of the targets), without cross-validation.
     noise : float or "auto", default="auto"
-        Standard deviation of the noise, in units of the targets. "auto" takes the value with the largest evidence.
+        Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
         Number of landmarks: training objects, chosen by randomly pivoted Cholesky, with which all objects are compared.
         The cost then grows linearly with the number of objects. None: compare all pairs of objects. "auto": compare all
         pairs of up to 5,000 objects; for more objects, take 1,000 landmarks.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
+    hyperparameters : {"integrated", "maximized"}, default="integrated"
+        "integrated": predictions average over the noise, the scale and the mean of the process, each weighted by how
+        likely the targets make it. "maximized": predictions use the most likely values only. They are too certain if
+        the targets hardly tell noise from detail, for instance if few objects are measured twice.
 
     Attributes
     ----------
     kernel_ : callable
         The kernel with all its parameters set.
     scale_ : float
-        Factor by which the kernel is multiplied, in squared units of the targets.
+        Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
-        Standard deviation of the noise, in units of the targets.
+        Standard deviation of the noise, in units of the targets: the root of the average variance over all components.
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
-        Logarithm of the evidence; with landmarks, a lower bound of it.
+        Logarithm of the evidence; with landmarks, a lower bound of it. Compare it only between kernels, for the same
+        targets and the same `hyperparameters`.
     objects_ : collection of n_kept objects
         The landmarks or, without landmarks, all training objects.
     indices_ : ndarray of int64, shape (n_kept,)
         Positions of `objects_` in the training objects.
     dual_coef_ : ndarray of float64, shape (n_kept,)
         Coefficients: the predicted mean for x is ``k(x, objects_) @ dual_coef_ + intercept_``.
-    whitening_ : ndarray of float64, shape (n_kept, rank)
-        Matrix from which variances are computed. The variance of the prediction for x, without noise, is
-        ``scale_ * (k(x, x) - |k(x, objects_) @ whitening_|^2)``.
+    weights_ : ndarray of float64, shape (n_components,)
+        Probabilities of the components, given the targets.
+    scales_, noises_, intercepts_ : ndarray of float64, shape (n_components,)
+        `scale_`, `noise_` and `intercept_` of each component.
+    intercept_variances_ : ndarray of float64, shape (n_components,)
+        Variance of each of `intercepts_`, in units of `scales_`; 0 for "maximized".
+    degrees_of_freedom_ : int or None
+        Degrees of freedom of the Student t distributions of the components; None if they are normal.
+    basis_ : ndarray of float64, shape (n_kept, rank)
+        Matrix that takes kernel values to the eigenvectors of the Gram matrix: ``z = k(x, objects_) @ basis_``.
+    eigenvalues_ : ndarray of float64, shape (rank,)
+        The eigenvalues. With a = noises_[c]^2 / scales_[c], component c has the variance, without noise and for a known
+        intercept, ``scales_[c] * (k(x, x) - sum(z**2 / (eigenvalues_ + a)))``.
+    coordinates_ : ndarray of float64, shape (rank, 2)
+        The targets minus `intercept_`, and ones, in the basis of the eigenvectors.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
-        Mean and standard deviation of each target, predicted from all other targets, with the same `scale_` and
-        `noise_`.
+        Mean and standard deviation of each target, predicted from all other targets. The components get the weights
+        that the other targets give them; "maximized" keeps `scale_`, `noise_` and `intercept_`.
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
 
     Raises
     ------
     ValueError
-        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, or the kernel has eigenvalues
-        so far below 0 that no noise makes up for them.
+        In `fit`, if there are fewer than five targets for ``noise="auto"`` and "integrated", or fewer than two for
+        "integrated"; if the Gram matrix does not fit into ``similia.config(max_memory=...)``; or if the kernel has
+        eigenvalues so far below 0 that no noise makes up for them.
 
     Notes
     -----
+    The share of the noise in the variance of a target has a uniform prior between 0 and 1, the logarithm of the scale
+    and the mean have flat priors. For fixed targets and kernel, nothing is random.
+
     The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`; its variance is that of the
     noise alone. If k(x, x) grows with the size of objects, predictions for small objects seem too certain: set
     ``normalize=True`` in the kernel.
@@ -181,77 +170,106 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
 
     References
     ----------
-    Rasmussen & Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006: algorithm 2.1; equations 5.10 to
-    5.12 (leaving one out). Titsias, "Variational learning of inducing variables in sparse Gaussian processes", AISTATS
-    2009.
+    Rasmussen & Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006: Sections 2.7 (unknown mean), 5.2
+    (integration over hyperparameters) and 5.4.2 (leaving one out). O'Hagan, "Curve fitting and optimal design for
+    prediction", JRSS B 40, 1978. Titsias, "Variational learning of inducing variables in sparse Gaussian processes",
+    AISTATS 2009.
 
     Examples
     --------
     >>> import similia as sm
     >>> X, y = ["AAAA", "AAAC", "AACC", "ACCC", "CCCC"], [0.1, 0.9, 2.0, 3.1, 3.9]
     >>> model = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=1), noise=0.1).fit(X, y)
-    >>> mean, std = model.predict(["CCAA", "GGGG"], return_std=True)
+    >>> mean, std = model.predict(["CCAA"], return_std=True)
     >>> mean.round(1), std.round(1)
-    (array([2., 2.]), array([0.1, 2. ]))
+    (array([2.]), array([0.1]))
+    >>> model.predict_interval(["CCAA"], coverage=0.95).round(1)
+    array([[1.8, 2.2]])
     """
 
     def __init__(
         self, kernel: Any, parameters: dict[str, Any] | None = None, noise: float | str = "auto",
-        n_landmarks: int | str | None = "auto", random_state: RandomState = None,
+        n_landmarks: int | str | None = "auto", random_state: RandomState = None, hyperparameters: str = "integrated",
     ) -> None:  # fmt: skip
         self.kernel = kernel
         self.parameters = parameters
         self.noise = noise
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.hyperparameters = hyperparameters
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose scale, noise and parameters of the kernel for n objects with the targets `y`, n numbers."""
+        """Estimate scale, noise and parameters of the kernel for n objects with the targets `y`, n numbers."""
         noise = None
         if not (isinstance(self.noise, str) and self.noise == "auto"):
             hint = '; "auto" estimates it; for exact targets, give a thousandth of their standard deviation'
             noise = check_positive(self.noise, "noise", hint=hint)
+        check_choice(self.hyperparameters, "hyperparameters", ("integrated", "maximized"))
+        estimate = integrated if self.hyperparameters == "integrated" else most_likely
         best: tuple[Any, ...] | None = None
         with one_blas_thread():  # so that the choice does not depend on the number of threads
             for kernel in self._kernels():
                 kernel, objects, n = self._objects(kernel, X)
                 targets = checked_targets(check_labels(y, n), n, "GaussianProcessRegressor")
-                if noise is None and targets.min() == targets.max():
-                    same = f"is {targets[0]:g} for all of the {n} objects" if n > 1 else "has 1 sample"
-                    remedy = "scale and noise cannot be estimated from it; give more objects, or set noise to a number"
-                    raise BadValue(None, same, "different targets", remedy, collection="y")
-                m = number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
-                prior: Landmarks | AllPairs
-                if m:
-                    prior = Landmarks(self._embedding(kernel, objects, m), objects)
-                else:
-                    all_pairs = f"a Gaussian process of all pairs of {n} objects takes"
-                    check_memory(all_pairs, 32 * n**2, "set n_landmarks=1000")
-                    prior = AllPairs(self._gram(kernel, objects, n))
-                found = most_likely(prior, targets - targets.mean(), noise)
+                self._check_targets(targets, noise)
+                prior = self._prior(kernel, objects, n, targets - targets.mean())
+                found = estimate(prior, noise)
                 if best is None or found.evidence > best[0].evidence:
                     best = found, kernel, objects, prior
                 del prior
-        assert best is not None
-        found, self.kernel_, objects, prior = best
-        self.intercept_ = float(targets.mean()) + found.mean
-        with one_blas_thread():
-            kept, self.dual_coef_, self.whitening_, loo = prior.posterior(found.ratio, targets - self.intercept_)
-        self.objects_, self.indices_ = (objects, np.arange(n)) if kept is None else kept
-        self.scale_, self.noise_ = found.scale, float(np.sqrt(found.scale * found.ratio))
-        self.log_marginal_likelihood_ = found.evidence
-        self.targets_, self.loo_mean_ = targets, loo[0] + self.intercept_
-        self.loo_std_ = np.sqrt(found.scale * loo[1])
+            assert best is not None
+            found, self.kernel_, objects, prior = best
+            self.objects_, self.indices_ = (objects, np.arange(n)) if prior.kept is None else prior.kept
+            self._keep(found, prior, targets, noise)
+            mean, self.loo_std_ = left_out(prior, found.grid)
+        self.targets_, self.loo_mean_ = targets, mean + targets.mean()
         return self
 
-    @lazily
+    def _check_targets(self, targets: Floats, noise: float | None) -> None:
+        n = len(targets)
+        if noise is None and targets.min() == targets.max():
+            same = f"is {targets[0]:g} for all of the {n} objects" if n > 1 else "has 1 sample"
+            remedy = "scale and noise cannot be estimated from it; give more objects, or set noise to a number"
+            raise BadValue(None, same, "different targets", remedy, collection="y")
+        least = 1 if self.hyperparameters == "maximized" else _LEAST if noise is None else 2
+        if n < least:
+            has, instead = f"has {n} sample{'s' * (n > 1)}", 'set hyperparameters="maximized"'
+            instead += " or noise to a number" * (noise is None and n > 1)
+            wanted = f"at least {least}, to integrate over scale and noise"
+            raise BadValue(None, has, wanted, f"give more objects, or {instead}", collection="y")
+
+    def _prior(self, kernel: Any, objects: Any, n: int, centred: Floats) -> Landmarks | AllPairs:
+        """Return the decomposition of the Gram matrix, or of its approximation."""
+        m = number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
+        if m:
+            return Landmarks(self._embedding(kernel, objects, m), objects, centred)
+        check_memory(f"a Gaussian process of all pairs of {n} objects takes", 40 * n**2, "set n_landmarks=1000")
+        return AllPairs(self._gram(kernel, objects, n), centred)
+
+    def _keep(self, found: Posterior, prior: Landmarks | AllPairs, targets: Floats, noise: float | None) -> None:
+        """Set the attributes of the components, and those of their average."""
+        c = found.components
+        mean = float(c.weights @ c.means)
+        self.weights_, self.scales_ = c.weights, c.scales * inflation(c.dof)
+        self.noises_ = np.sqrt(self.scales_ * c.ratios) if noise is None else np.full(len(c.weights), noise)
+        self.intercept_, self.intercepts_ = float(targets.mean()) + mean, targets.mean() + c.means
+        self.intercept_variances_ = c.mean_variances
+        self.degrees_of_freedom_ = int(c.dof) if np.isfinite(c.dof) else None
+        self.scale_ = float(self.weights_ @ self.scales_)
+        self.noise_ = float(np.sqrt(self.weights_ @ self.noises_**2)) if noise is None else noise
+        self.log_marginal_likelihood_ = found.evidence
+        self.basis_, self.eigenvalues_ = np.ascontiguousarray(prior.basis), prior.values
+        self.coordinates_ = prior.coordinates - np.outer(prior.coordinates[:, 1], [mean, 0.0])
+        self.dual_coef_ = self.basis_ @ (self._slopes() @ self.weights_)
+
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, *, with_noise: bool = True) -> Any:
         """Return the predicted mean for each of m objects and, on request, standard deviations or covariances.
 
         Parameters
         ----------
         X : collection of m objects
+            A Dask collection is possible without `return_std` and `return_cov`.
         return_std : bool, default=False
             Whether to return standard deviations, in units of the targets.
         return_cov : bool, default=False
@@ -264,7 +282,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         -------
         mean : ndarray of float64, shape (m,)
         std : ndarray of float64, shape (m,)
-            Only with `return_std`.
+            Only with `return_std`. The variance is the average variance within components plus the variance of their
+            means.
         covariance : ndarray of float64, shape (m, m)
             Only with `return_cov`.
         """
@@ -272,36 +291,85 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; ask for one of them")
         if not (return_std or return_cov):
-            return self._over_blocks(X, self.objects_, self._means)
-        added = self.noise_**2 if with_noise else 0.0
+            return self._mean(X)
+        refuse_lazy(X, "predict returns two arrays; call predict(X) and predict_quantiles(X)")
         if return_cov:
-            mean, covariance = self._joint(X)
-            covariance[np.diag_indices_from(covariance)] += added
-            return mean, covariance
-        found = self._over_blocks(X, self.objects_, self._means_and_known, self.whitening_.shape[1] + 2)
-        latent = self.scale_ * np.maximum(self._self_values(X) - found[:, 1], 0.0)
-        return found[:, 0], np.sqrt(latent + added)
+            covariance = self._covariance(X)
+            covariance[np.diag_indices_from(covariance)] += self.noise_**2 if with_noise else 0.0
+            return self._mean(X), covariance
+        return self._mean(X), self._mixture(X, with_noise).std()
+
+    @lazily
+    def predict_quantiles(self, X: Any, levels: Any = (0.05, 0.5, 0.95), *, with_noise: bool = True) -> Floats:
+        """Return quantiles of the prediction for each of m objects, shape (m, n_levels).
+
+        Parameters
+        ----------
+        X : collection of m objects
+        levels : sequence of n_levels floats, default=(0.05, 0.5, 0.95)
+            Probabilities, above 0 and below 1, with which the target is below each quantile.
+        with_noise : bool, default=True
+            If True, quantiles are those of measurements, which have noise; if False, those of the function f.
+        """
+        check_is_fitted(self)
+        levels = np.atleast_1d(np.asarray(levels))
+        if levels.dtype.kind != "f" or levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+            raise BadParameter("levels", "numbers above 0 and below 1", short(levels.tolist(), 80))
+        mixture = self._mixture(X, with_noise)
+        return np.column_stack([mixture.quantiles(float(level)) for level in levels])
+
+    @lazily
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, with_noise: bool = True) -> Floats:
+        """Return the lower and the upper end of an interval for each of m objects, shape (m, 2).
+
+        The target lies in it with the probability `coverage`, above 0 and below 1, and is as likely to lie below as
+        above it. `with_noise` is as for `predict_quantiles`.
+        """
+        outside = (1 - float(checked_coverage(coverage))) / 2
+        return self.predict_quantiles(X, [outside, 1 - outside], with_noise=with_noise)
+
+    def log_density(self, X: Any, y: Any) -> Floats:
+        """Return the logarithm of the density of the targets `y` of m objects, as predicted, shape (m,).
+
+        Its mean over objects that `fit` has not seen is a score of mean and uncertainty at once; more is better.
+        """
+        check_is_fitted(self)
+        refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
+        mixture = self._mixture(X, with_noise=True)
+        m = len(mixture.location)
+        return mixture.log_density(checked_targets(check_labels(y, m), m, "GaussianProcessRegressor"))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: RandomState = 0, *, with_noise: bool = False
     ) -> Floats:
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
-        With `with_noise`, the values are those of measurements, which have noise.
+        Each sample draws its component by `weights_`. With `with_noise`, the values are those of measurements, which
+        have noise. The cost is that of a Cholesky factor of an m x m matrix for each component that is drawn.
         """
         check_is_fitted(self)
         check_positive_int(n_samples, "n_samples")
-        mean, covariance = self._joint(X)
-        prior = self.scale_ * self._self_values(X).mean()
-        covariance[np.diag_indices_from(covariance)] += _JITTER * prior + (self.noise_**2 if with_noise else 0.0)
-        with one_blas_thread():
-            factor = cholesky_factor(covariance)
-        if factor is None:
-            raise ValueError(
-                "the covariance of these objects is not positive definite; take a positive semi-definite kernel"
-            )
-        draws = generator(random_state).standard_normal((len(mean), n_samples))
-        return mean[:, None] + row_product(factor, draws)
+        z, means, prior = self._joint(X)
+        rng, m, dof = generator(random_state), len(means), self._dof
+        components = rng.choice(len(self.weights_), n_samples, p=self.weights_)
+        draws = rng.standard_normal((m, n_samples))
+        if self.degrees_of_freedom_ is not None:
+            draws *= np.sqrt(dof / rng.chisquare(dof, n_samples))
+        shares, tilts, samples = self._shares(), self._tilts(z), np.empty((m, n_samples))
+        for c in np.unique(components):
+            half = z * np.sqrt(shares[:, c])
+            covariance = prior - row_product(half, np.ascontiguousarray(half.T)) + np.outer(tilts[:, c], tilts[:, c])
+            added = _JITTER * prior.diagonal().mean() + (self._ratios()[c] if with_noise else 0.0)
+            covariance[np.diag_indices_from(covariance)] += added
+            with one_blas_thread():
+                factor = cholesky_factor(covariance * (self.scales_[c] / inflation(dof)))
+            if factor is None:
+                raise ValueError(
+                    "the covariance of these objects is not positive definite; take a positive semi-definite kernel"
+                )
+            drawn = components == c
+            samples[:, drawn] = means[:, c : c + 1] + row_product(factor, np.ascontiguousarray(draws[:, drawn]))
+        return samples
 
     def suggest(
         self, pool: Any, n: int = 1, method: str = "improvement", *, maximize: bool = True,
@@ -344,82 +412,108 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     def knowledge(self, X: Any) -> Floats:
         """Return by how much each of `objects_` reduces the variance of f at m objects, shape (m, n_kept).
 
-        Reductions are shares of the variance before training, s^2 k(x, x). The row of x sums to 1 - V / (s^2 k(x, x)),
-        where V is the variance of f at x. A share may be negative if several of `objects_` resemble each other.
+        Reductions are shares of the variance before training, s^2 k(x, x), for known mean, scale and noise, averaged
+        over the components. With "maximized", the row of x sums to 1 - V / (s^2 k(x, x)), where V is the variance of f.
+        A share may be negative if several of `objects_` resemble each other.
         """
         check_is_fitted(self)
-        n, rank = self.whitening_.shape
-        transposed = np.ascontiguousarray(self.whitening_.T)
+        n, rank = self.basis_.shape
+        back = np.ascontiguousarray((self.basis_ * self._mean_shares()).T)
         shares = self._over_blocks(
-            X, self.objects_, lambda K: K * row_product(row_product(K, self.whitening_), transposed), n + rank
+            X, self.objects_, lambda K: K * row_product(row_product(K, self.basis_), back), n + rank
         )
         prior = self._self_values(X)
         return np.divide(shares, prior[:, None], out=np.zeros_like(shares), where=prior[:, None] > 0)
 
-    def _means(self, K: npt.NDArray) -> Floats:
-        return row_product(K, self.dual_coef_[:, None])[:, 0] + self.intercept_
+    # ---- components; z = k(x, objects_) @ basis_
 
-    def _means_and_known(self, K: npt.NDArray) -> Floats:
-        """Return, for each row of kernel values, the mean of f and |k(x, Z) A|^2, by which its variance shrinks."""
-        return np.column_stack([self._means(K), (row_product(K, self.whitening_) ** 2).sum(axis=1)])
+    @property
+    def _dof(self) -> float:
+        return np.inf if self.degrees_of_freedom_ is None else float(self.degrees_of_freedom_)
 
-    def _means_and_whitened(self, X: Any) -> tuple[Floats, Floats]:
-        """Return the mean of f and the vector k(x, Z) A for m objects, shapes (m,) and (m, rank)."""
-        found = self._over_blocks(
-            X, self.objects_, lambda K: np.column_stack([self._means(K), row_product(K, self.whitening_)]),
-            self.whitening_.shape[1] + 1,
-        )  # fmt: skip
-        return found[:, 0], found[:, 1:]
+    def _ratios(self) -> Floats:
+        return self.noises_**2 / self.scales_
 
-    def _joint(self, X: Any) -> tuple[Floats, Floats]:
-        """Return mean and covariance of f at m objects."""
+    def _shares(self) -> Floats:
+        """Return 1 / (l_j + a_c), shape (rank, n_components)."""
+        return 1 / (self.eigenvalues_[:, None] + self._ratios())
+
+    def _mean_shares(self) -> Floats:
+        """Return the average of s_c^2 / (l_j + a_c) in units of `scale_`, shape (rank,)."""
+        return (self._shares() * (self.weights_ * self.scales_)).sum(axis=1) / self.scale_
+
+    def _slopes(self) -> Floats:
+        """Return the factors of z in the mean of each component, shape (rank, n_components)."""
+        offsets = self.intercepts_ - self.intercept_
+        return self._shares() * (self.coordinates_[:, :1] - offsets * self.coordinates_[:, 1:])
+
+    def _tilts(self, z: Floats) -> Floats:
+        """Return the standard deviations that the mean of the process adds, in units of s, (m, n_components)."""
+        return (1 - row_product(z, self._shares() * self.coordinates_[:, 1:])) * np.sqrt(self.intercept_variances_)
+
+    @lazily
+    def _mean(self, X: Any) -> Floats:
+        found = self._over_blocks(X, self.objects_, lambda K: row_product(K, self.dual_coef_[:, None]))
+        return found[:, 0] + self.intercept_
+
+    def _mixture(self, X: Any, with_noise: bool) -> StudentMixture:
+        """Return the distributions of the targets, or of f, at m objects."""
+        shares, slopes, k = self._shares(), self._slopes(), len(self.weights_)
+
+        def of(K: npt.NDArray) -> Floats:
+            z = row_product(K, self.basis_)
+            known = row_product(z**2, shares) - self._tilts(z) ** 2
+            return np.column_stack([row_product(z, slopes), known])
+
+        found = self._over_blocks(X, self.objects_, of, 2 * len(shares) + 4 * k)
+        variance = self.scales_ * np.maximum(self._self_values(X)[:, None] - found[:, k:], 0.0)
+        variance += self.noises_**2 if with_noise else 0.0
+        width = np.sqrt(variance / inflation(self._dof))
+        return StudentMixture(self.weights_, found[:, :k] + self.intercepts_, width, self._dof)
+
+    def _joint(self, X: Any) -> tuple[Floats, Floats, Floats]:
+        """Return z (m, rank), the means of the components (m, n_components) and k (m, m) for m objects."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m = at_least_one(objects)
         check_memory(f"the covariance of {m} objects takes", 24 * m**2, "take fewer objects")
-        mean, known = self._means_and_whitened(X)
-        prior = self._gram(self.kernel_, objects, m)
-        return mean, self.scale_ * (prior - row_product(known, np.ascontiguousarray(known.T)))
+        z = self._over_blocks(X, self.objects_, lambda K: row_product(K, self.basis_), self.basis_.shape[1])
+        return z, row_product(z, self._slopes()) + self.intercepts_, self._gram(self.kernel_, objects, m)
+
+    def _covariance(self, X: Any) -> Floats:
+        """Return the covariance of f at m objects: the average within components, plus that of their means."""
+        z, means, prior = self._joint(X)
+        half = z * np.sqrt(self._mean_shares() * self.scale_)
+        spread = (means - (self.weights_ * means).sum(axis=1, keepdims=True)) * np.sqrt(self.weights_)
+        added = np.column_stack([self._tilts(z) * np.sqrt(self.weights_ * self.scales_), spread])
+        products = (row_product(part, np.ascontiguousarray(part.T)) for part in (half, added))
+        return self.scale_ * prior - next(products) + next(products)
 
     def _most_improving(self, pool: Any, n: int, sign: float) -> Index:
         """Return the positions of the n objects that `suggest` chooses by expected improvement."""
         objects = read_objects(self, self.kernel_, pool, reset=False)
-        m, rank = n_objects(objects), self.whitening_.shape[1]
-        check_memory(f"a pool of {m} objects takes", 8 * m * (rank + n + 2), "take a smaller pool")
-        mean, known = self._means_and_whitened(pool)
-        mean *= sign
-        variance = self.scale_ * np.maximum(diagonal(self.kernel_, objects) - (known**2).sum(axis=1), 0.0)
-        best, updates, chosen = float((sign * self.targets_).max()), np.empty((n, m)), np.empty(n, np.int64)
+        m, rank, k = n_objects(objects), self.basis_.shape[1], len(self.weights_)
+        check_memory(f"a pool of {m} objects takes", 8 * m * (rank + k * (n + 6)), "take a smaller pool")
+        z = self._over_blocks(pool, self.objects_, lambda K: row_product(K, self.basis_), rank)
+        shares, tilts = self._shares(), self._tilts(z)
+        means = sign * (row_product(z, self._slopes()) + self.intercepts_)
+        mean = (self.weights_ * means).sum(axis=1)
+        known = row_product(z**2, shares) - tilts**2
+        variance = self.scales_ * np.maximum(diagonal(self.kernel_, objects)[:, None] - known, 0.0)
+        best, updates, chosen = float((sign * self.targets_).max()), np.empty((n, m, k)), np.empty(n, np.int64)
         for t in range(n):
-            gain = _expected_improvement(mean - best, np.sqrt(variance))
-            gain[chosen[:t]] = -np.inf
-            j = chosen[t] = int(np.argmax(gain))
+            gain = StudentMixture(self.weights_, means, np.sqrt(variance / inflation(self._dof)), self._dof)
+            gains = gain.improvement(best)
+            gains[chosen[:t]] = -np.inf
+            j = chosen[t] = int(np.argmax(gains))
             values = kernel_values(
                 self.kernel_, objects, take(objects, chosen[t : t + 1]), range(m), [j], "X[{}] and X[{}]"
             )
-            column = self.scale_ * (values[:, 0] - row_product(known, known[j][:, None])[:, 0])
-            column -= updates[:t].T @ updates[:t, j]
-            updates[t] = column / np.sqrt(max(column[j], 0.0) + max(self.noise_**2, np.finfo(float).tiny))
+            column = self.scales_ * (values - row_product(z, shares * z[j][:, None]) + tilts * tilts[j])
+            column -= (updates[:t] * updates[:t, j : j + 1]).sum(axis=0)
+            updates[t] = column / np.sqrt(np.maximum(column[j], 0.0) + self.noises_**2)
             variance = np.maximum(variance - updates[t] ** 2, 0.0)
             best = max(best, float(mean[j]))
         return chosen
-
-
-def number_of_landmarks(wanted: Any, n: int, auto: int | None) -> int | None:
-    """Return the number of landmarks, or None for all n objects; `auto` is the value that "auto" stands for."""
-    if isinstance(wanted, str) and wanted == "auto":
-        wanted = auto
-    if wanted is None:
-        return None
-    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or wanted < 1:
-        raise BadParameter("n_landmarks", "an integer >= 1, 'auto', or None for all objects", repr(wanted))
-    return min(n, int(wanted))
-
-
-def _expected_improvement(gain: Floats, std: Floats) -> Floats:
-    """Return E max(0, gain + std z) for a standard normal z (Jones, Schonlau & Welch 1998, equation 15)."""
-    z = np.divide(gain, std, out=np.where(gain > 0, np.inf, -np.inf), where=std > 0)
-    density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
-    return np.where(std > 0, gain * ndtr(z) + std * density, np.maximum(gain, 0.0))
 
 
 def _winners(samples: Floats) -> Index:
