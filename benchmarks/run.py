@@ -24,7 +24,7 @@ MODULES = (
     *("startup", "encoding", "hd_classifier", "graph_kernels", "nystroem", "minhash", "hypervectors", "gapped_kmers"),
     *("dtw", "series_search", "convolutions", "set_distances", "mean_maps", "edit_distances", "graphlets"),
     *("hashing_pca", "hashing_itq", "hamming_search", "fingerprints", "similarity_search", "one_query"),
-    *("neighbour_graphs", "duplicates"),
+    *("vector_search", "neighbour_graphs", "duplicates"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan", "devices"),
     *("report", "drop_ins", "molecules", "gaussian_process", "clusters", "maps", "service"),

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -123,13 +124,11 @@ def test_sums_fit_into_32_bits(bits, width):
     assert (top * np.abs(V.astype(np.int64)).sum(axis=1) < 2**31).all()
     assert shifts.tolist() == (top * V.astype(np.int64).sum(axis=1)).tolist()
     assert np.abs(V[:-1].astype(int)).max(axis=1).min() > 1000  # precise enough
-    for name in ("_products_1", "_products_2", "_products_4", "_products_8"):
-        if name.endswith(str(bits)):
-            code = np.full(width * bits // 8, 255, np.uint8)  # the largest level everywhere
-            sums = np.empty(1, np.int32)
-            for v in V:
-                getattr(loops, name)(code, 0, len(code), len(code), v, sums)
-                assert int(sums[0]) == top * int(v.astype(np.int64).sum())
+    code = np.full(width * bits // 8, 255, np.uint8)  # the largest level everywhere
+    sums = np.empty((2, 1), np.int32)
+    for v, w in pairwise(V):
+        loops._products(code, 0, len(code), len(code), bits, v, w, sums)
+        assert sums.ravel().tolist() == [top * int(v.astype(int).sum()), top * int(w.astype(int).sum())]
 
 
 # ---- an index

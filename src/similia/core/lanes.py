@@ -191,6 +191,49 @@ def count_above(_typing, counts, a, b):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def low_bits(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the lower four bits of each lane of uint8."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.and_(arguments[0], ir.Constant(arguments[0].type, [15] * a.width))
+
+    return a(a), generate
+
+
+@intrinsic
+def high_bits(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the upper four bits of each lane of uint8, as numbers up to 15."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.lshr(arguments[0], ir.Constant(arguments[0].type, [4] * a.width))
+
+    return a(a), generate
+
+
+@intrinsic
+def add_products(_typing, sums, levels, numbers):  # type: ignore[no-untyped-def]
+    """Return `sums`, `HALF` lanes of int32, plus the products of neighbouring lanes of uint8 and of int16.
+
+    Written so that LLVM finds the instruction that multiplies 16-bit numbers and adds pairs, if there is one.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide = ir.VectorType(ir.IntType(32), LANES)
+        products = builder.mul(builder.zext(arguments[1], wide), builder.sext(arguments[2], wide))
+        even, odd = (
+            builder.shuffle_vector(
+                products,
+                ir.Constant(wide, ir.Undefined),
+                ir.Constant(ir.VectorType(ir.IntType(32), HALF), [*range(first, LANES, 2)]),
+            )
+            for first in (0, 1)
+        )
+        return builder.add(arguments[0], builder.add(even, odd))
+
+    return sums(sums, levels, numbers), generate
+
+
+@intrinsic
 def total(_typing, a):  # type: ignore[no-untyped-def]
     """Return the sum of all lanes: the two halves are added lane by lane until one number is left."""
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core import lanes as simd
 from similia.core.hadamard import transform
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
@@ -222,11 +223,16 @@ def scan(codes, factors, ids, dead, bits, queries, bounds, distances, found):  #
     V, shifts, scales, squares = queries
     width = codes.shape[1] - FACTORS
     tile = max(64, _TILE // codes.shape[1])
-    sums, flat, last = np.empty(tile, np.int32), codes.reshape(-1), factors.shape[1] - 1
+    pair, flat, last = np.empty((2, tile), np.int32), codes.reshape(-1), factors.shape[1] - 1
     for first in range(0, len(codes), tile):
         n = min(tile, len(codes) - first)
         for i in range(len(V)):
-            _products(flat, first * codes.shape[1], codes.shape[1], width, bits, V[i], sums[:n])
+            if i % 2 == 0:
+                few = min(2, len(V) - i)
+                _products(
+                    flat, first * codes.shape[1], codes.shape[1], width, bits, V[i], V[i + few - 1], pair[:few, :n]
+                )
+            sums = pair[i % 2]
             bound, scale, square, shift = bounds[i], scales[i], squares[i], shifts[i]
             limit = bound * bound * (1.0 + 1e-15)
             for j in range(n):
@@ -246,16 +252,19 @@ def scan(codes, factors, ids, dead, bits, queries, bounds, distances, found):  #
 
 
 @njit()
-def _products(flat, start, stride, width, bits, v, sums):  # type: ignore[no-untyped-def]
-    """Fill `sums` with the products of the query `v` and the codes that begin at ``flat[start]``, `stride` apart."""
+def _products(flat, start, stride, width, bits, v, w, pair):  # type: ignore[no-untyped-def]
+    """Fill `pair` with the products of two queries (or one) and codes, from ``flat[start]`` on, `stride` apart."""
     if bits == 4:
-        _products_4(flat, start, stride, width, v, sums)
-    elif bits == 8:
-        _products_8(flat, start, stride, width, v, sums)
-    elif bits == 2:
-        _products_2(flat, start, stride, width, v, sums)
-    else:
-        _products_1(flat, start, stride, width, v, sums)
+        _products_4(flat, start, stride, width, v, w, pair[0], pair[-1])
+        return
+    for i in range(len(pair)):
+        query, sums = v if i == 0 else w, pair[i]
+        if bits == 8:
+            _products_8(flat, start, stride, width, query, sums)
+        elif bits == 2:
+            _products_2(flat, start, stride, width, query, sums)
+        else:
+            _products_1(flat, start, stride, width, query, sums)
 
 
 @njit()
@@ -274,14 +283,25 @@ def _products_8(flat, start, stride, width, v, sums):  # type: ignore[no-untyped
 
 
 @njit()
-def _products_4(flat, start, stride, width, v, sums):  # type: ignore[no-untyped-def]
-    a, b = v[:width], v[width : 2 * width]
+def _products_4(flat, start, stride, width, v, w, sums, others):  # type: ignore[no-untyped-def]
+    """Fill `sums` and `others` as `_products` does, with the products of the codes and two queries."""
+    whole = width - width % simd.LANES
     for row in range(len(sums)):
-        code, total = flat[start + row * stride : start + row * stride + width], np.int32(0)
-        for j in range(width):
-            c = code[j]
-            total += _times(c & np.uint8(15), a[j]) + _times(c >> np.uint8(4), b[j])
-        sums[row] = total
+        at = start + row * stride
+        a, b, c, d = simd.no_counts(), simd.no_counts(), simd.no_counts(), simd.no_counts()
+        for j in range(0, whole, simd.LANES):
+            code = simd.load(flat, at + j)
+            low, high = simd.low_bits(code), simd.high_bits(code)
+            a = simd.add_products(a, low, simd.load(v, j))
+            b = simd.add_products(b, high, simd.load(v, width + j))
+            c = simd.add_products(c, low, simd.load(w, j))
+            d = simd.add_products(d, high, simd.load(w, width + j))
+        total, other = simd.total(a) + simd.total(b), simd.total(c) + simd.total(d)
+        for j in range(whole, width):
+            low, high = flat[at + j] & np.uint8(15), flat[at + j] >> np.uint8(4)
+            total += _times(low, v[j]) + _times(high, v[width + j])
+            other += _times(low, w[j]) + _times(high, w[width + j])
+        sums[row], others[row] = total, other
 
 
 @njit()
