@@ -3,7 +3,7 @@
 On up to 5000 of the objects, the true neighbours of 50 are compared with the candidates of each way. The way with the
 highest recall at `n_candidates` is kept; of those that lose no more than one standard error of the difference, the one
 that needs fewest operations for all objects. No clock decides, so the choice is reproducible. An operation is an entry
-of an inverted list; eight words of bits, or eight coordinates of a `VectorIndex`, take about as long.
+of an inverted list; eight words of bits, or 100 coordinates of a `VectorIndex`, take about as long.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAMPLE, _QUERIES, _NEIGHBOURS = 5000, 50, 10
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured
 _LENGTHS = 3  # lengths of k-mers that are tried
 _N_BITS, _COLUMNS = 256, 4096  # of codes, and into which counts of k-mers are folded
-_WORDS_OF_AN_OPERATION = _COORDINATES_OF_AN_OPERATION = 8
+_WORDS_OF_AN_OPERATION, _COORDINATES_OF_AN_OPERATION = 8, 100
 _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
 
 

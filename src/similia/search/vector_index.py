@@ -1,6 +1,6 @@
 """Nearest vectors by codes of 1, 2, 4 or 8 bits for each coordinate, compared in whole numbers.
 
-Packed signs keep directions only roughly. With 4 bits for a coordinate, the estimated distances are ten times as
+Packed signs keep directions only roughly. With 4 bits for a coordinate, the estimated distances are seven times as
 accurate as with 1, and still take an eighth of the memory of float32. `_vector_index` describes codes and estimates.
 """
 
