@@ -9,10 +9,11 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import similia as sm
 from samples.select import MAKERS, choose, sample
-from similia.objects import take
+from similia.objects import as_strings, take
 from similia.objects.identical import are_among, identical
 from similia.selection import run as _select
 from similia.selection._ladder import Group, each_once, ladder
+from similia.selection._near_copies import kept_together, near_copies
 from similia.selection.folds import again, held_out, joined, ordered, recognised
 
 
@@ -146,3 +147,59 @@ def test_own_similarities_whose_names_agree_are_both_tried():
     assert len(groups) == 6  # neighbours, features and landmarks of each
     assert len({group.named(0) for group in groups}) == 6
     assert len(each_once([*groups, *groups])) == 6
+
+
+def _overlap(x, y):
+    """Share of the words of two texts that both have: the definition, word by word."""
+    words = {*x, *y}
+    least, most = (sum(f(x.count(w), y.count(w)) for w in words) for f in (min, max))
+    return least / most if most else 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_near_copies_share_four_words_in_five(seed):
+    rng = np.random.default_rng(seed)
+    texts = [[*rng.choice(list("abcdefgh"), size=rng.integers(0, 7))] for _ in range(40)]
+    group = near_copies(as_strings([" ".join(words) for words in texts]))
+    linked = nx.Graph([(i, j) for i in range(40) for j in range(i) if _overlap(texts[i], texts[j]) >= 0.8])
+    linked.add_nodes_from(range(40))
+    parts = {frozenset(part) for part in nx.connected_components(linked)}
+    assert {frozenset(np.flatnonzero(group == g).tolist()) for g in set(group)} == parts
+    assert 1 < len(parts) < 40
+
+
+def _sentences(n, rng):
+    """Return three variants of each of n sentences, the random label that they share, and the sentence's number."""
+    vocabulary = [f"word{i}" for i in range(400)]
+    texts = [[*rng.choice(vocabulary, size=12), "NAME", "OTHER"] for _ in range(n)]
+    variants = [" ".join([*words, extra]) for words in texts for extra in ("alpha", "beta", "gamma")]
+    return variants, np.repeat(rng.integers(2, size=n), 3), np.repeat(np.arange(n), 3)
+
+
+def test_near_copies_are_in_one_fold_and_their_labels_are_not_given_away():
+    X, y, sentence = _sentences(40, np.random.default_rng(0))
+    options = {"budget": 6, "max_voters": 1, "random_state": 0}
+    alone = choose(X, y, groups=np.arange(len(X)), **options)
+    assert alone.best_score_ > 0.95  # the other variants of a sentence are in the training part
+    found = choose(X, y, **options)
+    assert found.best_score_ < 0.75
+    assert any("80 of 120 texts are near copies of others" in note for note in found.notes_)
+    assert not any("near copies" in note for note in alone.notes_)
+    together, _ = kept_together(as_strings(X), np.arange(len(X)), y, 5, True)
+    assert len({*zip(together.tolist(), sentence.tolist(), strict=True)}) == len({*together.tolist()}) == 40
+
+
+@pytest.mark.parametrize(
+    ("texts", "y"),
+    [
+        (["ACGT"] * 6 + ["ACGA"] * 6, [0, 1] * 6),  # no words
+        ([f"the same five words {i}" for i in range(12)], [0, 1] * 6),  # one group of all
+        ([*(f"a b c d e f {i}" for i in range(3)), *(f"{i}{i} x{i} y{i}" for i in range(21))], [0] * 3 + [1] * 21),
+        ([" ".join(f"{i % 4}w{w}" for w in range(150)) + f" {i}" for i in range(12)], [0, 1] * 6),  # long
+    ],
+)
+def test_texts_stay_apart_where_one_class_or_most_texts_would_be_in_one_group(texts, y):
+    apart = np.arange(len(texts))
+    groups, notes = kept_together(as_strings(texts), apart, np.array(y), 3, True)
+    assert groups.tolist() == apart.tolist()
+    assert notes == []

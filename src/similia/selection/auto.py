@@ -136,7 +136,8 @@ class _Auto(BaseEstimator):
         with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, self.measure_) as board:
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
-            Run(self, X, y, kind, own, folds, together, clock, board).choose(notes)
+            near = kind == "strings" and groups is None
+            Run(self, X, y, kind, own, folds, together, clock, board, near).choose(notes)
         self.kind_ = kind
         self._learn_form(X, y)
         return self

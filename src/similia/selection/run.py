@@ -21,6 +21,7 @@ from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
 from similia.selection._ladder import Group, ladder
+from similia.selection._near_copies import kept_together
 from similia.selection._rounds import FIRST, Candidate, Rung, noise, rungs
 from similia.selection._search import OUT_OF_TIME, Search, View
 from similia.selection.budget import Budget, Leaderboard
@@ -66,6 +67,7 @@ class Run:
     groups: npt.NDArray[np.int64]
     clock: Budget
     board: Leaderboard
+    near_copies: bool = False  # whether to look for near copies and keep them in one fold; only for strings
 
     def __post_init__(self) -> None:
         auto, X, y, folds = self.auto, self.X, self.y, self.folds
@@ -76,9 +78,15 @@ class Run:
         steps = rungs(len(y), first, folds)
         n = steps[-1].n
         order = ordered(y, auto._task, folds, rng, self.groups)
-        some = order.objects[:n]
+        some, fold = order.objects[:n], order.fold[:n]
         self.groups = self.groups[some]
-        partitions = [order.fold[:n]]
+        self.near_notes: list[str] = []
+        if self.near_copies:
+            near, self.near_notes = kept_together(take(X, some), self.groups, y[some], folds, classify)
+            if self.near_notes:
+                order = ordered(y[some], auto._task, folds, rng, near)
+                some, fold, self.groups = some[order.objects], order.fold, near[order.objects]
+        partitions = [fold]
         partitions += [again(y[some], auto._task, folds, seed + r, self.groups) for r in range(1, steps[-1].partitions)]
         tried: list[Group] = []
         self.too_large: list[Group] = []
@@ -111,7 +119,8 @@ class Run:
         rows = self.rows(choice)
         auto.cv_results_, auto.seconds_ = results(rows), self.clock.spent
         auto.stopped_, auto.stopped_early_ = self.stopped, self.search.stopped_early
-        auto.notes_ = [*notes, *self._quality_notes(rows), *self.search.why(choice), *self._time_notes(rows, repeated)]
+        more = [*self._quality_notes(rows), *self.search.why(choice), *self._time_notes(rows, repeated)]
+        auto.notes_ = [*notes, *self.near_notes, *more]
 
     def _outer_scores(self) -> tuple[dict[int, float], int]:
         """Return {outer fold: its score}, and the number of folds for which the search was repeated."""
