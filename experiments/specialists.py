@@ -10,10 +10,12 @@ Protocol, written before the first run:
   splits in the same run.
 - *What is never looked at.* The targets of a test part, except to score predictions, once. No parameter in these files
   may be changed because of a score below. Sets that similia's ladder was tuned on, or was looked at on the way, have a
-  star; for them the comparison is not fair to the specialists. Three got their star after a first table, where they
+  star; for them the comparison is not fair to the specialists. Some got their star after a first table, where they
   were behind the numbers in print. REDDIT-BINARY: mean maps of degrees became candidates, for all graphs without labels
   and attributes, by cross-validation on the training part of its first fold. TP53 and EP300_47848: the list of
-  candidates had shown that a few unknown letters kept all gapped k-mers away.
+  candidates had shown that a few unknown letters kept all gapped k-mers away. The text sets got theirs when the table
+  showed them behind TF-IDF. The training part of BioInfer has 2534 variants of 468 sentences, and cross-validation
+  split these variants. Now near copies share a fold, which was decided on that training part, cut by sentences.
 - *Errors.* A score has the standard error of its test part: binomial for accuracy (Agresti and Coull's, which is not 0
   where all is right), Hanley and McNeil's for AUC, the delta method's for RMSE. The error of a difference takes both as
   independent, and so is too large for two tools on one test part: a win or a loss is more than two standard errors,
@@ -207,7 +209,7 @@ def measure(
 
 
 def _looked_at(task: Task) -> bool:
-    return (task.source or task.name) in (*DEVELOPMENT, "REDDIT-BINARY", "TP53", "EP300_47848")
+    return task.kind == "text" or (task.source or task.name) in (*DEVELOPMENT, "REDDIT-BINARY", "TP53", "EP300_47848")
 
 
 def write_objects(folder: Path, task: Task, X: Any, y: npt.NDArray, parts: Parts) -> None:

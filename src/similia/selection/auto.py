@@ -116,7 +116,8 @@ class _Auto(BaseEstimator):
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
             Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
-            objects.
+            objects. Without groups, texts that have at least 80 % of their words in common share a fold, too (see
+            Notes); ``range(n)`` keeps only identical ones together.
         """
         seconds = None if self.budget is None else check_positive(self.budget, "budget", also=" of seconds or None")
         clock = Budget(seconds)
@@ -325,6 +326,12 @@ class AutoClassifier(ClassifierMixin, _Auto):
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
     Whatever is learnt or drawn from the objects, such as landmarks and scales, comes from training folds alone.
     Identical objects and objects of one group share a fold.
+
+    *Near copies.* Texts may come in variants, such as one sentence with different names. A model that remembers
+    sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
+    given, strings with spaces share a fold if the sum over words of the smaller of their counts is at least 80 % of the
+    sum of the larger. There is no such rule if one group of variants holds more texts than a fold, or all texts of a
+    class are in fewer groups than folds. `notes_` says how many near copies were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
