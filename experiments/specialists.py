@@ -150,7 +150,9 @@ they are for the same split (series, strings), the same ten folds (graphs), or r
 (molecules), and the best of several was chosen by its score. The scores of SCOP rest on 7 to 9 positive test objects
 each. CC1 to CC3 train on texts of one source and test on another, which no cross-validation of a training part
 foresees. The column *splits* says how many of a set were measured so far; on graphs, WL, WL-OA and the plain mean map
-had the first only, in a run of their own, and gaps are of common splits. The series had `--budget 120`. With
+had the first only, in a run of their own, and gaps are of common splits. The series had `--budget 120`.
+similia was measured again on the texts, once, after near copies shared a fold; others used the machine then, so it had a
+sixth to a half of one core. With
 `--output`, rows are written as they come, and rows that are there are not measured again: delete them to measure anew.
 """
 

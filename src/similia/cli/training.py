@@ -100,7 +100,9 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     options: dict[str, Any] = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS}
     search = seconds * (1 - _FINAL) if len(test) else seconds
     if search < seconds:
-        console().print(f"the search takes {search:g} s of the budget of {seconds:g} s, the fit to all objects the rest")
+        console().print(
+            f"the search takes {search:g} s of the budget of {seconds:g} s, the fit to all objects the rest"
+        )
     auto = automatic(search, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
