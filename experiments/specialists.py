@@ -151,9 +151,9 @@ they are for the same split (series, strings), the same ten folds (graphs), or r
 each. CC1 to CC3 train on texts of one source and test on another, which no cross-validation of a training part
 foresees. The column *splits* says how many of a set were measured so far; on graphs, WL, WL-OA and the plain mean map
 had the first only, in a run of their own, and gaps are of common splits. The series had `--budget 120`.
-similia was measured again on the texts, once, after near copies shared a fold; others used the machine then, so it had a
-sixth to a half of one core. With
-`--output`, rows are written as they come, and rows that are there are not measured again: delete them to measure anew.
+On the texts, similia was measured once more, after near copies shared a fold; others used the machine then, and it had
+a sixth to a half of one core. With `--output`, rows are written as they come, and rows
+that are there are not measured again: delete them to measure anew.
 """
 
 
