@@ -123,6 +123,20 @@ def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
     assert "objects equal to an earlier one180" in page.sections["data"]
 
 
+def test_variants_of_a_text_share_a_fold(tmp_path: Path) -> None:
+    """Labels of sentences are noise, each sentence is there three times with another name."""
+    rng = np.random.default_rng(0)
+    sentences = [" ".join(f"w{i}" for i in rng.choice(300, 12)) for _ in range(40)]
+    X, y = [f"{text} {name}" for text in sentences for name in "abc"], np.repeat(rng.integers(2, size=40), 3)
+    model = sm.KernelSVC(sm.kernels.Spectrum(3, normalize=True))
+    for groups, fair in ((None, True), (np.arange(120), False)):
+        text = written(tmp_path, model, X, y, groups=groups).sections["accuracy"]
+        accuracy = re.search(r"accuracy([\d.]+) %", text)
+        assert accuracy is not None
+        assert (float(accuracy[1]) < 75) == fair
+        assert ("at least 80 % of their words in common were in the same fold" in text) == fair
+
+
 def test_the_objects_of_a_group_share_a_fold(tmp_path: Path) -> None:
     """Objects of a patient are near each other, and labels are noise: neighbours know only the patient's others."""
     rng = np.random.default_rng(0)

@@ -11,11 +11,11 @@ import similia as sm
 from samples.select import MAKERS, choose, sample
 from similia.objects import as_strings, take
 from similia.objects.identical import are_among, identical
-from similia.selection import _near_copies
+from similia.selection import near_copies as module
 from similia.selection import run as _select
 from similia.selection._ladder import Group, each_once, ladder
-from similia.selection._near_copies import kept_together, near_copies
 from similia.selection.folds import again, held_out, joined, ordered, recognised
+from similia.selection.near_copies import kept_together, near_copies
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -136,6 +136,15 @@ def test_a_held_out_part_holds_no_copy_of_what_is_trained_on(stratify):
         held_out(np.zeros((5, 1)), y[:5], 0.2, 0, stratify=False)
 
 
+@pytest.mark.parametrize("stratify", [True, False])
+def test_a_held_out_part_holds_no_variant_of_a_text_that_is_trained_on(stratify):
+    X, y, sentence = _sentences(40, np.random.default_rng(0))
+    train, test = held_out(as_strings(X), y, 0.2, 0, stratify=stratify)
+    assert sorted([*train, *test]) == [*range(120)]
+    assert not {*sentence[train]} & {*sentence[test]}
+    assert len(test) == 24
+
+
 # two own similarities whose names are cut off alike
 
 
@@ -160,7 +169,7 @@ def _overlap(x, y):
 @pytest.mark.parametrize("few", [500, 0])  # all pairs, or those with equal hashes
 @pytest.mark.parametrize("seed", range(6))
 def test_near_copies_share_four_words_in_five(seed, few, monkeypatch):
-    monkeypatch.setattr(_near_copies, "_FEW", few)
+    monkeypatch.setattr(module, "_FEW", few)
     rng = np.random.default_rng(seed)
     texts = [[*rng.choice(list("abcdefgh"), size=rng.integers(0, 7))] for _ in range(40)]
     group = near_copies(as_strings([" ".join(words) for words in texts]))

@@ -69,7 +69,7 @@ class Part:
         if len(lost):
             raise ValueError(
                 f"--test {self.test:g} holds out all objects of class {short(lost[0].item())}, because copies of an "
-                "object stay together; use another --seed, or --test 0, which holds out none"
+                "object and near copies of a text stay together; use another --seed, or --test 0, which holds out none"
             )
         return train, test
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from similia.core.text import counted, short
 from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
-from similia.objects import GraphBatch, as_graphs, as_strings, n_objects
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_strings, n_objects
 from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import has_rdkit, in_the_plane
@@ -25,6 +25,7 @@ from similia.objects.sequences import Batch, at_least_one, segments
 from similia.report import _model as models
 from similia.report import _scores as scores
 from similia.report._model import Parts, parts_of, taken
+from similia.selection.near_copies import kept_together
 
 _TIMED = 500  # number of objects transformed to time a single one
 _LETTERS = 280  # of a text that are shown
@@ -60,6 +61,7 @@ class Context:
     transform_seconds: float = 0.0  # of one object
     vectors: models.Embedded | None = None
     no_vectors: str = ""  # the reason if there are no vectors
+    near_copies: bool = False  # whether there are near copies of texts, which are in the same fold
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -99,7 +101,10 @@ def gather(
     seen, task = look_at(X, parts), models.task_of(parts)
     context = Context(parts, recipe, tuned, X, labels, named(names, chosen), n_all, seen, task, seed, refitted)
     sharing = seen.groups
-    if groups is not None:
+    if groups is None and labels is not None and task is not None and isinstance(seen.batch, StringBatch):
+        sharing, notes = kept_together(seen.batch, sharing, labels, cv, task == "classification")
+        context.near_copies = bool(notes)
+    elif groups is not None:
         sharing = with_groups(sharing, np.asarray(groups)[chosen] if np.shape(groups) == (n_all,) else groups)
     _score(context, unseen, cv, sharing)
     _embed(context)

@@ -14,6 +14,7 @@ from similia.report import _scores as scores
 from similia.report._context import TEXTS, Context, described
 from similia.report._render import Cell, Section, Table, charts, percent
 from similia.report.displays import line, mark
+from similia.selection.near_copies import SHARE
 
 _ROWS = 24  # classes in a confusion matrix
 _MISTAKES = 10  # maximum number of mistakes in the table
@@ -49,6 +50,8 @@ def about_accuracy(context: Context) -> Section:
         said.append(f"But {int(context.known.sum()):,} of these objects equal landmarks of the model.")
     if found.n_folds and context.seen.duplicates:
         said.append("Equal objects were in the same fold.")
+    if found.n_folds and context.near_copies:
+        said.append(f"Texts with at least {100 * SHARE:g} % of their words in common were in the same fold.")
     said.append(_INTERVALS[context.is_regression])
     rows, cards = _regression(found) if context.is_regression else _classification(found)
     constant = _CONSTANT[context.is_regression]

@@ -43,7 +43,8 @@ def write_report(
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
         If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold.
     cv : int, default=5
-        Number of folds, at least 2. Equal objects are in the same fold.
+        Number of folds, at least 2. Equal objects are in the same fold, as are near copies of texts (at least 80 % of
+        the words the same), unless there are `groups`.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000

@@ -13,12 +13,13 @@ from similia.core.errors import BadValue, warn_user
 from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
-from similia.objects import GraphBatch, as_graphs, as_series, as_strings, n_objects, take
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, n_objects, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
 from similia.objects.sequences import Batch, at_least_one
 from similia.objects.tables import is_frame, is_missing, objects_in, to_array
 from similia.objects.vectors import VectorsBatch, check_finite
+from similia.selection.near_copies import kept_together
 from similia.similarity import Distance, Kernel, name_of
 from similia.sources.dask import refuse_lazy
 
@@ -146,11 +147,14 @@ def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None
 
 
 def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
-    """Return (training, test) positions of a random split; copies of an object stay together and count once.
+    """Return (training, test) positions of a random split; copies, and near copies of texts, count once together.
 
     If `stratify`, `y` holds classes, which are split in proportion if each has at least two different objects.
     """
-    _, firsts, members = np.unique(identical(X), return_index=True, return_inverse=True)
+    groups = identical(X)
+    if isinstance(X, StringBatch):
+        groups, _ = kept_together(X, groups, y, max(2, round(1 / share)), stratify)
+    _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
     train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
     place = np.empty(len(firsts), dtype=np.int64)  # without copies, the split and order are scikit-learn's
