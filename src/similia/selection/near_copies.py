@@ -55,9 +55,9 @@ def kept_together(X: StringBatch, groups: Index, y: npt.NDArray, folds: int, cla
                 return groups, []
     more = n - len(np.unique(together))
     return together, [
-        f"{more} of {n} texts are near copies of others (at least {100 * SHARE:g} % of their words are the same); all near "
-        "copies are kept on one side of a fold, so that scores are those of new texts; groups=range(len(X)) keeps only "
-        "identical texts together"
+        f"{more} of {n} texts are near copies of others (at least {100 * SHARE:g} % of their words are the same); all "
+        "near copies are kept on one side of a fold, so that scores are those of new texts; groups=range(len(X)) keeps "
+        "only identical texts together"
     ]
 
 
