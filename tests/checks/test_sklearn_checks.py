@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -169,12 +172,30 @@ STRICT = (
     {"xfail_strict": True} if "xfail_strict" in inspect.signature(checks.parametrize_with_checks).parameters else {}
 )  # scikit-learn 1.8
 CHECKS = checks.parametrize_with_checks(VECTORS, expected_failed_checks=expected_failures, **STRICT)
+CASES = list(CHECKS.args[1])
+ARRAYS = "SCIPY_ARRAY_API"  # scipy reads this variable when it is imported; without it, checks of other arrays skip
+
+
+def of_arrays(case):
+    name = named((case.values if hasattr(case, "values") else case)[1])
+    return name.startswith("check_array_api")
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks feed noise; that estimators warn of it is tested elsewhere
-@pytest.mark.parametrize(*CHECKS.args, ids=named)
+@pytest.mark.parametrize(
+    CHECKS.args[0], [case for case in CASES if of_arrays(case) == (ARRAYS in os.environ)], ids=named
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.skipif(not any(map(of_arrays, CASES)), reason="this scikit-learn has no such check")
+def test_checks_of_arrays_in_a_process_of_their_own():
+    test = [f"{__file__}::test_scikit_learn_checks", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *test]
+    done = subprocess.run(command, env=os.environ | {ARRAYS: "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d\d+ passed in", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.filterwarnings("ignore")
