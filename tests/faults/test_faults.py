@@ -37,7 +37,7 @@ def search_of(seed=0):
 
 @pytest.mark.faults
 def test_a_few_faults_of_each_kind():
-    command = [sys.executable, str(RELIABILITY / "run.py"), "faults", "--inputs", "12", "--seed", "1"]
+    command = [sys.executable, str(RELIABILITY / "run.py"), "faults", "--inputs", "6", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n| ") >= 13
