@@ -466,7 +466,7 @@ def by_jaccard(queries, codes):
 
 
 @pytest.mark.same_bits
-@pytest.mark.parametrize(("n_bits", "density"), [(2048, 0.02), (200, 0.1), (64, 0.5), (8, 0.3)])
+@pytest.mark.parametrize(("n_bits", "density"), [(2048, 0.02), (2048, 0.3), (200, 0.1), (64, 0.5), (8, 0.3)])
 def test_jaccard_neighbours_are_those_of_sets(tmp_path, n_bits, density):
     rng = np.random.default_rng(n_bits)
     bits = rng.random((700, n_bits)) < 2 * density * rng.random((700, 1))

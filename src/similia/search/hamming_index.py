@@ -82,8 +82,8 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); 0 if b = 0. It
-        needs ``kind="exact"``. The search skips codes with too few or too many ones, and is fastest for many queries at
-        once.
+        needs ``kind="exact"``. The search skips codes that have too few or too many ones, all in all or in words of 64
+        bits; the counts take an eighth of the memory of the codes. It is fastest for many queries at once.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
