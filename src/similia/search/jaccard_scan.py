@@ -2,12 +2,12 @@ r"""Exact search by the Jaccard distance of packed bits, :math:`1 - |x \cap y| /
 
 If x has a bits and y has b, they have at most min(a, b) in common, and distance d needs at least
 (1 - d) (a + b) / (2 - d) in common. Rows are visited in ascending order of their number of bits, outwards from that of
-the queries, in tiles that stay in cache. A tile whose rows have too few or too many bits is skipped for a query. In other tiles, x and y have
-at most the sum over words of min(a_w, b_w) bits in common, where a_w and b_w are their bits in word w. These numbers
-take a byte for 64 bits, and this bound a fifth of the time of a comparison (half of it for queries of more than 255
-bits); only rows that pass it are compared. If more than a quarter pass, the whole tile is compared: first the words in
-which the query has most bits that are rare. Once the bits found so far and those that the query has left are too few
-for every row, the tile is abandoned.
+the queries, in tiles that stay in cache. A tile whose rows have too few or too many bits is skipped for a query. In
+other tiles, x and y have at most the sum over words of min(a_w, b_w) bits in common, where a_w and b_w are their bits
+in word w. These numbers take a byte for 64 bits, and this bound a fifth of the time of a comparison (half of it for
+queries of more than 255 bits); only rows that pass it are compared. If more than a quarter pass, the whole tile is
+compared: first the words in which the query has most bits that are rare. Once the bits found so far and those that the
+query has left are too few for every row, the tile is abandoned.
 
 Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row. Memory: an
 eighth of that of the codes.
