@@ -12,7 +12,17 @@ from pathlib import Path
 from urllib.parse import unquote
 
 BUILT = Path(__file__).resolve().parents[1] / "docs" / "_build" / "html"
-PAGES = ("index", "tour", "guide", "choose", "benchmarks", "404", "auto_gallery/index", "api/index", "theory/index")
+PAGES = (
+    "index",
+    "tour",
+    "guide/index",
+    "choose",
+    "benchmarks",
+    "404",
+    "auto_gallery/index",
+    "api/index",
+    "theory/index",
+)
 LINK = re.compile(r'(?:href|src)="([^"#?]+)')
 SWITCHES = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 
