@@ -20,6 +20,7 @@ from similia.cli.app import app
 from similia.cli.encode import encode
 from similia.cli.inputs import read_objects
 from similia.search.on_disk import SearchFolder
+from similia.serve import Service
 from similia.storage.journal import Journal
 
 runner = CliRunner()
@@ -63,6 +64,62 @@ def test_candidates_by_features(files, tmp_path, by):
     assert "bits" not in shown or by == "auto"
     error = invoke("index", "build", first, tmp_path / "other", "--by", by, "--kind", "ivf", code=1).exception
     assert "--kind ivf says how bits are searched" in str(error)
+
+
+VECTORS = np.random.default_rng(1).normal(size=(90, 12))
+
+
+@pytest.mark.parametrize(("bits", "rerank"), [(None, None), (1, "projected"), (8, "none")])
+def test_candidates_by_vectors_are_those_of_the_library(tmp_path, bits, rerank):
+    folder, options = tmp_path / "index", ["--by", "vectors"]
+    options += [] if bits is None else ["--bits", bits]
+    options += [] if rerank is None else ["--rerank", rerank]
+    for name, rows in (("first", slice(60)), ("second", slice(60, None))):
+        np.save(tmp_path / f"{name}.npy", VECTORS[rows])
+    said = invoke("index", "build", tmp_path / "first.npy", folder, *options).output
+    assert f"candidates by vectors, {bits or 4} bits a number (as they are)" in said
+    invoke("index", "build", tmp_path / "first.npy", folder, *options)  # again: nothing is added
+    invoke("index", "add", tmp_path / "second.npy", folder)
+    sort = None if rerank == "none" else "projected"
+    index = sm.search.VectorIndex(bits or 4, normalize=sort is not None, random_state=0)
+    search = sm.SimilaritySearch(make_pipeline("passthrough", index), sort).fit(VECTORS[:60]).add(VECTORS[60:])
+    distances, ids = search.kneighbors(VECTORS, 3)
+    invoke("index", "search", folder, tmp_path / "second.npy", "-k", 3, "--output", tmp_path / "found.csv")
+    rows = table(tmp_path / "found.csv")[1:]
+    assert [int(row[2]) for row in rows] == ids[60:].ravel().tolist()
+    np.testing.assert_allclose([float(row[3]) for row in rows], distances[60:].ravel(), rtol=1e-5)
+    answers = Service(folder).answer("neighbors", [row.tolist() for row in VECTORS[60:]], n_neighbors=3)
+    assert [answer["ids"] for answer in answers] == ids[60:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "spec"),
+    [
+        (["--landmarks", 8], "(5-mers and PCA)"),
+        ([], "(kernel Spectrum(k=5, normalize=True))"),
+        (["--kernel", "Mismatch(k=3)"], "(kernel Mismatch(k=3))"),
+    ],
+)
+def test_vectors_of_strings(files, options, spec):
+    first, _, folder = files
+    build = ["index", "build", first, folder, "--by", "vectors", "--rerank", "Levenshtein()", *options]
+    assert spec in " ".join(invoke(*build).output.split())
+    found = SearchFolder.open(folder).load().kneighbors(WORDS[:60], 1)
+    np.testing.assert_array_equal(found[1].ravel(), np.arange(60))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by", "vectors", "--bits", 3], "--bits must be 1, 2, 4 or 8 of each number with --by vectors, got 3"),
+        (["--by", "vectors", "--kind", "ivf"], "--kind ivf says how bits are searched, but --by is vectors"),
+        (["--by", "vectors", "--distance", "LCSS()"], "holds strings, which LCSS() does not compare; use e.g. "),
+        (["--by", "vector"], "--by must be bits, features, vectors or auto, got vector"),
+        (["--bits", 4], "--bits must be a multiple of 8 and at least 8, got 4"),
+    ],
+)
+def test_options_of_candidates_that_do_not_fit(files, options, words):
+    assert words in str(invoke("index", "build", files[0], files[2], *options, code=1).exception)
 
 
 def test_build_add_search_info(files, tmp_path):

@@ -49,8 +49,7 @@ def default_encoder(
     check_options(kernel, distance, bits)
     if data.kind == "vectors" and not (kernel or distance):
         return _of_vectors(data, bits, seed)
-    edits = sm.distances.Levenshtein, sm.distances.DamerauLevenshtein
-    if data.kind == "strings" and not kernel and (not distance or isinstance(parse_distance(distance), edits)):
+    if _compared_by_edits(data, kernel, distance):
         return _of_strings(data, bits, landmarks, seed)
     if kernel or (data.kind == "graphs" and not distance):
         kernel = kernel or DEFAULT_KERNEL["graphs"]
@@ -59,6 +58,32 @@ def default_encoder(
     n, own = min(landmarks, len(data.objects)), sm.embeddings.Representatives()
     d2ke = sm.D2KE(parse_distance(distance), n_components=n, objects=own, random_state=seed)
     return f"distance {distance}", Pipeline([("d2ke", d2ke), *_signs(bits, seed).steps])
+
+
+def encoder_to_index(
+    data: Objects, kernel: str | None, distance: str | None, bits: int, landmarks: int, seed: int, normalize: bool
+) -> tuple[str, Any]:
+    """Return a description of the vectors that suit `data`, and a pipeline to a `VectorIndex` of them, unfitted.
+
+    Vectors without a kernel or distance stay as they are. All others are those from which `default_encoder` makes bits.
+    """
+    if data.kind == "vectors" and not (kernel or distance):
+        spec, steps = "as they are", [("vectors", "passthrough")]
+    elif _compared_by_edits(data, kernel, distance):
+        own, steps, _ = _kmers_and_pca(data.objects, landmarks, seed)
+        spec = f"{own.k}-mers and PCA" if steps else f"kernel {own}"
+        steps = steps or _by_kernel(own, data, 8, landmarks, seed).steps[:1]
+    else:
+        spec, encoder = default_encoder(data, kernel, distance, 8, landmarks, seed)
+        steps = encoder.steps[:1]
+    index = sm.search.VectorIndex(bits, normalize=normalize, random_state=seed)
+    return f"vectors, {bits} bits a number ({spec})", Pipeline([*steps, ("index", index)])
+
+
+def _compared_by_edits(data: Objects, kernel: str | None, distance: str | None) -> bool:
+    """Return whether objects are strings that no kernel and no other distance than that of edits compares."""
+    edits = sm.distances.Levenshtein, sm.distances.DamerauLevenshtein
+    return data.kind == "strings" and not kernel and (not distance or isinstance(parse_distance(distance), edits))
 
 
 def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
@@ -81,17 +106,26 @@ def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.i
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
     """Return a description of the encoder that suits these strings, and the encoder, unfitted."""
-    strings = data.objects
+    kernel, steps, n_kmers = _kmers_and_pca(data.objects, bits, seed)
+    if steps:
+        itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
+        return f"{kernel.k}-mers, PCA and ITQ", Pipeline([*steps, ("itq", itq)])
+    _note_fewer(min(n_kmers, len(data.objects)), bits, f"kernel {kernel}", f"{kernel.k}-mers, PCA and ITQ")
+    return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
+
+
+def _kmers_and_pca(strings: Any, n_components: int, seed: int) -> tuple[Any, list[Any], int]:
+    """Return the kernel of k-mers that suits these strings, the steps of a PCA of them, and how many k-mers occur.
+
+    There are no steps if the strings vary in fewer directions than `n_components`.
+    """
     kernel = sm.kernels.Spectrum(k=kmer_length(strings), normalize=True)
     counts = sm.KernelFeatures(kernel, _COLUMNS)
-    pca = sm.GeneralizedNystroemPCA(bits, min(len(strings), 4 * bits), 1.0, random_state=seed)
+    pca = sm.GeneralizedNystroemPCA(n_components, min(len(strings), 4 * n_components), 1.0, random_state=seed)
     features = counts.transform(strings)
     n_kmers = len(np.unique(features.indices))
-    if n_kmers > bits and _has_directions(pca, features):  # with fewer k-mers, the PCA cannot have enough directions
-        itq = sm.ITQ(bits, max_iter=20, random_state=seed, max_samples=10_000)
-        return f"{kernel.k}-mers, PCA and ITQ", Pipeline([("kmers", counts), ("pca", pca), ("itq", itq)])
-    _note_fewer(min(n_kmers, len(strings)), bits, f"kernel {kernel}", f"{kernel.k}-mers, PCA and ITQ")
-    return f"kernel {kernel}", _by_kernel(kernel, data, bits, landmarks, seed)
+    enough = n_kmers > n_components and _has_directions(pca, features)
+    return kernel, [("kmers", counts), ("pca", pca)] if enough else [], n_kmers
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:

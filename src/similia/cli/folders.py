@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 import similia as sm
-from similia.cli.encoders import default_encoder, kmer_length, sample_of
+from similia.cli.encoders import default_encoder, encoder_to_index, kmer_length, sample_of
 from similia.cli.inputs import Objects, has_columns
-from similia.cli.model_data import remember_columns
+from similia.cli.model_data import check_comparison, remember_columns
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import parse_comparison, parse_kernel
+from similia.cli.specs import check_bits, parse_comparison, parse_kernel, parse_one
 from similia.cli.voice import called, console, note, result
 from similia.core.errors import BadFile
+from similia.planning.costs import kind_of
 from similia.scale.stream import add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.automatic import name_of
@@ -29,6 +30,7 @@ _GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is 
 _QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
 _LITTLE = 0.8  # a recall below this gives a warning
 _OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
+BITS = {"bits": 256, "features": 256, "vectors": 4, "auto": 256}  # values of --by, and the default of --bits for each
 _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
 
 
@@ -50,8 +52,16 @@ def create(
             f"note: {called(data)} holds bytes, read as numbers; search codes of 'similia encode' with "
             "similia.HammingIndex"
         )
+    compared = parse_one(made_by["kernel"], made_by["distance"])
+    if kind_of(compared) not in (None, sample.kind):
+        check_comparison(compared, sample, sample.objects)
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
-        spec, encoder = default_encoder(sample, **made_by) if by == "bits" else _by_features(sample, by, made_by)
+        if by == "bits":
+            spec, encoder = default_encoder(sample, **made_by)
+        elif by == "vectors":
+            spec, encoder = encoder_to_index(sample, **made_by, normalize=how == "projected")
+        else:
+            spec, encoder = _by_features(sample, by, made_by)
         how = encoder.kernel if how == "kernel" and by == "features" else how
         search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"], index=index)
         if by == "auto":
@@ -67,12 +77,18 @@ def create(
     return n
 
 
-def check_way(by: str, kind: str) -> None:
-    """Raise if the options --by and --kind are unknown or contradict each other."""
-    if by not in ("bits", "features", "auto"):
-        raise ValueError(f"--by must be bits, features or auto, got {by}")
+def check_way(by: str, kind: str, bits: int | None) -> int:
+    """Return the value of --bits; raise if it or the options --by and --kind are unknown or contradict each other."""
+    if by not in BITS:
+        raise ValueError(f"--by must be bits, features, vectors or auto, got {by}")
     if by != "bits" and kind != "exact":
         raise ValueError(f"--kind {kind} says how bits are searched, but --by is {by}; leave one of them out")
+    bits = BITS[by] if bits is None else bits
+    if by != "vectors":
+        return check_bits(bits)
+    if bits not in (1, 2, 4, 8):
+        raise ValueError(f"--bits must be 1, 2, 4 or 8 of each number with --by vectors, got {bits}")
+    return bits
 
 
 def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str, Any]:
@@ -105,9 +121,12 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
     """Return an error: the folder already holds an index of other data or with other options."""
     meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
     if meta and (holds or not len(opened)):
+        by = meta.get("by", "bits")
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
+        how += "" if by == "bits" else f" --by {by}"
         return ValueError(
-            f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with bits by "
+            f"{opened.folder} is not finished (it holds {holds or 'nothing yet'}); it was built with "
+            f"{'bits' if by == 'bits' else 'candidates'} by "
             f"{meta.get('encoder')} and{how}: repeat that command to resume, or delete the folder to start again"
         )
     return BadFile(

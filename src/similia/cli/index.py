@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Bits, Chunk, CsvOut, Data, Distance, Folder, Kernel, Landmarks, Seed, Table, Workers
+from similia.cli.options import Chunk, CsvOut, Data, Distance, Folder, Kernel, Landmarks, Seed, Table, Workers
 from similia.cli.voice import command
 
 index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
@@ -37,7 +37,8 @@ def build(
         str,
         typer.Option(
             help="How to find the candidates: by 'bits'; by 'features', with an inverted index of the features of "
-            "--kernel (of k-mers, for strings without one); or 'auto': the better of both on a sample of the objects."
+            "--kernel (of k-mers, for strings without one); by 'vectors', with a few bits for each number; or 'auto': "
+            "the best of these on a sample of the objects."
         ),
     ] = "bits",
     kind: Annotated[
@@ -46,7 +47,13 @@ def build(
             help="How bits are searched: exact compares all; ivf and multihash compare some, and may miss neighbours."
         ),
     ] = "exact",
-    bits: Bits = 256,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of bits of a code, a multiple of 8 (default: 256); with --by vectors, of each number of a "
+            "vector: 1, 2, 4 or 8 (default: 4)."
+        ),
+    ] = None,
     landmarks: Landmarks = 256,
     candidates: Annotated[int, typer.Option(min=1, help="Number of candidates that --rerank sorts.")] = 100,
     seed: Seed = 0,
@@ -62,12 +69,13 @@ def build(
     [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
     """
     from similia.cli import folders
-    from similia.cli.encoders import check_options, default_rerank
+    from similia.cli.encoders import default_rerank
     from similia.cli.inputs import open_objects
+    from similia.cli.specs import parse_one
     from similia.search.on_disk import SearchFolder, is_search
 
-    check_options(kernel, distance, bits)
-    folders.check_way(by, kind)
+    parse_one(kernel, distance)
+    bits = folders.check_way(by, kind, bits)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
