@@ -32,16 +32,35 @@ MODULES = (
 
 _HEAD = """# Benchmarks
 
-Ratios to a rival or a limit on the same work in the same run: medians of calls that take turns on a shared machine
-with {cores} cores ({machine}, numpy {numpy}). Seconds are not given: they would be of that machine only.
+How fast is similia, and against whom? Each row compares it with a rival, or with a limit, on the same work in the
+same run.
 
-`{command}`
+- A row of **speed** says how many times as fast as the rival similia is; rows of recall, accuracy and "less" are read
+  in the same way: above 1 is better.
+- A row of **time**, memory, bytes, instructions or error gives similia's cost in units of the rival's: below 1 is
+  better.
+- A ratio is the median over calls that take turns on a shared machine with {cores} cores ({machine}, numpy {numpy}).
+  Seconds are not given: they would hold for that machine only.
+- Some rows have a goal; **no** marks those that miss it. "Scaled" rivals ran on a part of the work.
 
-The variables `SIMILIA_DATA`, `SIMILIA_GRAKEL_PYTHON`, `SIMILIA_TORCHHD_PYTHON`, `SIMILIA_RIVALS_PYTHON`,
-`SIMILIA_STUMPY_PYTHON`, `SIMILIA_CHEM_PYTHON`, `SIMILIA_EMLEARN_PYTHON`, `SIMILIA_PYNNDESCENT_PYTHON` and
-`SIMILIA_UMAP_PYTHON` name the folder of data sets and interpreters that have the rivals (`grakel`; `torch` and
-`torch-hd`; `aeon`, `tslearn`, `dtaidistance` and `torch`; `stumpy`; `datasketch` and `rensa`; `emlearn`;
-`pynndescent`; `umap-learn`).
+[How to run them](#how-to-run-the-benchmarks) stands at the end.
+"""
+
+_TAIL = """## How to run the benchmarks
+
+`{command}` runs one after the other. `SIMILIA_DATA` names the folder of data sets. The rivals run in interpreters of
+their own, which these variables name; rows whose rival is missing are skipped:
+
+| variable | has |
+|---|---|
+| `SIMILIA_GRAKEL_PYTHON` | `grakel` |
+| `SIMILIA_TORCHHD_PYTHON` | `torch`, `torch-hd` |
+| `SIMILIA_RIVALS_PYTHON` | `aeon`, `tslearn`, `dtaidistance`, `torch` |
+| `SIMILIA_STUMPY_PYTHON` | `stumpy` |
+| `SIMILIA_CHEM_PYTHON` | `datasketch`, `rensa` |
+| `SIMILIA_EMLEARN_PYTHON` | `emlearn` |
+| `SIMILIA_PYNNDESCENT_PYTHON` | `pynndescent` |
+| `SIMILIA_UMAP_PYTHON` | `umap-learn` |
 """
 
 
@@ -72,17 +91,12 @@ def main() -> None:
 
 
 def _page(sections: list[tuple[str, list[Row]]]) -> str:
-    head = _HEAD.format(
-        cores=os.cpu_count(),
-        machine=platform.machine(),
-        numpy=np.__version__,
-        command="python benchmarks/run.py --output docs/benchmarks.md",
-    )
-    lines = [head]
+    lines = [_HEAD.format(cores=os.cpu_count(), machine=platform.machine(), numpy=np.__version__)]
     for title, rows in sections:
         lines += [f"## {title}", "", "| what | rival or limit | ratio | goal | met |", "|---|---|---|---|---|"]
         lines += [f"| {r.what} | {r.rival} | {r.ratio:.3g} | {r.goal} | {r.met} |" for r in rows]
         lines.append("")
+    lines.append(_TAIL.format(command="python benchmarks/run.py --output docs/benchmarks.md"))
     return "\n".join(lines)
 
 
