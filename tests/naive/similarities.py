@@ -75,6 +75,8 @@ def product_in_order(C, W):
 
 def rounded(number, dtype):
     """A fraction as the nearest float of the type, halves to even; not for numbers near the ends of its range."""
+    if dtype == np.float64:
+        return float(number)  # Python rounds the quotient of two integers so
     if not number:
         return dtype.type(0)
     digits = np.finfo(dtype).nmant + 1
