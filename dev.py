@@ -82,9 +82,11 @@ def install(environment: Path, extras: str, uv: list[str] | None) -> None:
     if found in (wanted, mark):  # what has everything will do for all
         return
     print(f"setting up {environment} (once; a minute or two)", flush=True)
-    venv.create(environment, with_pip=True, clear=not found.startswith(wanted))
+    venv.create(environment, clear=not found.startswith(wanted))
     python = environment / SCRIPTS / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # The pip that runs this file, so that none is installed; Python compiles the few modules that a command imports.
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
+    install.append("--disable-pip-version-check")
     if uv is not None:
         subprocess.run([*install, "uv", *([TORCH] if "ecosystem" in extras else [])], check=True)
         install = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *uv]
