@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
@@ -16,6 +17,8 @@ from naive import vectors as naive
 from similia.search import VectorIndex
 from similia.search import _vector_index as loops
 from similia.search.on_disk import SearchFolder
+from similia.sources.files import open_objects
+from similia.sources.matrices import open_matrix
 
 BITS = (1, 2, 4, 8)
 COSINES = {1: 0.80, 2: 0.94, 4: 0.994, 8: 0.99997}  # of codes and vectors, as the docstring says
@@ -162,6 +165,64 @@ def test_bits_depend_on_nothing_else_in_the_call(monkeypatch):
     monkeypatch.setattr("similia.search.vector_index._GRAIN", 16)  # several threads
     np.testing.assert_array_equal(index.kneighbors(Q, 9)[0], distances)
     np.testing.assert_array_equal(index.kneighbors(Q, 9)[1], ids)
+
+
+# ---- vectors that are not in memory
+def equal(index, other):
+    assert vars(index).keys() == vars(other).keys()
+    for name in ("center_", "exponent_", "signs_", "ids", "n_features_in_"):
+        np.testing.assert_array_equal(getattr(index, name), getattr(other, name))
+    np.testing.assert_array_equal(index.reconstruct(index.ids), other.reconstruct(other.ids))
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("normalize", [False, True])
+def test_sources_and_dask_collections_give_what_an_array_gives(monkeypatch, tmp_path, normalize):
+    monkeypatch.setattr("similia.search.vector_index._BLOCK", 64)
+    X, more, ids = vectors(300, 9), vectors(50, 9, seed=1), range(7, 307)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "more.npy", more)
+    made = VectorIndex(2, normalize=normalize, random_state=0)
+    expected = clone(made).fit(X, ids=ids).add(more)
+    total = np.zeros(9)  # as the sums in blocks of 64 are defined
+    for start in range(0, 300, 64):
+        block = X[start : start + 64]
+        total += (block / np.linalg.norm(block, axis=1)[:, None] if normalize else block).sum(axis=0)
+    np.testing.assert_allclose(np.ldexp(expected.center_, expected.exponent_), total / 300, rtol=1e-12)
+    for chunk in (7, 64, 100, 1000):
+        first, second = (open_objects(tmp_path / f"{name}.npy", chunk=chunk) for name in ("X", "more"))
+        equal(clone(made).fit(first, ids=ids).add(second), expected)
+    once = open_matrix(iter([more[:20], more[20:]]))  # can be read only once
+    equal(clone(made).fit(X, ids=ids).add(once), expected)
+    da, bag = pytest.importorskip("dask.array"), pytest.importorskip("dask.bag")
+    for parts in ((300,), (100, 1, 199), (64, 64, 64, 108)):
+        equal(clone(made).fit(da.from_array(X, chunks=(parts, 4)), ids=ids).add(da.from_array(more, 13)), expected)
+    equal(clone(made).fit(bag.from_sequence([*X], npartitions=4), ids=ids).add(more), expected)
+
+
+def test_bad_vectors_of_sources_are_named(monkeypatch):
+    monkeypatch.setattr("similia.search.vector_index._BLOCK", 16)
+    da, bag = pytest.importorskip("dask.array"), pytest.importorskip("dask.bag")
+    X = vectors(100, 5)
+    index = fitted(4, X)
+    X[71, 2] = np.nan
+    lazy = da.from_array(X, chunks=(30, 5))
+    for call in (index.fit, index.add):
+        with pytest.raises(ValueError, match=r"X\[71\] holds NaN"):
+            call(lazy)
+        with pytest.raises(ValueError, match=r"X\[71\] holds NaN"):
+            call(open_matrix(X))
+    X[71] = 1e25
+    with pytest.raises(ValueError, match=r"X\[71\] is 1e15 times as far"):
+        index.add(da.from_array(X, chunks=(30, 5)))
+    with pytest.raises(ValueError, match="objects that can be read several times"):
+        index.fit(open_matrix(iter([X])))
+    with pytest.raises(ValueError, match=r"X\[48\] has 4 numbers, expected 5, as the first"):
+        index.fit(bag.from_sequence([*X[:48], *X[:10, :4]], npartitions=2))
+    for query in (lazy, open_matrix(X)):
+        with pytest.raises(TypeError, match="expected vectors in memory"):
+            index.kneighbors(query, 1)
+    equal(index, fitted(4, vectors(100, 5)))
 
 
 @settings(max_examples=40, deadline=None)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.config import settings
-from similia.core.errors import BadParameter, BadValue, part_from
+from similia.core.errors import BadValue, part_from
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import track
 from similia.core.validation import generator, spawn_seeds
@@ -464,10 +464,3 @@ def whole(source: Source, n: int) -> Any:
         return source.take(np.arange(n))
     with closing(source.chunks()) as chunks:
         return concatenate([chunk.objects for chunk in chunks])
-
-
-def check_readable(source: Source) -> None:
-    """Raise if a source can be read only once."""
-    if not source.again and not isinstance(source, Distributed):
-        found = f"a {source.source}, which can be read only once"
-        raise BadParameter("X", "objects that can be read several times", found, "write them to a file")

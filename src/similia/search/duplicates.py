@@ -56,7 +56,7 @@ from similia.search._join import Checked, Join, Limit, checked, graph_of, parts_
 from similia.search._signs import Signs, is_cosine
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.sources.dask import as_partitions, is_lazy
+from similia.sources.dask import as_partitions, check_readable, is_lazy
 from similia.sources.source import Source
 
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs
@@ -255,7 +255,7 @@ def _elsewhere(
 ) -> Duplicates:
     """Return the near-duplicates among objects of a source or a Dask collection, in bounded memory."""
     source = as_partitions(X).converted(metric.as_objects) if is_lazy(X) else X
-    disk.check_readable(source)
+    check_readable(source)
     if method not in ("auto", "hashes") or not can_be_read_in_chunks(metric.function):
         words = f"'auto' or 'hashes', of MinMax and Levenshtein, for a {source.source}"
         given = f"{method!r} of {type(metric.function).__name__}"

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadType, BadValue
+from similia.core.errors import BadType, BadValue, part_from
 from similia.core.estimators import all_at_once, check_columns, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.threads import exclusively, run_in_ranges
@@ -22,7 +22,8 @@ from similia.core.validation import check_choice, check_codes, check_positive_in
 from similia.search._rows import Rows
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best, check_radius, sort_heaps
-from similia.sources.dask import is_lazy
+from similia.sources.dask import Distributed, check_readable, each_block, from_parts, is_lazy
+from similia.sources.source import Source
 from similia.storage.store import Ids, check_ids, count_on
 
 Codes = npt.NDArray[np.uint8]
@@ -121,12 +122,15 @@ class VectorIndex(BaseEstimator):
 
     @exclusively
     @all_at_once
+    @from_parts
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Learn the mean, draw a rotation, and make these vectors the contents of the index.
 
         Parameters
         ----------
-        X : array-like of float, shape (n, n_features)
+        X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
+            A Dask array, bag or data frame, or a `similia.sources.Source` such as `similia.sources.open_objects`
+            returns, is read in blocks, two or three times. The index is the same as that of the vectors in memory.
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
@@ -137,12 +141,14 @@ class VectorIndex(BaseEstimator):
 
     @exclusively
     @all_at_once
+    @from_parts
     def add(self, X: Any, ids: Any = None) -> Self:
         """Add vectors.
 
         Parameters
         ----------
-        X : array-like of float, shape (n, n_features)
+        X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
+            A Dask collection or a source is read once, in blocks.
         ids : array-like of int, shape (n,), optional
             Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
         """
@@ -249,25 +255,34 @@ class VectorIndex(BaseEstimator):
         """Learn the mean of vectors and draw a rotation, but keep none of the vectors."""
         check_choice(self.bits, "bits", _BITS)
         random = generator(self.random_state)
-        if is_lazy(X):
-            raise BadType(None, "is a Dask collection", "vectors in memory", "call X.compute(), or take a sample")
-        check_columns(self, X, reset=True)
-        X = check_vectors(X)
-        n, self.n_features_in_ = X.shape
-        self.exponent_ = 0 if self.normalize else int(np.frexp(np.abs(X).max())[1])
-        total = np.zeros(X.shape[1])
-        for start in range(0, n, _BLOCK):
-            total += self._scaled(X[start : start + _BLOCK]).sum(axis=0)
+        if isinstance(X, Source):
+            check_readable(X)
+            one = X.example() if isinstance(X, Distributed) else X.take([0])
+            check_columns(self, one, reset=True)
+            self.n_features_in_ = check_vectors(one).shape[1]
+        else:
+            check_columns(self, X, reset=True)
+            X = check_vectors(X)
+            self.n_features_in_ = X.shape[1]
+        self.exponent_ = 0
+        if not self.normalize:
+            self.exponent_ = int(np.frexp(max(each_block(X, _BLOCK, _largest, self.n_features_in_)))[1])
+        total, n = np.zeros(self.n_features_in_), 0
+        for n_more, more in each_block(X, _BLOCK, _summed, self.n_features_in_, self.normalize, self.exponent_):
+            total += more
+            n += n_more
         self.center_ = total / n
-        shape = (4, _length(X.shape[1], self.bits))
+        shape = (4, _length(self.n_features_in_, self.bits))
         self.signs_ = random.integers(0, 2, shape, dtype=np.int8) * np.int8(2) - np.int8(1)
         self._rows = Rows(self._width)
         return self
 
     def encode(self, X: Any) -> Codes:
-        """Return the rows of the index for vectors, uint8 (n, n_bits // 8)."""
+        """Return the rows of the index for vectors, uint8 (n, n_bits // 8); `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
+        if isinstance(X, Source):
+            return np.concatenate([*each_block(X, _BLOCK, _encoded, self.holding(Rows(self._width)))])
         X = self._checked(X)
         codes = np.empty((len(X), self._width), np.uint8)
         step = rows_per_block(24 * X.shape[1], at_most=_BLOCK)
@@ -306,21 +321,14 @@ class VectorIndex(BaseEstimator):
 
     def _checked(self, X: Any) -> npt.NDArray[np.floating]:
         check_is_fitted(self, "signs_")
-        if is_lazy(X):
-            raise BadType(None, "is a Dask collection", "vectors in memory", "call X.compute()")
+        if is_lazy(X) or isinstance(X, Source):
+            kind = "Dask collection" if is_lazy(X) else "Source"
+            raise BadType(None, f"is a {kind}", "vectors in memory", "ask for a block of it at a time")
         check_columns(self, X, reset=False)
         return check_vectors(X, n_features=self.n_features_in_, by=self)
 
     def _scaled(self, X: npt.NDArray[np.floating]) -> Floats:
-        """Return vectors in float64 at length 1 or, unless `normalize`, divided by ``2.0**exponent_``."""
-        from similia.search._vector_index import unit_rows
-
-        Y = np.array(X, np.float64)
-        if self.normalize:
-            unit_rows(Y, Y)
-            return Y
-        with np.errstate(over="ignore", under="ignore"):  # infinite norms are refused
-            return np.asarray(np.ldexp(Y, -self.exponent_))
+        return _scaled(X, self.normalize, self.exponent_)
 
     def _centred(self, X: Any) -> npt.NDArray[np.floating]:
         X = self._checked(X)
@@ -381,6 +389,43 @@ class VectorIndex(BaseEstimator):
         distances, ids = best(list(found.values()), k)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(distances, self.exponent_), ids
+
+
+# ---- what is learnt from blocks of vectors, here or by workers
+def _scaled(X: npt.NDArray[np.floating], normalize: bool, exponent: int) -> Floats:
+    """Return vectors in float64 at length 1 or, unless `normalize`, divided by ``2.0**exponent``."""
+    from similia.search._vector_index import unit_rows
+
+    Y = np.array(X, np.float64)
+    if normalize:
+        unit_rows(Y, Y)
+        return Y
+    with np.errstate(over="ignore", under="ignore"):  # infinite norms are refused
+        return np.asarray(np.ldexp(Y, -exponent))
+
+
+def _checked_block(X: Any, start: int, width: int) -> npt.NDArray[np.floating]:
+    with part_from(start):
+        X = check_vectors(X)
+        if X.shape[1] != width:
+            raise BadValue(0, f"has {X.shape[1]} numbers", f"{width}, as the first")
+        return X
+
+
+def _largest(X: Any, start: int, width: int) -> float:
+    """Return the largest magnitude of a number."""
+    return float(np.abs(_checked_block(X, start, width)).max())
+
+
+def _summed(X: Any, start: int, width: int, normalize: bool, exponent: int) -> tuple[int, Floats]:
+    """Return the number of vectors and their sum, scaled."""
+    Y = _scaled(_checked_block(X, start, width), normalize, exponent)
+    return len(Y), Y.sum(axis=0)
+
+
+def _encoded(X: Any, start: int, index: VectorIndex) -> Codes:
+    with part_from(start):
+        return index.encode(X)
 
 
 def _length(n_features: int, bits: int) -> int:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache, wraps
 from itertools import accumulate, chain, pairwise
 from typing import Any, Self, TypeVar
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
-from similia.core.errors import BadType, BadValue, DataError
+from similia.core.errors import BadParameter, BadType, BadValue, DataError
 from similia.core.threads import limited_to, n_threads
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
@@ -216,15 +216,17 @@ class Distributed(Source):
 
 
 def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
-    """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects; `X` may be a `Distributed`.
+    """Yield ``function(block, start, *args)`` for consecutive blocks of `size` objects; `X` may be a `Source`.
 
     Blocks depend on the order of the objects alone. Adding the results in order therefore gives the same bits for a
-    collection in memory and for any partitions of a Dask collection. `start` is the position of the block in `X` or, if
-    `X` is a `Distributed`, in the run of blocks that one task computes.
+    collection in memory, for any chunks of a source and for any partitions of a Dask collection. `start` is the
+    position of the block in `X` or, if `X` is a `Distributed`, in the run of blocks that one task computes.
     """
     if isinstance(X, Distributed):
         together = size * -(-len(X) // (size * _MOST_TASKS))
         return chain.from_iterable(X.blocks(max(size, together)).map(_of_blocks, size, function, args))
+    if isinstance(X, Source):
+        return (function(block, start, *args) for start, block in _blocks_of(X, size))
     return iter(_of_blocks(X, 0, size, function, args))
 
 
@@ -397,6 +399,13 @@ def refuse_lazy(X: Any, needs: str) -> None:
         raise BadType(None, f"is a Dask collection, and {needs}")
 
 
+def check_readable(source: Source) -> None:
+    """Raise if a source can be read only once."""
+    if not source.again and not isinstance(source, Distributed):
+        found = f"a {source.source}, which can be read only once"
+        raise BadParameter("X", "objects that can be read several times", found, "write them to a file")
+
+
 def _computed(value: Any) -> Any:
     return value.compute() if hasattr(value, "__dask_graph__") else value
 
@@ -440,6 +449,24 @@ def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kw
 def _of_blocks(X: Any, start: int, size: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     n = n_objects(X)
     return [function(take(X, np.arange(i, min(n, i + size))), i, *args) for i in range(0, n, size)]
+
+
+def _blocks_of(source: Source, size: int) -> Iterator[tuple[int, Any]]:
+    """Yield the objects of a source in blocks of `size`, and the position of the first one of each."""
+    start, waiting = 0, []
+    with closing(source.chunks()) as chunks:
+        for chunk in chunks:
+            waiting.append(chunk.objects)
+            if chunk.stop - start < size:
+                continue
+            objects = concatenate(waiting) if len(waiting) > 1 else waiting[0]
+            n = n_objects(objects)
+            for first in range(0, n - n % size, size):
+                yield start + first, take(objects, np.arange(first, first + size))
+            start += n - n % size
+            waiting = [take(objects, np.arange(n - n % size, n))] if n % size else []
+    if waiting:
+        yield start, concatenate(waiting) if len(waiting) > 1 else waiting[0]
 
 
 def _taken(part: Any, start: int, indices: npt.NDArray[np.int64]) -> Any:
