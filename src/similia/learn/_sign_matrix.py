@@ -48,7 +48,10 @@ class SignMatrix:
 
     def _in_parts(self, work: Callable[[int, int], None], n: int) -> None:
         """Call ``work(start, stop)`` for two parts of ``range(n)`` in each thread, as each part makes all tables."""
-        step = n if self._workers == 1 else -(-n // (2 * self._workers))
+        if self._workers == 1:
+            work(0, n)
+            return
+        step = -(-n // (2 * self._workers))
         in_threads(lambda start: work(start, min(n, start + step)), range(0, n, step), self._workers)
 
 

@@ -110,7 +110,8 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
           epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n <= d samples, time
-          grows with n^3 and memory with n^2; for more, time grows with n d^2 and memory with d^2.
+          grows with n^3, or n d for thousands of packed samples of few classes, and memory with n^2; for n > d, time
+          grows with n d^2 and memory with d^2.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
