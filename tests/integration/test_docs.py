@@ -52,6 +52,14 @@ def test_examples_of_the_pages(page):
     assert (failures, tried > 3) == (0, True)
 
 
+@pytest.mark.parametrize("page", GUIDE, ids=name_of)
+def test_the_index_of_the_guide_links_to_every_question(page):
+    index = (page.parent / "index.md").read_text(encoding="utf-8")
+    for question in re.findall("^## (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        anchor = re.sub(r"[^\w -]", "", question.lower()).replace(" ", "-")
+        assert f"({page.name}#{anchor})" in index, question
+
+
 def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = [text for info, text in fenced(ROOT / "README.md") if info == "python"]
