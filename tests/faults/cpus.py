@@ -114,8 +114,8 @@ def settings() -> dict[str, Setting]:
         "numba: Haswell": Setting(_numba("haswell"), needs="AVX2", quick=False),
         "numba: Nehalem": Setting(_numba("nehalem"), needs="SSE42", quick=False),
         "numba: generic": Setting(_numba("generic"), quick=False),
-        "numpy without AVX-512": Setting(_numpy(*_AVX2), needs="AVX512F"),
-        "faiss: generic": Setting(_faiss("NONE")),
+        "numpy without AVX-512": Setting(_numpy(*_AVX2), needs="AVX512F", quick=False),
+        "faiss: generic": Setting(_faiss("NONE"), quick=False),
         "C library without FMA": Setting(_OLD_LIBM, needs="FMA3", quick=False),
         "another processor (AVX2)": Setting(zen, needs="AVX2"),
         "another processor (SSE 4.2)": Setting(old, needs="SSE42", quick=False),  # fused operations in software: slow
