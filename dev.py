@@ -34,7 +34,7 @@ CORE = [  # of each room
     "explanations/test_explain_neighbours.py", "report/test_displays.py", "serve", "cli/test_cli.py",
     "cli/test_predict_cli.py",
 ]  # fmt: skip
-TESTS = [*PYTEST, "-m", "not ecosystem", *(f"tests/{name}" for name in CORE)]
+TESTS = [*PYTEST, "-m", "not ecosystem and not faults", *(f"tests/{name}" for name in CORE)]
 EVERYTHING = "[test,docs]"
 NEEDS = {"demo": "", "package": "", "ecosystem": "[test,ecosystem]", "lowest": "[test]", "newest": "[test]"}  # extras
 OWN = {"ecosystem", "lowest", "newest"}  # these commands have an environment of their own, .venv-NAME

@@ -322,6 +322,7 @@ def test_processes_learn_and_answer_the_same(client):
     assert np.array_equal(index.kneighbors(CODES, 9)[1], sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1])
 
 
+@pytest.mark.faults  # Dask 2024.11 itself may wait for a dead worker for ever
 def test_shards_of_dead_workers_are_built_anew(client):
     index = sm.scale.ShardedIndex(16).fit(array(CODES, [30, 60, 90]))
     right = sm.HammingIndex(16).fit(CODES).kneighbors(CODES, 9)[1]
