@@ -191,6 +191,8 @@ def test_a_block_that_fails_is_told(tmp_path):
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_every_block_of_code_is_run_or_is_no_code(page):
     """Python is run by the build (`blocks`) or by doctest; lines of the shell are held against the commands, below."""
+    bare = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert "\n>>> " not in bare, "without a fence, Markdown makes it a quotation"
     for info, text in fenced(page):
         if info == "python":
             assert page in TRIED, "doctest is not run on this page"
