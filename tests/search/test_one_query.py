@@ -109,6 +109,88 @@ def test_a_search_that_was_emptied_gives_no_objects():
     assert len(search.objects(np.zeros(0, np.int64))) == 0
 
 
+# ---- the plan of one query
+def a_batch(search, queries, k):
+    """Return what a search answers to many queries at once, which no plan serves; a query more makes two of one."""
+    distances, ids = search.kneighbors([*queries, queries[0]], k)
+    return distances[:-1], ids[:-1]
+
+
+ENCODERS = {
+    "normalised": Spectrum(k=2, normalize=True),
+    "lengths": Spectrum(k=(1, 3), normalize=True, ignore_case=True),
+    "words": Spectrum(k=2, boundaries="words"),
+    "gappy": sm.kernels.GappyKmers(k=2, normalize=True),
+    "positions": sm.kernels.WeightedDegree(3),
+    "strands": Spectrum(k=2, reverse_complement=True),
+}
+
+
+@pytest.mark.parametrize("kernel", ENCODERS.values(), ids=ENCODERS)
+@pytest.mark.same_bits
+def test_one_query_is_encoded_as_many_are(kernel):
+    letters = "ACGT" if "strands" in ENCODERS and kernel is ENCODERS["strands"] else "abAé "
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list(letters), n)) for n in rng.integers(4, 12, 40)]
+    nystroem = sm.Nystroem(kernel, 20, random_state=0)
+    encoder = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=1))
+    search = sm.SimilaritySearch(encoder, "projected", n_candidates=30).fit(X[:30])
+    for distances, ids, query in zip(*a_batch(search, X[20:], 5), X[20:], strict=True):
+        found = search.kneighbors([query], 5)
+        np.testing.assert_array_equal(found[0][0].view(np.int64), distances.view(np.int64))
+        np.testing.assert_array_equal(found[1][0], ids)
+
+
+def test_the_plan_of_strings_needs_no_general_path(monkeypatch):
+    search, query = of_strings(Levenshtein()).fit(words()), words(1, seed=2)
+    before = search.kneighbors(query, 5)
+    for name in ("_encode", "_compared", "_parsed"):
+        monkeypatch.setattr(search, name, None)
+    monkeypatch.setattr(HammingIndex, "kneighbors", None)
+    after = search.kneighbors(query, 5)
+    np.testing.assert_array_equal(after[0], before[0])
+    np.testing.assert_array_equal(after[1], before[1])
+
+
+def test_what_a_query_reports_is_reported():
+    strings, numbers = of_strings(Levenshtein()).fit(words()), of_vectors(None).fit(vectors())
+    for search, query in ((strings, words(1)), (numbers, vectors(1))):
+        search.kneighbors(query, 3)  # makes the plan
+    with pytest.warns(UserWarning, match="similarity 0 to all landmarks"):
+        strings.kneighbors(["zzzz"], 3)
+    with pytest.raises(ValueError, match=r"X\[0\] .*NaN|X\[0\] .*nan|not finite"):
+        numbers.kneighbors(np.full((1, 40), np.nan, np.float32), 3)
+    with pytest.raises(ValueError, match="39 features"):
+        numbers.kneighbors(np.zeros((1, 39), np.float32), 3)
+    with pytest.raises(TypeError, match="bytes"):
+        strings.kneighbors([b"abcd"], 3)
+    for query in (np.arange(40)[None], np.asfortranarray(vectors(2))[:1], vectors(1).tolist()):
+        twice = numbers.kneighbors(np.repeat(query, 2, axis=0), 3)
+        np.testing.assert_array_equal(numbers.kneighbors(query, 3)[1][0], twice[1][0])
+
+
+def test_a_plan_ends_when_a_part_of_the_search_is_replaced():
+    X, query = words(), words(1, seed=2)
+    search = of_strings(Levenshtein()).fit(X)
+    other = of_strings(Levenshtein()).set_params(encoder__nystroem__random_state=5).fit(X)
+    assert (search._encode(query)[0] != other._encode(query)[0]).any()
+    changes = [
+        lambda: vars(search.encoder_.steps[1][1]).update(vars(other.encoder_.steps[1][1])),
+        lambda: search.encoder_.steps.__setitem__(0, other.encoder_.steps[0]),
+        lambda: setattr(search, "rerank", JaroWinkler()),
+        lambda: search.set_params(n_candidates=20),
+        lambda: search.add(query, [1000]),
+        lambda: search.remove([1000]),
+        lambda: search.encoder_.steps[0][1].kernel_.set_params(k=3),
+    ]
+    for change in changes:
+        search.kneighbors(query, 7)
+        change()
+        one, many = search.kneighbors(query, 7), a_batch(search, query, 7)
+        np.testing.assert_array_equal(one[0], many[0])
+        np.testing.assert_array_equal(one[1], many[1])
+
+
 # ---- readers take no lock
 @pytest.mark.parametrize("rerank", [None, "projected", Levenshtein()])
 def test_a_query_does_not_wait_for_a_change(rerank):

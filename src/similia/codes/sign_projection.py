@@ -26,6 +26,7 @@ p bits, instead of p k multiplications; memory: 3 signs per bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,23 @@ class SignRandomProjection(SignEncoder):
             _hadamard_codes(_unit_rows(X[block]), self.signs_, codes[block])
         return codes
 
+    def _for_one(self) -> Callable[[Any], Codes | None] | None:
+        projection, length = self.projection_, self.row_length_
+        shape = 8 * self._n_features_out, self.n_features_in_
+        if projection is None or projection.dtype != np.int16 or projection.shape != shape:
+            return None
+        projection, length = np.ascontiguousarray(projection), float(length)
+
+        def encode(X: Any) -> Codes | None:
+            if type(X) is not np.ndarray or X.shape != (1, shape[1]) or not X.flags.c_contiguous:
+                return None
+            if X.dtype.char not in "fd":
+                return None
+            codes = np.empty((1, shape[0] // 8), np.uint8)
+            return codes if _one_sign_code(X, length, projection, codes) else None
+
+        return encode
+
 
 def gaussian_projection(n_bits: int, n_features: int, random: np.random.Generator) -> IntRows:
     """Draw independent Gaussian projection vectors, rounded to odd integers, shape (n_bits, n_features)."""
@@ -364,6 +382,18 @@ def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
                     total += row[j] * np.float32(vector[j])
                 packed = 2 * packed + (total >= 0)
             codes[i, byte] = packed
+
+
+@njit()
+def _one_sign_code(X, length, projection, codes):  # type: ignore[no-untyped-def]
+    """Fill `codes`, (1, n_bits // 8), with what `sign_codes` returns for the one row of `X`; return if it is finite."""
+    for value in X[0]:
+        if not np.isfinite(value):
+            return False
+    row = np.empty(X.shape, np.float32)
+    _round_rows(X, length, row)
+    _few_sign_codes(row, projection, codes)
+    return True
 
 
 # ---- structured directions

@@ -117,6 +117,14 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Return a collection of one object that `transform` takes, or None if none can be made without data."""
         return None
 
+    def _for_one(self) -> Callable[[Any], Any] | None:
+        """Return a function that transforms one object fast, as long as no fitted attribute is replaced; or None.
+
+        The function takes a collection of one object and returns what `transform` returns, bit for bit. It returns None
+        for whatever needs the whole of `transform`: input in another layout, and anything to warn or complain about.
+        """
+        return None
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         for name in self._takes:

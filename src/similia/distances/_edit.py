@@ -46,6 +46,12 @@ def _ascend(rows):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def one_to_many(a, a_offsets, b, b_offsets, columns, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[k]`` with the distance of the only string of `a` to string ``columns[k]`` of `b`."""
+    _fill(a, a_offsets, b, b_offsets, np.zeros(len(columns), np.int64), columns, np.arange(len(columns)), out)
+
+
+@njit()
 def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignore[no-untyped-def]
     """Fill ``out[k]``, k in `pairs`, with the distance of string ``rows[k]`` of `a` to string ``columns[k]`` of `b`.
 

@@ -6,6 +6,7 @@ of 64 bits, for several short strings at once; m + n operations for Hamming, m n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from rapidfuzz import process
 from similia.core.config import rows_per_block
 from similia.core.errors import BadType, as_second
 from similia.core.threads import n_threads
-from similia.distances._edit import paired_distances
+from similia.distances._edit import one_to_many, paired_distances
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import named, resolve_indices
 from similia.similarity import Distance, Facts
@@ -118,6 +119,24 @@ class Levenshtein(_EditDistance):
         out = np.empty(len(left), self._dtype(A, B))
         paired_distances(A, B, left, right, out)
         return out
+
+    def _for_one(self, Y: StringBatch) -> Callable[[Any, Any], npt.NDArray[np.float64] | None] | None:
+        """Return a function ``f(X, rows)`` of a batch of one string, or None if letters of `Y` need more than a byte.
+
+        It returns the distances, in float64, between this string and the strings of `Y` at some positions, which it
+        does not check; or None if the string is not of the kind of `Y`.
+        """
+        if type(self) is not Levenshtein or Y.values.dtype != np.uint8:
+            return None
+
+        def distances(X: Any, rows: Any) -> npt.NDArray[np.float64] | None:
+            if type(X) is not StringBatch or X.values.dtype != np.uint8 or X.is_bytes != Y.is_bytes:
+                return None
+            found = np.empty(len(rows))
+            one_to_many(X.values, X.offsets, Y.values, Y.offsets, rows, found)
+            return found
+
+        return distances
 
 
 class Hamming(_EditDistance):

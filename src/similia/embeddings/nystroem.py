@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 
 from similia.core.errors import pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table
-from similia.core.products import row_product
+from similia.core.products import multiply_one, panels, row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
@@ -54,6 +54,7 @@ from similia.sources.dask import Distributed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 _FEW_OBJECTS = 16  # for at most this many objects, `transform` keeps the feature counts of the landmarks between calls
+_LARGE = 2**21  # a product with more numbers in `components_` may be worth threads
 _WEIGHED = 256  # number of objects used to fit the weights of an ensemble's experts
 _PAIR = "X[{}] and landmark {}"
 _NO_LANDMARK = "have similarity 0 to all landmarks and get the zero vector (too few landmarks?)"
@@ -276,6 +277,23 @@ class Nystroem(ComparesObjects, Transformer):
         for (i, a), (j, b) in itertools.pairwise(self._corners.tolist()):
             out[:, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
         return out
+
+    def _for_one(self) -> Callable[[Any], npt.NDArray[np.floating] | None] | None:
+        if self._precomputed or len(self._corners) != 2 or not hasattr(self.kernel_, "_for_one"):
+            return None
+        values, W = self.kernel_._for_one(self.landmarks_), panels(self.components_, 1)
+        if values is None or W.copied or W.values.dtype != np.float64 or W.values.size > _LARGE:
+            return None
+
+        def embed(X: Any) -> npt.NDArray[np.floating] | None:
+            C = values(X)
+            if C is None or not C.any():
+                return None
+            out = np.empty((1, W.shape[1]))
+            multiply_one(C[0], W.values, out[0])
+            return out
+
+        return embed
 
     def approximation_error(self, X: Any, n_samples: int | None = 1000, random_state: RandomState = 0) -> float:
         """Return ||K - Z Z^T||_F / ||K||_F, where K is the kernel matrix of a sample of objects and Z their embedding.

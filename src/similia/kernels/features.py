@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,17 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import as_second, called_by_user
+from similia.core.jit import njit
 from similia.core.validation import check_positive_int
-from similia.kernels.counts import Counts, few_products, inner_products, paired_products
+from similia.kernels.counts import (
+    Counts,
+    _count,
+    _place,
+    _shift_for,
+    few_products,
+    inner_products,
+    paired_products,
+)
 from similia.objects.sequences import named
 from similia.similarity import Kernel, plain_parameters
 
@@ -21,6 +31,7 @@ Floats = npt.NDArray[np.float64]
 # A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
 # the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
 _SLOTS = 16
+_EXACT_SQUARE = 2.0**106  # products of squared norms below this bound inner products that are exact
 # Slot, from the collection's address -> (weak reference to the collection, type and parameters of the kernel, counts).
 _kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
@@ -205,3 +216,45 @@ def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
     if parameters is not None:
         _kept[slot] = weakref.ref(Y), type(kernel), parameters, counts
     return counts
+
+
+def products_with(B: Counts, normalize: bool) -> Callable[[Any], Floats | None] | None:
+    """Return a function of the feature ids of one object, each as often as it occurs, for many such calls.
+
+    It returns the kernel values (1, n) between this object and the n objects of `B`, as a `FeatureKernel` does, or None
+    if sums of products might not be exact. The result is None if `B` has weights or counts that are not whole.
+    """
+    if B.least or B.weights is not None or not B._whole:
+        return None
+    index, norms, largest = B._index, B.squared_norms, max(1.0, B._largest_square)
+
+    def products(ids: Any) -> Floats | None:
+        out = np.empty((1, len(norms)))
+        own = _products_of_one(ids, *index, norms, normalize, out[0])
+        return out if own * largest < _EXACT_SQUARE else None
+
+    return products
+
+
+@njit()
+def _products_of_one(ids, distinct, table, starts, rows, data, norms, normalize, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the kernel values of the object with the features `ids`; return its squared norm.
+
+    `distinct` to `data` are the index of the objects of `out`, and `norms` their squared norms.
+    """
+    own_table = np.full(4 * max(1, len(ids)), -1)
+    own_ids, values, bounds = np.empty_like(ids), np.empty(len(ids)), np.zeros(2, np.int64)
+    _count(ids, np.array([0, len(ids)]), np.empty(0), own_table, own_ids, values, bounds)
+    shift, own = _shift_for(len(table)), 0.0
+    out[:] = 0.0
+    for k in range(bounds[1]):
+        own += values[k] * values[k]
+        column = table[_place(own_ids[k], distinct, table, shift)]
+        if column >= 0:
+            for p in range(starts[column], starts[column + 1]):
+                out[rows[p]] += values[k] * data[p]
+    if normalize:
+        for j in range(len(out)):
+            norm = np.sqrt(own * norms[j])
+            out[j] /= norm if norm > 0 else 1.0
+    return own

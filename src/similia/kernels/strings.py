@@ -21,6 +21,7 @@ object is not a string.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from math import comb
 from typing import Any
@@ -36,7 +37,7 @@ from similia.core.validation import check_choice, check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
 from similia.kernels.dna import check_letters, complements_of, letters_read
-from similia.kernels.features import FeatureKernel
+from similia.kernels.features import FeatureKernel, counts_of, products_with
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
 
@@ -70,6 +71,24 @@ class StringKernel(FeatureKernel):
     def _counts(self, objects: StringBatch) -> Counts:
         blocks = runs(objects.offsets, rows_per_block(_BYTES_PER_ID * self._ids_per_letter()))
         return Counts.concatenate([count(*self._ids(*arrays_of(objects, rows))) for rows in blocks])
+
+    def _for_one(self, Y: StringBatch) -> Callable[[Any], npt.NDArray[np.float64] | None] | None:
+        """Return a function of a batch of one string that returns ``self(X, Y)`` fast, or None; see `Transformer`."""
+        kind = type(self)
+        changed = kind._counts is not StringKernel._counts or kind.as_objects is not StringKernel.as_objects
+        if changed or kind._scaled is not FeatureKernel._scaled or self.reverse_complement:
+            return None
+        self._ids_per_letter()  # raises if a parameter is wrong
+        products = products_with(counts_of(self, Y), self.normalize)
+        if products is None:
+            return None
+
+        def values(X: Any) -> npt.NDArray[np.float64] | None:
+            if type(X) is not StringBatch or len(X) != 1:
+                return None
+            return products(self._ids(X.values.astype(np.uint32), X.offsets)[0])
+
+        return values
 
 
 @state(k="lengths")

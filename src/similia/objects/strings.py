@@ -42,7 +42,10 @@ class StringBatch(Ragged):
     @classmethod
     def from_list(cls, strings: list[str] | list[bytes]) -> Self:
         """Make a batch from a list of only str or only bytes; items are not checked (`as_strings` checks them)."""
-        offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
+        if len(strings) == 1:  # such as a query
+            offsets = np.array([0, len(strings[0])], np.int64)
+        else:
+            offsets = offsets_of(np.fromiter(map(len, strings), np.int64, len(strings)))
         # Copies are writable; for read-only arrays, numba would compile loops again.
         if strings and isinstance(strings[0], bytes):
             return cls(np.frombuffer(b"".join(strings), np.uint8).copy(), offsets, True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from similia.codes.bits import are_words, as_words
 from similia.core.errors import BadFile
 from similia.core.estimators import twin_of
 from similia.core.text import short
@@ -50,6 +51,7 @@ class Rows:
         self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)  # ids, and their row numbers
         self._recent: dict[int, int] = {}  # row numbers of later ids
         self._known = 0  # number of rows that _sorted and _recent cover
+        self._words: list[tuple[npt.NDArray[np.uint64], Ids, npt.NDArray[np.bool_]]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -73,6 +75,17 @@ class Rows:
                 parts.append(Part(codes[cut:], ids[cut:], self._dead[first + cut : last]))
             first = last
         return parts
+
+    def words(self) -> list[tuple[npt.NDArray[np.uint64], Ids, npt.NDArray[np.bool_]]]:
+        """Return (codes as 64-bit words, ids, `dead`) of each of the `parts`, read-only and made only once.
+
+        The list is empty if codes are no whole words.
+        """
+        if self._words is None:
+            parts = self.parts()
+            whole = parts if all(are_words(part.codes) for part in parts) else []
+            self._words = [(_read_only(as_words(part.codes)), *map(_read_only, part[1:])) for part in whole]  # type: ignore[misc]
+        return self._words
 
     def ids(self) -> Ids:
         """Return the ids of all rows, including removed ones."""
@@ -111,6 +124,7 @@ class Rows:
         self._note(ids)
 
     def _note(self, ids: Ids) -> None:
+        self._words = None
         if self.n_rows > len(self._dead):
             self._dead = _grown(self._dead, max(self.n_rows, 2 * len(self._dead)))
         if len(ids):
@@ -120,7 +134,7 @@ class Rows:
         """Mark the rows with the numbers `rows` as removed; none of them may be removed already."""
         dead = self._dead.copy()
         dead[rows] = True
-        self._dead = dead
+        self._dead, self._words = dead, None
         self.n_dead += len(rows)
 
     def find(self, ids: Ids) -> Ids:
@@ -165,6 +179,13 @@ class Rows:
         self.__init__(self.width)  # type: ignore[misc]
         self.append(codes, ids)
         self.next_id = next_id
+
+
+def _read_only(array: npt.NDArray) -> npt.NDArray:
+    """Return a read-only view, so that memory maps and arrays have the same compiled type."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def _grown(array: npt.NDArray, capacity: int) -> npt.NDArray:

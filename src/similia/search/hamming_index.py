@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from similia.codes.bits import as_words
 from similia.core.estimators import all_at_once, present
 from similia.core.progress import logged, logger_of
 from similia.core.state import state
@@ -349,13 +350,15 @@ class HammingIndex(BaseEstimator):
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Any, Ids]:
         """Return distances and ids (q, k); a query whose approximate search finds too few codes is searched exactly."""
-        from similia.search.scan import nearest
+        from similia.search.scan import nearest, nearest_to_one
 
         if self.metric == "jaccard":
             from similia.search import jaccard_scan
 
             return jaccard_scan.nearest(self._rows.parts(), self._by_size, queries, k)
         if self.kind == "exact":
+            if len(queries) == 1 and (found := nearest_to_one(self._rows, as_words(queries), k)) is not None:
+                return found
             return nearest(self._rows.parts(), queries, k)
         distances, ids, n_found = _faiss.search(
             self._structure, queries, k, self._rows.ids(), self._rows.dead, self.n_probes

@@ -28,7 +28,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
-from similia.search._rows import Codes, Part
+from similia.search._rows import Codes, Part, Rows
 from similia.storage.store import Ids
 
 _GRAIN = 2**14  # minimum number of rows per thread
@@ -79,6 +79,21 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
 
     run_in_ranges(scan, n_rows, _grain(queries))
     return found[0] if len(found) == 1 else best(list(found.values()), k)
+
+
+def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[npt.NDArray[np.int32], Ids] | None:
+    """Return what `nearest` returns for one query, words (1, n_words), or None if threads or padded codes serve it."""
+    words = rows.words()
+    if not words or rows.n_rows > _grain(query):
+        return None
+    distances, ids, bound = np.empty((1, k), np.int32), np.empty((1, k), np.int64), np.empty(1, np.int32)
+    distances.fill(_FAR)
+    ids.fill(_LAST)
+    bound.fill(_FAR)
+    for part, part_ids, dead in words:
+        _scan_for_one(part, part_ids, dead, query[0], bound, distances[0], ids[0])
+    sort_heaps(distances, ids)
+    return distances, ids
 
 
 def best(found: Sequence[tuple[Any, Ids]], k: int) -> tuple[Any, Ids]:

@@ -21,7 +21,7 @@ from similia.core.estimators import all_at_once, check_fitted, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
 from similia.core.validation import check_encoder, check_positive_int
-from similia.objects import concatenate, take
+from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch, at_least_one
 from similia.search._candidates import (
     Known,
@@ -34,6 +34,7 @@ from similia.search._candidates import (
     positions,
     unit,
 )
+from similia.search._plan import OneQuery
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
@@ -44,7 +45,7 @@ from similia.search.vector_index import vectors_index
 from similia.similarity import as_objects
 from similia.sources.dask import is_lazy
 
-_CACHED = ("_known", "_order")  # attributes that hold what queries share
+_CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share
 
 
 def _ids_fit(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -136,6 +137,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     _known: Known | None = None
     _order: Index | None = None  # sorts `ids_`; None if this is not known
+    _plan: OneQuery | None = None
 
     def __init__(
         self, encoder: Any, rerank: Any = None, *, n_candidates: int = 100, index: HammingIndex | None = None
@@ -217,7 +219,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         self.ids_ = self.ids_[kept]
         self.objects_ = None if self.objects_ is None else take(self.objects_, kept)
         self.vectors_ = None if self.vectors_ is None else self.vectors_[kept]
-        self._known = self._order = None
+        self._known = self._order = self._plan = None
         return self
 
     def objects(self, ids: Any) -> Any:
@@ -451,7 +453,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         self.index_ = twin_of(self.index_).add(codes, ids)
         self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
         self.objects_, self.vectors_ = objects, vectors
-        self._known = self._order = None
+        self._known = self._order = self._plan = None
         return self
 
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
@@ -459,6 +461,11 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     def _nearest(self, X: Any, k: int, metric: Metric | None) -> tuple[Floats, Floats | None, Index]:
         """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
+        if n_objects(X) == 1:
+            plan = self._plan
+            if plan is None or not plan.holds(self, metric):
+                plan = self._plan = OneQuery(self, metric)
+            return plan.nearest(self, X, k, metric)
         X = self._parsed(X)
         codes, vectors = self._encode(X)
         if self.rerank is None:
