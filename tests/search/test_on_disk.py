@@ -1,5 +1,6 @@
 """A search in a folder: the same answers as in memory, and nothing half-added whatever happens."""
 
+import json
 import re
 
 import numpy as np
@@ -8,10 +9,11 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
+from similia.core.errors import BadFile
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_series
-from similia.search import on_disk
+from similia.search import FeatureIndex, on_disk
 from similia.search.on_disk import SearchFolder, is_search
 
 
@@ -218,3 +220,84 @@ def test_an_index_is_not_saved_onto_the_codes_of_a_search(mmap, tmp_path):
                 index.save(folder)
     assert sm.SimilaritySearch.load(tmp_path / "mine").objects_.tolist() == list(X)
     assert search.index_.save(tmp_path / "codes") == tmp_path / "codes"
+
+
+# ---- inverted lists
+def of_features(n=40):
+    X = ["".join(np.random.default_rng(i).choice(list("abcd"), 5 + i % 7)) for i in range(n)]
+    features = FeatureIndex(sm.kernels.MinMax(sm.kernels.Spectrum(2)))
+    return X, sm.SimilaritySearch(features, sm.distances.Levenshtein(), n_candidates=20).fit(X)
+
+
+def same_answers(one, other, X):
+    for name in ("ids_", "objects_"):
+        assert list(getattr(one, name)) == list(getattr(other, name))
+    np.testing.assert_array_equal(one.index_.ids, other.index_.ids)
+    for left, right in zip(one.index_.kneighbors(X, 9), other.index_.kneighbors(X, 9), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_loading_counts_no_features_again(mmap, tmp_path, monkeypatch):
+    X, search = of_features()
+    search.save(tmp_path / "a")
+    monkeypatch.setattr(FeatureIndex, "_counted", None)
+    loaded = sm.SimilaritySearch.load(tmp_path / "a", mmap=mmap)
+    (segment,) = loaded.index_._segments
+    assert not segment.rows.flags.writeable
+    monkeypatch.undo()
+    same_answers(loaded, search, X)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_lists_of_objects_that_come_and_go(mmap, tmp_path):
+    X, search = of_features()
+    search.save(tmp_path / "a")
+    folder = SearchFolder.open(tmp_path / "a")
+    for start in range(0, 40, 20):  # then single objects, whose lists are not worth a segment
+        folder.add([x[::-1] for x in X[start : start + 20]])
+        search.add([x[::-1] for x in X[start : start + 20]])
+    folder.add(X[:1])
+    search.add(X[:1])
+    for ids in ([3, 5, 50], [*range(60, 75), 80]):
+        folder.remove(ids)
+        search.remove(ids)
+    folder.add(X[:2], ids=[3, 70])  # ids in use before
+    search.add(X[:2], ids=[3, 70])
+    assert len(list((tmp_path / "a" / "objects").glob("*.lists"))) == 5
+    loaded = folder.load(mmap)
+    same_answers(loaded, search, X)
+    same_answers(loaded.add(X[5:9], [200, 201, 202, 203]), search.add(X[5:9], [200, 201, 202, 203]), X)
+    for path in (tmp_path / "a" / "objects").glob("*.lists"):  # a folder of before
+        path.unlink()
+    folder.add(X[5:9], ids=[200, 201, 202, 203])
+    same_answers(folder.load(mmap), search, X)
+
+
+def test_damaged_lists_are_refused(tmp_path):
+    X, search = of_features()
+    search.save(tmp_path / "a")
+    (path,) = (tmp_path / "a" / "objects").glob("*.lists")
+    whole = path.read_bytes()
+    start = 8 + int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8:start])
+    at = {name: start + place for name, (_, _, place, _) in header["arrays"].items()}
+    other = json.dumps({**header, "version": 2}).encode().ljust(start - 8)
+    damages = [
+        b"", whole[:-1], whole[:100], bytes(len(whole)), b"\xff" * 8 + whole[8:], whole[:8] + other + whole[start:],
+        *(whole[: at[name]] + b"\xff" * 8 + whole[at[name] + 8 :] for name in ("rows", "held", "starts", "limits")),
+        *(whole[: at[name]] + bytes(16) + whole[at[name] + 16 :] for name in ("features", "ids")),
+        *(whole.replace(*pair, 1) for pair in ((b'"u1"', b'"i8"'), (b'"i4"', b'"O8"'), (b'"rows": [', b'"rows": {'))),
+    ]  # fmt: skip
+    for damaged in damages:
+        assert damaged != whole
+        path.write_bytes(damaged)
+        for mmap in (False, True):
+            with pytest.raises(BadFile, match="does not hold the inverted lists"):
+                sm.SimilaritySearch.load(tmp_path / "a", mmap=mmap)
+    changed = whole[: at["counts"]] + b"\x09" + whole[at["counts"] + 1 :]
+    path.write_bytes(changed)  # fits, but is not what was written
+    with pytest.raises(BadFile, match="inverted lists"):
+        sm.SimilaritySearch.load(tmp_path / "a")
+    path.write_bytes(whole)
+    same_answers(sm.SimilaritySearch.load(tmp_path / "a"), search, X)

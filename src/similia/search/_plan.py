@@ -27,8 +27,8 @@ from similia.objects.sequences import Batch
 from similia.pipelines import Pipeline
 from similia.search._candidates import by_angle, unit
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Floats, Index, Metric, function_of
-from similia.search.scan import nearest_to_one
+from similia.search.metric import Floats, Index, Metric, function_of, sorted_candidates
+from similia.search.scan import nearest_to_one, smallest
 from similia.similarity import as_objects
 
 if TYPE_CHECKING:
@@ -41,48 +41,44 @@ class OneQuery:
     """The plan of a `SimilaritySearch` for one query; `metric` is the kernel or distance that reranks, or None."""
 
     def __init__(self, search: SimilaritySearch, metric: Metric | None) -> None:
-        self.held = [search.encoder, search.encoder_, search.index_, search.objects_]
-        self.function = None if metric is None else metric.function
+        self.metric, self.held = metric, _parts(search)
         self.first, _ = function_of(search.encoder)
         steps = [*_steps(search.encoder_)]
         self.encoders = _functions(steps) if isinstance(search.index_, HammingIndex) else None
-        distances = getattr(self.function, "_for_one", None) if metric is not None and not metric.is_kernel else None
+        function = None if metric is None else metric.function
+        distances = None if metric is None or metric.is_kernel else getattr(function, "_for_one", None)
         self.distances = None if distances is None or search.objects_ is None else distances(search.objects_)
-        self.watched = [*_attributes([search.encoder_, *steps, self.function])]
+        compared = [*_steps(search.encoder)] if isinstance(search.rerank, str) else []  # "kernel" is that of the first
+        self.watched = [*_attributes([search.encoder_, *steps, function, search.encoder, *compared])]
         self.seen = [tuple(values) for values in self.watched]
 
-    def holds(self, search: SimilaritySearch, metric: Metric | None) -> bool:
-        """Return whether nothing was replaced since the plan was made."""
-        now = search.encoder, search.encoder_, search.index_, search.objects_
-        same = all(map(is_, now, self.held)) and self.function is (None if metric is None else metric.function)
-        return same and all(map(_same, self.watched, self.seen))
+    def holds(self, search: SimilaritySearch) -> bool:
+        """Return whether nothing was replaced since the plan was made; if so, the parameters need no other check."""
+        return _same(_parts(search), self.held) and all(map(_same, self.watched, self.seen))
 
-    def parsed(self, search: SimilaritySearch, metric: Metric | None, X: Any) -> Any:
+    def parsed(self, X: Any) -> Any:
         """Return what ``search._parsed(X)`` returns."""
         if self.first is not None and not hasattr(X, "columns"):
             batch = as_objects(self.first, X)
             X = batch if isinstance(batch, Batch) else X
-        return X if metric is None else metric.as_objects(X)
+        return X if self.metric is None else self.metric.as_objects(X)
 
-    def nearest(
-        self, search: SimilaritySearch, X: Any, k: int, metric: Metric | None
-    ) -> tuple[Floats, Floats | None, Index]:
-        """Return what ``search._nearest(X, k, metric)`` returns, for a collection of one object."""
-        X = self.parsed(search, metric, X)
+    def nearest(self, search: SimilaritySearch, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
+        """Return what ``search._nearest`` returns, for a collection of one object."""
+        X = self.parsed(X)
         codes, vectors = self._encoded(X, search._projected) or search._encode(X)
         if search.rerank is None:
             distances, ids = _candidates(search.index_, codes, k)
             return distances.astype(np.float64), None, ids
         _, ids = _candidates(search.index_, codes, min(search.n_candidates, len(search.ids_)))
-        rows, similarities = search._rows(ids), None
-        if metric is None:
-            values, similarities = by_angle(vectors, search.vectors_, rows)
-        elif self.distances is None or (row := self.distances(X, rows[0])) is None:
-            values, similarities = search._compared(metric, X, rows)
-        else:
-            values = row[None]
-        order = np.lexsort((ids[0], values[0]))[None, :k]
-        return values[:, order[0]], None if similarities is None else similarities[:, order[0]], ids[:, order[0]]
+        rows = search._rows(ids)
+        if self.distances is not None and (row := self.distances(X, rows[0])) is not None:
+            nearest, ids = smallest(row, ids[0], k)
+            return nearest, None, ids
+        by_metric = None if self.metric is None else search._compared(self.metric, X, rows)
+        values, similarities = by_metric or by_angle(vectors, search.vectors_, rows)
+        order = sorted_candidates(values, ids)[0, :k]
+        return values[:, order], None if similarities is None else similarities[:, order], ids[:, order]
 
     def _encoded(self, X: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any] | None:
         """Return the code of one object and, if `projected`, its unit vector; None if `SimilaritySearch` must do it."""
@@ -139,6 +135,12 @@ def _attributes(models: Iterable[Any]) -> Iterator[Any]:
             elif type(model) is FrozenEstimator:
                 yield from _attributes([model.estimator])
             yield from _attributes([vars(model)["kernel_"]] if "kernel_" in vars(model) else [])
+
+
+def _parts(search: SimilaritySearch) -> tuple[Any, ...]:
+    """Return the parameters and attributes of a search that decide what it answers."""
+    given = search.encoder, search.rerank, search.n_candidates, search.index
+    return *given, search.encoder_, search.index_, search.objects_, search.vectors_
 
 
 def _same(now: Any, before: tuple[Any, ...]) -> bool:

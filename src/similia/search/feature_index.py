@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadType, BadValue
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, twin_of
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int
@@ -36,7 +36,7 @@ _EXACT = 2**24  # whole numbers up to here are exact in single precision
 Floats = npt.NDArray[np.float64]
 
 
-class _Segment(NamedTuple):
+class Segment(NamedTuple):
     """Objects in ascending order of size, with their inverted lists; `_feature_index` describes the arrays."""
 
     features: npt.NDArray[np.uint64]  # ids of the features, ascending
@@ -53,7 +53,7 @@ class _Segment(NamedTuple):
     whole: bool  # whether all counts are whole numbers, and all sizes below 2**24
 
     @classmethod
-    def of(cls, counts: Counts, ids: Ids, least: bool) -> _Segment:
+    def of(cls, counts: Counts, ids: Ids, least: bool) -> Segment:
         from similia.search import _feature_index as loops
 
         distinct, numbers = number_ids(counts.ids)
@@ -72,11 +72,14 @@ class _Segment(NamedTuple):
         starts, limits = lists.indptr.astype(np.int64), matrix.indptr.astype(np.int64)
         tops = np.maximum.reduceat(lists.data, starts[:-1]).astype(np.float64) if len(distinct) else np.empty(0)
         amounts = lists.data if byte else _rounded_up(lists.data)
-        return cls(
+        arrays = (
             distinct[by_id], starts, lists.indices.astype(np.int32), amounts, tops, limits,
-            matrix.indices.astype(np.int32), matrix.data, sizes, ids[order], np.zeros(len(ids), np.bool_),
-            counts._whole and float(sizes.max(initial=0.0)) < _EXACT,
+            matrix.indices.astype(np.int32), matrix.data, sizes, ids[order],
         )  # fmt: skip
+        for one in arrays:  # as memory maps are, so that loops are compiled for one type
+            one.flags.writeable = False
+        whole = counts._whole and float(sizes.max(initial=0.0)) < _EXACT
+        return cls(*arrays, np.zeros(len(ids), np.bool_), whole)
 
     def alive(self) -> tuple[Counts, Ids]:
         """Return the features and ids of the objects that are not removed."""
@@ -144,7 +147,7 @@ class FeatureIndex(BaseEstimator):
     array([[1, 0]])
     """
 
-    _segments: list[_Segment]
+    _segments: list[Segment]
     _ids: Ids
     next_id_: int
 
@@ -194,7 +197,7 @@ class FeatureIndex(BaseEstimator):
             segment = segment._replace(dead=segment.dead | np.isin(segment.ids, ids))
             if 2 * np.count_nonzero(segment.dead) > len(segment.dead):
                 counts, kept = segment.alive()
-                segment = _Segment.of(counts, kept, self._least)
+                segment = Segment.of(counts, kept, self._least)
             if len(segment.ids):
                 left.append(segment)
         self._segments, self._ids = left, self._ids[~np.isin(self._ids, ids)]
@@ -283,7 +286,7 @@ class FeatureIndex(BaseEstimator):
             self._read()
             self._segments, self._ids = [], check_ids(state["ids_"], len(counts))
             if len(self._ids):
-                self._segments = [_Segment.of(counts, self._ids, self._least)]
+                self._segments = [Segment.of(counts, self._ids, self._least)]
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
@@ -298,6 +301,30 @@ class FeatureIndex(BaseEstimator):
         self.width_ = int(objects.shape[1]) if self._features_of.kernel is None else None
         self._segments, self._ids, self.next_id_ = [], np.empty(0, np.int64), 0
         return self
+
+    def segment(self) -> Segment:
+        """Return the inverted lists of all objects, at least one, as one segment without removed objects."""
+        with lock_of(self).reading():
+            if len(self._segments) == 1 and not self._segments[0].dead.any():
+                return self._segments[0]
+            parts = [one.alive() for one in self._segments]
+        counts = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
+        return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
+
+    def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids) -> Self:
+        """Return an index with the settings of this one, which is empty, whose objects have `ids`, in this order.
+
+        `kept` holds segments, each with those of its ids that are in use; `X` the objects with the other ids.
+        """
+        index = twin_of(self)
+        index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]
+        index._ids = np.concatenate([np.empty(0, np.int64), *(alive for _, alive in kept)])
+        index.next_id_ = max(0, int(index._ids.max(initial=-1)) + 1)
+        rest = ids[~np.isin(ids, index._ids)]
+        if len(rest):
+            index._append(index._counted(X), rest)
+        index._ids = ids
+        return index
 
     def entries(self, X: Any) -> float:
         """Return the mean number of entries in the lists of the features of a query, over the queries `X`."""
@@ -332,7 +359,7 @@ class FeatureIndex(BaseEstimator):
             parts.insert(0, left.pop().alive())
             n += len(parts[0][1])
         together = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
-        left.append(_Segment.of(together, np.concatenate([some for _, some in parts]), self._least))
+        left.append(Segment.of(together, np.concatenate([some for _, some in parts]), self._least))
         self._segments, self._ids = left, np.concatenate([self._ids, ids])
         self.next_id_ = max(self.next_id_, int(ids.max()) + 1)
         return self

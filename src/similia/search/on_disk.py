@@ -1,10 +1,11 @@
 """A search on disk that can grow: its encoder, its codes and the data to rerank candidates, in one folder.
 
-``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. A search by features
-stores empty codes; loading it counts the features of its objects again. Each file in ``objects``
-holds the objects (or projected vectors) and names of one addition. An addition writes its objects first and then
-commits its codes in one step (`Store`). If a crash leaves objects without codes, they are ignored, and the next change
-deletes them.
+``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
+holds the objects (or projected vectors) and names of one addition. A search by features stores empty codes; beside a
+file of its objects, another one holds their inverted lists (`_postings`). Loading reads the lists of large additions;
+it counts the features of the objects of the others, and of those that have no such file, again. An addition writes its
+objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, they are
+ignored, and the next change deletes them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from similia.core.state import Check, array, objects, optional
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
+from similia.search import _postings
 from similia.search._rows import settings_of
-from similia.search.feature_index import FeatureIndex
+from similia.search.feature_index import FeatureIndex, Segment
 from similia.search.hamming_index import HammingIndex
 from similia.search.vector_index import vectors_index
 from similia.storage.disk import sync_folder
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
+_LISTS = ".lists"  # ending of the files beside those in ``objects``
+_FEW_LISTS = 16  # stored lists are used of additions of at least this part of all objects: each is searched by itself
 _NO_BITS = 8  # of the codes of a search by features, which hold nothing; the store needs some
 
 Ids = npt.NDArray[np.int64]
@@ -155,13 +159,20 @@ class SearchFolder:
         kept = kept_objects(self.search, X)
         return self._append(codes, kept, vectors, names, ids, progress)
 
-    def _append(self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any) -> Ids:
+    def _append(
+        self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any, index: Any = None
+    ) -> Ids:
+        """Add what `encoded` and `kept_objects` returned; `index`, if given, is a `FeatureIndex` of these objects."""
         with self.store.writing():
             self._clean()
             ids = self.store.new_ids(ids, len(codes))
             if len(ids) and not (objects is None and vectors is None and names is None):
                 part = {"ids": ids, "objects": objects, "vectors": vectors, "names": names}
-                save(part, self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia")
+                path = self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia"
+                save(part, path)
+                if _by_features(self.search):
+                    given = twin_of(self.search.encoder_).add(objects, ids) if index is None else index
+                    _postings.write(given.segment(), path.with_suffix(_LISTS))
                 sync_folder(self.folder / _OBJECTS)
             return self.store.append(codes, ids, progress=progress)
 
@@ -183,7 +194,8 @@ class SearchFolder:
         origin = index._origin
         assert origin is not None
         commit = origin["version"][1]  # a writer may have committed since this folder was opened
-        parts = [_read_part(path) for path in self._files(committed=True, commit=commit)]
+        files = self._files(committed=True, commit=commit)
+        parts = [_read_part(path) for path in files]
         for name in ("objects", "vectors"):
             kept = [part for part in parts if part[name] is not None]
             if kept:
@@ -196,8 +208,10 @@ class SearchFolder:
                 setattr(search, f"{name}_", take(together, rows))
         search.index_ = index
         if _by_features(search):
-            search.index_ = twin_of(search.encoder_)
-            search.index_ = search.index_.add(search.objects_, search.ids_) if len(search.ids_) else search.index_
+            lists = _kept_lists(files, [part["ids"] for part in parts], search.ids_, mmap)
+            other = ~np.isin(search.ids_, np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
+            objects = take(search.objects_, np.flatnonzero(other)) if other.any() else None
+            search.index_ = search.encoder_.holding(lists, objects, search.ids_)
         elif (by_vectors := vectors_index(search.encoder_)) is not None:
             search.index_ = by_vectors.holding(index._rows)
         names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
@@ -211,6 +225,7 @@ class SearchFolder:
 
     def _clean(self) -> None:
         for path in self._files(committed=False):
+            path.with_suffix(_LISTS).unlink(missing_ok=True)
             path.unlink()
 
 
@@ -280,6 +295,22 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
     return empty
 
 
+def _kept_lists(files: list[Path], stored: list[Ids], wanted: Ids, mmap: bool) -> list[tuple[Segment, Ids]]:
+    """Return the stored inverted lists of large additions, each with those of its ids that are in use.
+
+    `stored` holds the ids of each of the `files` of objects, and `wanted` those in use: an id is that of the last file.
+    """
+    firsts = np.cumsum([0, *map(len, stored)])
+    rows = _last_rows(np.concatenate([np.empty(0, np.int64), *stored]), wanted)
+    kept = []
+    for path, ids, first in zip(files, stored, firsts.tolist(), strict=False):
+        alive = ids[np.sort(rows[(rows >= first) & (rows < first + len(ids))]) - first]
+        lists = path.with_suffix(_LISTS)
+        if 2 * len(alive) > len(ids) and _FEW_LISTS * len(ids) >= len(wanted) and lists.exists():
+            kept.append((_postings.read(lists, ids, mmap), alive))
+    return kept
+
+
 def _last_rows(stored: Ids, wanted: Ids) -> Ids:
     """Return the last position in `stored` of each id of `wanted`; raise if an id is missing."""
     order = np.argsort(stored, kind="stable")
@@ -299,7 +330,8 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
     with lock_of(search).reading():
         features = _by_features(search)
         codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
-        made._append(codes, search.objects_, search.vectors_, None, search.ids_, None)
+        index = search.index_ if features and len(search) else None
+        made._append(codes, search.objects_, search.vectors_, None, search.ids_, None, index)
     return made.folder
 
 

@@ -96,6 +96,13 @@ def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[n
     return distances, ids
 
 
+def smallest(values: npt.NDArray[np.float64], ids: Ids, k: int) -> tuple[npt.NDArray[np.float64], Ids]:
+    """Return the `k` smallest of values without NaN, and their ids, both (1, k), ordered by value, then id."""
+    least, found = np.empty((1, k)), np.empty((1, k), np.int64)
+    _fill_smallest(values, ids, least, found)
+    return least, found
+
+
 def best(found: Sequence[tuple[Any, Ids]], k: int) -> tuple[Any, Ids]:
     """Merge pairs (distances, ids) for the same queries; return the `k` best of each query by distance, then id."""
     distances = np.concatenate([pair[0] for pair in found], axis=1)
@@ -304,6 +311,17 @@ def _offer(rows, counts, n, bound, ids, distances, found):  # type: ignore[no-un
         if distance <= bound and (distance < distances[0] or (distance == distances[0] and id_ < found[0])):
             replace_last(distances, found, distance, id_)
     return 0
+
+
+@njit()
+def _fill_smallest(values, ids, least, found):  # type: ignore[no-untyped-def]
+    """Fill `least` and `found`, both (1, k), with the k smallest pairs (value, id), in ascending order."""
+    least[0], found[0] = np.inf, _LAST
+    for j in range(len(values)):
+        value, id_ = values[j], ids[j]
+        if value < least[0, 0] or (value == least[0, 0] and id_ < found[0, 0]):
+            replace_last(least[0], found[0], value, id_)
+    sort_heaps(least, found)
 
 
 @njit()

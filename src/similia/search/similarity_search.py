@@ -274,11 +274,12 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             Ids of the neighbours, ascending where distances are equal.
         """
         now = present(self)
-        metric = now._check_ready(return_similarity)
+        plan = now._held_plan()
+        metric = now._check_ready(return_similarity) if plan is None or return_similarity else plan.metric
         k = now._check_k(n_neighbors)
 
         def nearest(block: Any) -> tuple[Any, Index]:
-            distances, similarities, ids = now._nearest(block, k, metric)
+            distances, similarities, ids = now._nearest(block, k, metric, plan)
             return similarities if return_similarity else distances, ids
 
         return in_blocks(X, nearest, return_distance or return_similarity)
@@ -306,13 +307,13 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             distances; with neither option, only `ids` is returned.
         """
         now = present(self)
-        metric = now._check_ready(return_similarity)
+        plan, metric = now._held_plan(), now._check_ready(return_similarity)
         check_radius(radius)
 
         def within(block: Any) -> tuple[Any, Any]:
             if now.rerank is None:
                 return now.index_.radius_neighbors(now._encode(block)[0], radius)
-            distances, similarities, ids = now._nearest(block, min(now.n_candidates, len(now.ids_)), metric)
+            distances, similarities, ids = now._nearest(block, min(now.n_candidates, len(now.ids_)), metric, plan)
             ends = [int(np.searchsorted(row, radius, "right")) for row in distances]
             return ragged(similarities if return_similarity else distances, ends), ragged(ids, ends)
 
@@ -459,13 +460,22 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
         return encoded(self.encoder_, X, self._projected)
 
-    def _nearest(self, X: Any, k: int, metric: Metric | None) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
+    def _held_plan(self) -> OneQuery | None:
+        """Return the plan of one query if there is one that still holds."""
+        plan = self._plan
+        return plan if plan is not None and plan.holds(self) else None
+
+    def _nearest(
+        self, X: Any, k: int, metric: Metric | None, plan: OneQuery | None = None
+    ) -> tuple[Floats, Floats | None, Index]:
+        """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says.
+
+        `plan` is the result of `_held_plan`.
+        """
         if n_objects(X) == 1:
-            plan = self._plan
-            if plan is None or not plan.holds(self, metric):
+            if plan is None:
                 plan = self._plan = OneQuery(self, metric)
-            return plan.nearest(self, X, k, metric)
+            return plan.nearest(self, X, k)
         X = self._parsed(X)
         codes, vectors = self._encode(X)
         if self.rerank is None:
