@@ -92,6 +92,11 @@ def test_dtypes():
     assert Hamming()(["a" * (2**24 + 1)], ["b"]).tolist() == [[2**24 + 1]]
 
 
+def test_a_prefix_weight_of_a_quarter_looks_at_four_letters():
+    assert JaroWinkler(prefix_weight=0.25)(["abcd1"], ["abcd2"]).item() == 0
+    assert JaroWinkler(prefix_weight=0.24)(["abcd1"], ["abcd2"]).item() > 0
+
+
 @each_distance
 @laws
 @given(X=st.lists(st.text(max_size=8), min_size=2, max_size=6), Y=SHORT)
@@ -100,7 +105,12 @@ def test_laws(distance, X, Y):
     assert (D >= 0).all()
     assert (D == D.T).all()
     assert (D.diagonal() == 0).all()
-    assert ((D == 0) == [[x == y for y in X] for x in X]).all()
+    equal = [[x == y for y in X] for x in X]
+    if getattr(distance, "prefix_weight", 0) == 0.25:  # four equal letters at the beginning may be enough
+        equal = [[x[:4] == y[:4] for y in X] for x in X]
+        assert (D[np.logical_not(equal)] > 0).all()
+    else:
+        assert ((D == 0) == equal).all()
     assert (distance(X, Y) == distance(Y, X).T).all()
     assert (distance(X[1:], Y) == distance(X, Y)[1:]).all()
     assert (distance(as_strings(X), as_strings(Y)) == distance(X, Y)).all()

@@ -140,8 +140,8 @@ def test_pca_of_more_rows_than_fit_into_memory():
 
 
 def test_pca_of_sparse_rows():
-    X = sp.random_array((300, 40), density=0.2, format="csr", rng=0)
-    there = da.concatenate([da.from_array(X[i : i + 77], chunks=(77, 40), asarray=False) for i in range(0, 300, 77)])
+    rows = np.where(RNG.random((300, 40)) < 0.2, RNG.random((300, 40)), 0.0)
+    X, there = sp.csr_array(rows), da.from_array(rows, chunks=(77, 40)).map_blocks(sp.csr_array)
     local, remote = (sm.GeneralizedNystroemPCA(4, 0.5, random_state=0) for _ in range(2))
     assert_same(local.fit(X), remote.fit(there))
     assert np.array_equal(remote.transform(there).compute(), local.transform(X))
@@ -180,7 +180,7 @@ def test_map_of_the_sphere_is_decided_by_all_rows():
     local, remote = (sm.Nystroem(kernel, 10, random_state=0) for _ in range(2))
     assert_same(local.fit(X), remote.fit(array(X, [30, 60, 90])))
     assert remote.kernel_.kernels[0].mapping == "projection"
-    there = da.concatenate([da.from_array(sp.csr_array(part), asarray=False) for part in pieces(X, [50])])
+    there = array(X, [50]).map_blocks(sp.csr_array)
     sparse = sm.Nystroem(sm.kernels.Cosine(), 10, random_state=0).fit(there)
     assert sparse.kernel_.mapping == "projection"
 

@@ -192,7 +192,8 @@ class JaroWinkler(_EditDistance):
     Parameters
     ----------
     prefix_weight : float, default=0.1
-        Weight w, from 0 (Jaro's distance) to 0.25.
+        Weight w, from 0 (Jaro's distance) to 0.25. With 0.25, different strings have distance 0 if their first four
+        letters are equal and s > 0.7.
 
     Notes
     -----
