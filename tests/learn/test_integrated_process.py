@@ -178,8 +178,27 @@ def test_partitions_of_dask_give_the_same():
     lazy = array.from_array(X, chunks=(13, 3))
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X))
     np.testing.assert_array_equal(model.predict_interval(lazy, 0.8).compute(), model.predict_interval(X, 0.8))
-    with pytest.raises(TypeError, match="call predict\\(X\\) and predict_quantiles\\(X\\)"):
-        model.predict(lazy, return_std=True)
+    for noise in (True, False):
+        found = model.predict(lazy, return_std=True, with_noise=noise)
+        for part, expected in zip(found, model.predict(X, return_std=True, with_noise=noise), strict=True):
+            np.testing.assert_array_equal(part.compute(), expected)
+    with pytest.raises(TypeError, match="covariances need all objects at once"):
+        model.predict(lazy, return_cov=True)
+
+
+def test_a_standard_deviation_needs_no_second_look_at_the_objects():
+    calls = []
+
+    def kernel(X, Y=None):
+        calls.append(Y is not None)
+        return CURVE(X, Y)
+
+    X, y = points(40)
+    model = sm.GaussianProcessRegressor(kernel).fit(X[:30], y[:30])
+    calls.clear()
+    mean, _ = model.predict(X, return_std=True)
+    assert sum(calls) == 1
+    np.testing.assert_array_equal(mean, model.predict(X))
 
 
 def test_suggestions_use_the_whole_mixture():

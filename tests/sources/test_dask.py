@@ -16,6 +16,8 @@ from distributed import Client, LocalCluster
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -225,6 +227,22 @@ def test_apply_of_any_estimator():
     assert np.array_equal(sm.scale.apply(model.transform, there).compute(), model.transform(VECTORS))
     with pytest.raises(TypeError, match="a method of a fitted model"):
         sm.scale.apply(np.linalg.norm, there)
+
+
+def test_apply_of_methods_with_several_results():
+    model = KNeighborsClassifier(3).fit(VECTORS, VECTORS[:, 0] > 0)
+    there = array(VECTORS, [0, 7, 7, 100])
+    found = sm.scale.apply(model.kneighbors, there)
+    assert [part.shape for part in found] == [(len(VECTORS), 3)] * 2
+    for part, expected in zip(dask.compute(*found), model.kneighbors(VECTORS), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_results_that_are_not_one_row_per_object_are_refused():
+    model = GaussianProcessRegressor().fit(VECTORS[:20], VECTORS[:20, 0])
+    _, covariance = sm.scale.apply(model.predict, array(VECTORS[:14], [7]), return_cov=True)
+    with pytest.raises(ValueError, match=r"an array of shape \(7, 7\) for 7 objects, expected \(7, 1\)"):
+        covariance.compute(scheduler="sync")
 
 
 def test_fewer_parts_at_once_when_results_are_large():

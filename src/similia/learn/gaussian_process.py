@@ -269,7 +269,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         Parameters
         ----------
         X : collection of m objects
-            A Dask collection is possible without `return_std` and `return_cov`.
+            A Dask collection, except with `return_cov`, gives lazy arrays.
         return_std : bool, default=False
             Whether to return standard deviations, in units of the targets.
         return_cov : bool, default=False
@@ -290,14 +290,12 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         check_is_fitted(self)
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; ask for one of them")
-        if not (return_std or return_cov):
-            return self._mean(X)
-        refuse_lazy(X, "predict returns two arrays; call predict(X) and predict_quantiles(X)")
         if return_cov:
+            refuse_lazy(X, "covariances need all objects at once; take return_std=True, or call predict for each part")
             covariance = self._covariance(X)
             covariance[np.diag_indices_from(covariance)] += self.noise_**2 if with_noise else 0.0
             return self._mean(X), covariance
-        return self._mean(X), self._mixture(X, with_noise).std()
+        return self._mean_and_std(X, with_noise) if return_std else self._mean(X)
 
     @lazily
     def predict_quantiles(self, X: Any, levels: Any = (0.05, 0.5, 0.95), *, with_noise: bool = True) -> Floats:
@@ -456,20 +454,32 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         found = self._over_blocks(X, self.objects_, lambda K: row_product(K, self.dual_coef_[:, None]))
         return found[:, 0] + self.intercept_
 
+    @lazily
+    def _mean_and_std(self, X: Any, with_noise: bool) -> tuple[Floats, Floats]:
+        mean, mixture = self._mean_and_mixture(X, with_noise)
+        return mean, mixture.std()
+
     def _mixture(self, X: Any, with_noise: bool) -> StudentMixture:
         """Return the distributions of the targets, or of f, at m objects."""
-        shares, slopes, k = self._shares(), self._slopes(), len(self.weights_)
+        return self._mean_and_mixture(X, with_noise)[1]
+
+    def _mean_and_mixture(self, X: Any, with_noise: bool) -> tuple[Floats, StudentMixture]:
+        """Return what `_mean` and `_mixture` return, from the same kernel values."""
+        k, shares, scale = len(self.weights_), self._shares(), np.sqrt(self.intercept_variances_)
+        linear = np.hstack([self._slopes(), shares * self.coordinates_[:, 1:]])
 
         def of(K: npt.NDArray) -> Floats:
             z = row_product(K, self.basis_)
-            known = row_product(z**2, shares) - self._tilts(z) ** 2
-            return np.column_stack([row_product(z, slopes), known])
+            found = row_product(z, linear)
+            known = row_product(z**2, shares) - ((1 - found[:, k:]) * scale) ** 2
+            return np.hstack([found[:, :k], known, row_product(K, self.dual_coef_[:, None])])
 
-        found = self._over_blocks(X, self.objects_, of, 2 * len(shares) + 4 * k)
-        variance = self.scales_ * np.maximum(self._self_values(X)[:, None] - found[:, k:], 0.0)
+        found = self._over_blocks(X, self.objects_, of, 2 * len(shares) + 6 * k)
+        variance = self.scales_ * np.maximum(self._self_values(X)[:, None] - found[:, k:-1], 0.0)
         variance += self.noises_**2 if with_noise else 0.0
         width = np.sqrt(variance / inflation(self._dof))
-        return StudentMixture(self.weights_, found[:, :k] + self.intercepts_, width, self._dof)
+        mixture = StudentMixture(self.weights_, found[:, :k] + self.intercepts_, width, self._dof)
+        return found[:, -1] + self.intercept_, mixture
 
     def _joint(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return z (m, rank), the means of the components (m, n_components) and k (m, m) for m objects."""

@@ -304,9 +304,10 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
 
     Returns
     -------
-    dask.array.Array
+    dask.array.Array, or a tuple of them
         One row (or number, or label) per object. If the number of objects is unknown, the length of the first axis is
-        NaN until ``result.compute_chunk_sizes()`` counts the objects.
+        NaN until ``result.compute_chunk_sizes()`` counts the objects. A method that returns a tuple, such as
+        ``predict(X, return_std=True)``, gives a tuple of lazy arrays; compute them together with ``dask.compute``.
 
     Raises
     ------
@@ -334,12 +335,22 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     first = model[0] if hasattr(model, "steps") else model
     example = first._example() if hasattr(first, "_example") and parts.meta is None else None
     one = method(parts.example() if example is None else example, *args, **kwargs)
-    meta = one[:0] if sp.issparse(one) else np.asarray(one)[:0]
+    metas = [
+        part[:0] if sp.issparse(part) else np.asarray(part)[:0] for part in (one if isinstance(one, tuple) else [one])
+    ]
     lengths: list[Any] = parts.known_lengths or [np.nan] * len(parts.parts)
-    values = parts.lazy(_call, model, name, meta, args, kwargs)
-    arrays = [da.from_delayed(v, (n, *meta.shape[1:]), meta=meta) for v, n in zip(values, lengths, strict=True)]
-    result = da.concatenate(arrays, allow_unknown_chunksizes=parts.known_lengths is None)
-    return _sparse_rows()(result.dask, result.name, result.chunks, meta=meta) if sp.issparse(meta) else result
+    values = parts.lazy(_call, model, name, metas, args, kwargs)
+
+    def output(number: int, meta: Any) -> Any:
+        pieces = [
+            da.from_delayed(value[number], (n, *meta.shape[1:]), meta=meta)
+            for value, n in zip(values, lengths, strict=True)
+        ]
+        result = da.concatenate(pieces, allow_unknown_chunksizes=parts.known_lengths is None)
+        return _sparse_rows()(result.dask, result.name, result.chunks, meta=meta) if sp.issparse(meta) else result
+
+    outputs = tuple(map(output, range(len(metas)), metas))
+    return outputs if isinstance(one, tuple) else outputs[0]
 
 
 @cache
@@ -366,7 +377,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def lazily(method: Method) -> Method:
-    """Decorate a method such as `transform` so that it returns a Dask array for a Dask collection (see `apply`)."""
+    """Decorate a method such as `transform` so that it is applied to each object of a Dask collection (see `apply`)."""
 
     @wraps(method)
     def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -439,11 +450,22 @@ def _work(
         raise
 
 
-def _call(part: Any, start: int, model: Any, name: str, meta: Any, args: Any, kwargs: Any) -> Any:
-    if n_objects(part) == 0:
-        return meta
+def _call(part: Any, start: int, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any) -> Sequence[Any]:
+    """Return what a method returns for a part, each array an item; `metas` are its arrays for no object."""
+    n = n_objects(part)
+    if n == 0:
+        return metas
     with part_of_more(lazy=True):
-        return getattr(model, name)(part, *args, **kwargs)
+        found = getattr(model, name)(part, *args, **kwargs)
+    outputs = found if isinstance(found, tuple) else (found,)
+    for output, meta in zip(outputs, metas, strict=True):
+        shape, expected = output.shape if sp.issparse(output) else np.shape(output), (n, *meta.shape[1:])
+        if shape != expected:
+            raise ValueError(
+                f"{type(model).__name__}.{name} returned an array of shape {shape} for {n} objects, expected "
+                f"{expected}; for a Dask collection, a method must treat each object apart from the others"
+            )
+    return outputs
 
 
 def _of_blocks(X: Any, start: int, size: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
