@@ -181,6 +181,8 @@ def _codes(rng: np.random.Generator) -> None:
     sm.HDClassifier(prototype_bits=1, random_state=0).fit(codes, y).predict(codes)
     sm.HDClassifier(random_state=0).partial_fit(codes, y, classes=np.unique(y))
     sm.HDClassifier("ridge").fit(codes, y).predict(codes)
+    many = rng.integers(256, size=(2400, 400), dtype=np.uint8)  # enough for ridge by conjugate gradients
+    sm.HDClassifier("ridge", alpha=1.0).fit(many, np.arange(2400) % 2)
     for kind in ("exact", "ivf", "multihash"):
         index = sm.HammingIndex(128, kind, random_state=0).fit(codes)
         for queries in (codes[:1], codes[:5]):
