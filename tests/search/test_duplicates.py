@@ -16,6 +16,7 @@ from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
 from similia.search._signs import Signs
+from similia.search.metric import metric_from
 
 SHINGLES = MinMax(Spectrum(4))
 
@@ -159,6 +160,20 @@ def test_cosines_by_signs(form):
     assert len(pairs) >= 0.95 * len(true)
     assert abs(found.recall - len(pairs) / len(true)) <= 0.03
     assert found.method == "hashes"
+
+
+@pytest.mark.same_bits
+def test_the_cosine_of_sparse_rows_depends_on_the_two_alone():
+    rng = np.random.default_rng(0)
+    kept = rng.random((300, 400)) < np.where(rng.random(400) < 0.1, 1.0, 0.05)
+    X = sp.csr_array(kept * rng.normal(size=(300, 400)))
+    metric = metric_from(Cosine("projection"), "similarity")
+    rows, columns = np.repeat([0, 7], 290), np.tile(np.arange(10, 300), 2)
+    together = metric.pairs(X, rows, columns, {})
+    assert np.abs(together - Cosine("projection")(X)[rows, columns]).max() < 1e-12
+    for size in (1, 5, 37):
+        parts = [metric.pairs(X, rows[i : i + size], columns[i : i + size], {}) for i in range(0, len(rows), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
 
 
 def test_signs_agree_as_often_as_the_angle_says():

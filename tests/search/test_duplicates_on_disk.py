@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import similia as sm
 from similia.distances import DTW, Levenshtein
-from similia.kernels import MinMax, Spectrum
+from similia.kernels import Cosine, MinMax, Normalized, Spectrum
 from similia.search import _duplicates_on_disk as disk
 from similia.search import near_duplicates
 from similia.search._duplicates import flatten, unite
 from similia.search._join import graph_of
 from similia.sources.files import open_objects
+from similia.sources.matrices import open_matrix
 from similia.sources.streams import open_stream
 from similia.storage.journal import Journal
 
@@ -32,7 +34,11 @@ CASES = [
     (SHINGLES, {"threshold": 0.6}),
     (Levenshtein(), {"threshold": 4}),
     (Levenshtein(), {"threshold": 0.1, "relative": True}),
+    (Spectrum(4, normalize=True), {"threshold": 0.95}),
 ]
+LITTLE = {False: "100KB", True: "2MB"}  # memory; True: of cosines, which have more bands
+NORMALIZED = Normalized(Spectrum(4)), {"threshold": 0.95}
+NAMES = ["shingles", "edits", "relative", "cosines"]
 
 
 @pytest.fixture(autouse=True)
@@ -68,13 +74,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.same_bits
-@pytest.mark.parametrize(("similarity", "options"), CASES, ids=["shingles", "edits", "relative"])
+@pytest.mark.parametrize(("similarity", "options"), CASES, ids=NAMES)
 def test_a_file_gives_what_a_list_gives_for_any_chunks_and_memory(
     table: Path, similarity: Any, options: dict[str, Any]
 ) -> None:
     expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
     assert len(expected.pairs) > 300
-    for chunk, memory in ((10_000, "1GB"), (113, "100KB")):
+    for chunk, memory in ((10_000, "1GB"), (113, LITTLE[similarity is CASES[3][0]])):
         with sm.config(max_memory=memory):
             source = open_stream(table, text="text", chunk=chunk)
             same(near_duplicates(source, similarity, **options, random_state=0), expected)
@@ -96,6 +102,28 @@ def test_other_objects_and_sources(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.same_bits
+@pytest.mark.parametrize("form", ["dense", "sparse", "proportions"])
+def test_cosines_of_any_source_are_those_in_memory(form: str) -> None:
+    rng = np.random.default_rng(4)
+    X: Any = np.repeat(rng.normal(size=(300, 20)), 3, axis=0) + 0.1 * rng.normal(size=(900, 20))
+    kernel: Any = Cosine("projection")
+    if form == "sparse":
+        X = sp.csr_array(np.where(np.repeat(rng.random((300, 20)) < 0.5, 3, axis=0), X, 0.0) + 1e-9 * np.eye(900, 20))
+    elif form == "proportions":  # "auto" is decided by all rows: only the last one is negative
+        X, kernel = np.abs(X), Cosine()
+        X[-1, 3] = -1e-6
+    expected = near_duplicates(X, kernel, 0.97, method="hashes", random_state=0)
+    assert len(expected.pairs) > 100
+    da = pytest.importorskip("dask.array")
+    with sm.config(max_memory="1MB"):
+        same(near_duplicates(open_matrix(X), kernel, 0.97, method="hashes", random_state=0), expected)
+    if form != "sparse":
+        same(near_duplicates(da.from_array(X, (800, 20)), kernel, 0.97, method="hashes", random_state=0), expected)
+    if form == "proportions":
+        assert expected.similarity.mapping == "projection"
+
+
 def test_strings_that_are_all_short(tmp_path: Path) -> None:
     X = ["a", "b", "", "a", "c"] * 500
     (tmp_path / "x.csv").write_text("text\n" + "".join(f'"{x}"\n' for x in X))
@@ -104,7 +132,7 @@ def test_strings_that_are_all_short(tmp_path: Path) -> None:
         same(near_duplicates(open_stream(tmp_path / "x.csv"), Levenshtein(), 0, random_state=0), expected)
 
 
-@pytest.mark.parametrize(("similarity", "options"), CASES[:2], ids=["shingles", "edits"])
+@pytest.mark.parametrize(("similarity", "options"), [*CASES[:2], NORMALIZED], ids=["shingles", "edits", "normalized"])
 def test_dask_gives_the_same_for_any_partitions(similarity: Any, options: dict[str, Any]) -> None:
     bag = pytest.importorskip("dask.bag")
     expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
@@ -121,7 +149,7 @@ class Stopped(Exception):
     """Raised in place of a power cut."""
 
 
-@pytest.mark.parametrize(("similarity", "options"), CASES[:2], ids=["shingles", "edits"])
+@pytest.mark.parametrize(("similarity", "options"), [*CASES[:2], CASES[3]], ids=[*NAMES[:2], NAMES[3]])
 def test_a_run_that_stops_at_any_commit_goes_on(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, similarity: Any, options: dict[str, Any]
 ) -> None:
@@ -129,11 +157,12 @@ def test_a_run_that_stops_at_any_commit_goes_on(
     append, finish, count = Journal.append, Journal.finish, itertools.count()
     signed: list[int] = []
     real = disk._signed
+    every = 5 if similarity is CASES[3][0] else 3
 
     def stops(function: Any) -> Any:
         def stopping(*arguments: Any) -> None:
             function(*arguments)
-            if next(count) % 3 == 2:
+            if next(count) % every == every - 1:
                 raise Stopped
 
         return stopping
@@ -146,7 +175,7 @@ def test_a_run_that_stops_at_any_commit_goes_on(
     monkeypatch.setattr(Journal, "finish", stops(finish))
     monkeypatch.setattr(disk, "_signed", signing)
     folder = tmp_path / "work"
-    with sm.config(max_memory="100KB"):
+    with sm.config(max_memory=LITTLE[similarity is CASES[3][0]]):
         for tries in range(200):  # noqa: B007
             try:
                 source = open_stream(table, text="text", chunk=500)

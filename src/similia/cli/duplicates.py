@@ -68,7 +68,7 @@ def duplicates(
     from similia.report import write_duplicates
     from similia.scale.stream import partial_of
     from similia.search import near_duplicates
-    from similia.search.duplicates import can_be_read_in_chunks, discard
+    from similia.search.duplicates import discard, has_hashes
     from similia.sources.source import Source
 
     if kernel and distance:
@@ -83,7 +83,7 @@ def duplicates(
     with config(max_memory=max_memory):
         found = _read(data, table)
         compared = _comparison(found, kernel, distance)
-        if isinstance(found, Source) and not (method in ("auto", "hashes") and can_be_read_in_chunks(compared)):
+        if isinstance(found, Source) and not (method in ("auto", "hashes") and has_hashes(compared)):
             found = read_objects(data, labelled=False, **table)  # whose neighbours are in memory
         in_chunks = isinstance(found, Source)
         X = found if isinstance(found, Source) else found.objects

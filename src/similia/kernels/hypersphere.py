@@ -18,18 +18,20 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core.config import rows_per_block, settings
-from similia.core.errors import BadType, BadValue
+from similia.core.errors import BadType, BadValue, part_from
 from similia.core.validation import check_choice, not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
 from similia.objects import concatenate
 from similia.objects.sequences import as_csr
 from similia.similarity import Kernel
-from similia.sources.dask import Distributed
+from similia.sources.dask import each_block
+from similia.sources.source import Source
 
 Mapping = str | None
 ZeroRows = str
 _UNIT = {"float64": 1e-6, "float32": 1e-4}  # how far from 1 the norm of a row may be with mapping=None
 _BLOCK = 2**18  # bytes of a block of rows; it stays in cache from one step of the map to the next
+_ROWS = 2**12  # read from a source at once
 _EXTREME = 1e100  # a row with an entry above it, or with all entries below its reciprocal, is scaled first
 
 
@@ -193,8 +195,8 @@ class SphereKernel(Kernel):
 
     def decided(self, X: Any) -> Self:
         """Return this kernel with ``mapping="auto"`` replaced by the mapping that it chooses for `X`."""
-        if isinstance(X, Distributed):
-            X = concatenate([*X.map(_lowest_row)])
+        if isinstance(X, Source):
+            X = X.take([0]) if self.mapping != "auto" else concatenate([*each_block(X, _ROWS, _lowest_row)])
         mapping = resolve_mapping(as_rows(X), self.mapping)
         return self if mapping == self.mapping else clone(self).set_params(mapping=mapping)
 
@@ -208,7 +210,8 @@ class SphereKernel(Kernel):
 
 def _lowest_row(part: Any, start: int) -> npt.NDArray:
     """Return the row with the smallest entry of `part`, shape (1, n); the sign of this entry decides "auto"."""
-    rows = as_rows(part)
+    with part_from(start):
+        rows = as_rows(part)
     values = _values(rows)
     place = int(values.argmin()) if values.size else 0
     if not sp.issparse(rows):

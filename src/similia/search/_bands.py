@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.errors import warn_user
 from similia.core.validation import generator
 from similia.kernels import MinMax, Spectrum
 from similia.objects.strings import StringBatch
 from similia.search._join import Limit
-from similia.search._signs import agreement_of_signs
+from similia.search._signs import Signs, agreement_of_signs
 from similia.search.metric import Floats, Index
 
 _SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
@@ -41,6 +42,21 @@ class Plan(NamedTuple):
     def p(self, values: Floats) -> Floats:
         """Return the probability that objects with these min-max kernels, or cosines, agree in the key of a band."""
         return agreement(agreement_of_signs(values) if self.signs else values, self.rows, self.bands)
+
+    def hashing(self, random_state: Any) -> Signs | MinHash:
+        """Return what hashes objects, unfitted."""
+        n_hashes = self.rows * self.bands
+        if self.signs:
+            return Signs(self.kernel, n_hashes, random_state)
+        return MinHash(self.kernel, n_hashes, output="onehot", random_state=random_state)
+
+    def hashed(self, hashing: Any, X: Any) -> tuple[Any, Any, Any]:
+        """Return the keys, the hashes, and which objects have no features; `hashing` is fitted."""
+        if self.signs:
+            keys, hashes, nothing = hashing.bands(X, self.rows)
+            return keys, hashes, nothing
+        keys, hashes = hashing.bands(X, self.rows)
+        return keys, hashes, (keys == key_of_nothing(self.rows)).all(axis=1)
 
 
 def sample_of(n: int, rng: np.random.Generator) -> Index:

@@ -2,15 +2,16 @@
 
 A folder holds what each step found; a step appends to a `Journal`, so a run that stops goes on where it was.
 
-1. ``signatures``: for each object, its keys and hashes (`MinHash.bands`) and its size. Objects are read once.
+1. ``signatures``: for each object, its keys and hashes (`Plan.hashed`) and its size. Objects are read once.
 2. ``candidates``: pairs with equal keys. The keys of as many bands as fit into memory are read and sorted at once; if
    those of one band do not fit, objects are split by key, and each pass takes one share. The signatures of objects with
    equal keys are read again, to leave out pairs that an earlier band has and pairs with few equal hashes.
 3. ``pairs``: candidates that pass the threshold. Connected components of candidates are put together into batches whose
    objects fit into memory; the source is read once for each batch.
 
-Memory beside ``max_memory``: up to 50 bytes for each object, 100 for each pair found, and the signatures of the objects
-that share one key. Time beside that in memory: a reading of the signatures for each pass, of the source for each batch.
+Memory beside ``max_memory``: a few whole numbers for each object and for each pair found, and the signatures of the
+objects that share one key. Time beside that in memory: a reading of the signatures for each pass, of the source for
+each batch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.config import settings
 from similia.core.errors import BadValue, part_from
 from similia.core.fingerprints import fingerprint
@@ -79,8 +79,7 @@ def find(limit: Limit, source: Source, n: int, recall: float, random_state: Any,
         bands = plan(limit, take(both, np.arange(len(sample))), n, recall, rng)
         work = _Work(limit, source, n, bands, folder)
         if bands is not None:
-            hashing = MinHash(bands.kernel, bands.rows * bands.bands, output="onehot", random_state=seeds[1])
-            work.sign(hashing.fit(take(both, few)))
+            work.sign(bands.hashing(seeds[1]).fit(take(both, few)))
             work.propose()
         work.verify()
         return work.found()
@@ -120,7 +119,7 @@ def _started(limit: Limit, source: Source, n: int, recall: float, random_state: 
     belongs = {
         "data": source.fingerprint() if source.again else os.urandom(16).hex(), "n": n, "seed": seed,
         "similarity": fingerprint(limit.metric.function, "the similarity"), "threshold": limit.threshold,
-        "relative": limit.relative, "recall": recall, "version": 1,
+        "relative": limit.relative, "recall": recall, "version": 2,
     }  # fmt: skip
     path = folder / _RUN
     if path.exists():
@@ -150,10 +149,10 @@ class _Work:
         self.row: Any = None
         if bands is not None:
             keys, hashes = ("keys", "<u8", (bands.bands,)), ("hashes", "u1", (bands.rows * bands.bands,))
-            self.row = np.dtype([keys, hashes, ("letters", "<i8"), ("bytes", "<i8")])
+            self.row = np.dtype([keys, hashes, ("letters", "<i8"), ("bytes", "<i8"), ("nothing", "?")])
 
     # ---- signatures
-    def sign(self, hashing: MinHash) -> None:
+    def sign(self, hashing: Any) -> None:
         """Write the signature of each object."""
         path = self.folder / _SIGNATURES
         if path.exists():
@@ -170,16 +169,16 @@ class _Work:
                 raise BadValue(None, f"has {journal.done} objects", f"{self.n}, as when they were counted")
             journal.finish(path, b"")
 
-    def _signatures(self, hashing: MinHash, start: int) -> Iterator[npt.NDArray]:
+    def _signatures(self, hashing: Any, start: int) -> Iterator[npt.NDArray]:
         """Yield the signatures of the objects from position `start` on, in parts; of Dask, made by its workers."""
         assert self.plan is not None
         if isinstance(self.source, Distributed):
-            yield from self.source.map(_signed, hashing, self.plan.rows, self.row, few=True)
+            yield from self.source.map(_signed, hashing, self.plan, self.row, few=True)
             return
         with closing(self.source.chunks(start)) as chunks:
             for chunk in chunks:
                 with part_from(chunk.start):
-                    yield _signed(self.limit.metric.as_objects(chunk.objects), 0, hashing, self.plan.rows, self.row)
+                    yield _signed(self.limit.metric.as_objects(chunk.objects), 0, hashing, self.plan, self.row)
 
     # ---- candidates
     def propose(self) -> None:
@@ -220,12 +219,10 @@ class _Work:
 
     def _edges(self, bands: range, share: int, shares: int) -> Iterator[npt.NDArray]:
         """Yield the candidates of some bands, in parts; of the objects, those of one share."""
-        assert self.plan is not None
-        nothing = key_of_nothing(self.plan.rows)
         rows: list[list[npt.NDArray]] = [[] for _ in bands]
         keys: list[list[npt.NDArray]] = [[] for _ in bands]
         for start, block in self._blocks(self.folder / _SIGNATURES, self.row):
-            some = (block["keys"] != nothing).any(axis=1)
+            some = ~block["nothing"]
             for b, band in enumerate(bands):
                 column = block["keys"][:, band]
                 kept = np.flatnonzero(some if shares == 1 else some & (column % np.uint64(shares) == share))
@@ -353,10 +350,9 @@ class _Work:
     def _short(self) -> tuple[Index, Index]:
         """Return the strings that may be near to a string without k-mers, and their bytes."""
         assert self.plan is not None
-        nothing, longest = key_of_nothing(self.plan.rows), -1
+        longest = -1
         for _, block in self._blocks(self.folder / _SIGNATURES, self.row):
-            none = (block["keys"] == nothing).all(axis=1)
-            longest = max(longest, int(block["letters"][none].max(initial=-1)))
+            longest = max(longest, int(block["letters"][block["nothing"]].max(initial=-1)))
         if longest < 0:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         most, rows, sizes = n_letters_compared(self.limit, longest), [], []
@@ -418,10 +414,10 @@ class _Work:
         return found
 
 
-def _signed(objects: Any, _start: int, hashing: MinHash, rows: int, row: np.dtype) -> npt.NDArray:
+def _signed(objects: Any, _start: int, hashing: Any, plan: Plan, row: np.dtype) -> npt.NDArray:
     """Return the signatures of objects."""
     found = np.empty(n_objects(objects), row)
-    found["keys"], found["hashes"] = hashing.bands(objects, rows)
+    found["keys"], found["hashes"], found["nothing"] = plan.hashed(hashing, objects)
     found["letters"], found["bytes"] = _sizes(objects)
     return found
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import rows_per_block
+from similia.core.errors import part_from
 from similia.core.hashing import mix
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
@@ -69,7 +70,8 @@ class Signs:
         step = rows_per_block(64 * self.n_hashes, at_most=4096)
         for start in range(0, n, step):
             stop = min(n, start + step)
-            features = self._rows(take(X, np.arange(start, stop)))
+            with part_from(start):
+                features = self._rows(take(X, np.arange(start, stop)))
             hashes[start:stop] = self._hashes(features)
             if sp.issparse(features):
                 empty[start:stop] = np.diff(features.indptr) == 0

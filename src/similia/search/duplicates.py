@@ -41,19 +41,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
-from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.errors import BadParameter, BadValue
 from similia.core.progress import logger_of, track
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, spawn_seeds
 from similia.distances.edit import Levenshtein
-from similia.kernels import MinMax
+from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search import _duplicates_on_disk as disk
 from similia.search._bands import estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
 from similia.search._join import Checked, Join, Limit, checked, graph_of, parts_of
-from similia.search._signs import Signs, is_cosine
+from similia.search._signs import is_cosine
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.sources.dask import as_partitions, check_readable, is_lazy
@@ -164,9 +163,9 @@ def near_duplicates(
     ----------
     X : collection of n objects, Source or Dask collection
         A `similia.sources.Source`, such as `similia.sources.open_objects` returns, or a Dask collection is accepted
-        only with ``MinMax(kernel)`` and `Levenshtein`. It is read in chunks, with the same result as for objects in
-        memory. Memory is then bounded by ``config(max_memory=...)``, plus 50 bytes for each object and 100 for each
-        pair found.
+        only with similarities for which "hashes" works. It is read in chunks, with the same result as for objects in
+        memory. Memory is then bounded by ``config(max_memory=...)``, plus a few whole numbers for each object and for
+        each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
@@ -188,9 +187,9 @@ def near_duplicates(
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
     folder : path, optional
-        For a source: folder for intermediate results (signatures of objects, candidates, pairs), about 200 bytes for
-        each object. Call again with the same source and parameters to resume an interrupted run. By default, a
-        temporary folder.
+        For a source: folder for intermediate results: for each object, 8 bytes for each band, 1 for each hash, and 17
+        more; then candidates and pairs. Call again with the same source and parameters to resume an interrupted run. By
+        default, a temporary folder.
 
     Returns
     -------
@@ -256,15 +255,16 @@ def _elsewhere(
     """Return the near-duplicates among objects of a source or a Dask collection, in bounded memory."""
     source = as_partitions(X).converted(metric.as_objects) if is_lazy(X) else X
     check_readable(source)
-    if method not in ("auto", "hashes") or not can_be_read_in_chunks(metric.function):
-        words = f"'auto' or 'hashes', of MinMax and Levenshtein, for a {source.source}"
+    if method not in ("auto", "hashes") or not has_hashes(metric.function):
+        words = f"'auto' or 'hashes', of MinMax, Levenshtein and cosines of features, for a {source.source}"
         given = f"{method!r} of {type(metric.function).__name__}"
         raise BadParameter("method", words, given, "read the objects into memory for others")
     n = disk.counted(source)
     if n < 3 or (method == "auto" and n <= _EXACT):
         objects = disk.whole(source, n) if n else []
         return near_duplicates(objects, metric.function, threshold, relative=relative, random_state=random_state)
-    limit = Limit(metric.decided(metric.as_objects(source.take([0]))), threshold, relative)
+    seen = source if isinstance(metric.function, Cosine) else metric.as_objects(source.take([0]))
+    limit = Limit(metric.decided(seen), threshold, relative)
     with nullcontext(as_path(folder)) if folder is not None else TemporaryDirectory(prefix="similia-") as place:
         found = disk.find(limit, source, n, recall, random_state, Path(place))
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(found.pairs), found.recall)
@@ -274,12 +274,7 @@ def _elsewhere(
 
 def has_hashes(similarity: Any) -> bool:
     """Return whether near-duplicates by a kernel or distance can be found by hashes."""
-    return can_be_read_in_chunks(similarity) or is_cosine(similarity)
-
-
-def can_be_read_in_chunks(similarity: Any) -> bool:
-    """Return whether near-duplicates by a kernel or distance can be found among objects that are not in memory."""
-    return type(similarity) in (MinMax, Levenshtein)
+    return type(similarity) in (MinMax, Levenshtein) or is_cosine(similarity)
 
 
 def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: Any) -> None:
@@ -313,13 +308,7 @@ def _by_hashes(join: Join, recall: float, random_state: Any) -> float:
         join.all_pairs(np.arange(join.n), np.arange(join.n))
         return 1.0
     _LOGGER.info("near_duplicates: %d bands of %d hashes of %r", bands.bands, bands.rows, bands.kernel)
-    n_hashes = bands.rows * bands.bands
-    if bands.signs:
-        keys, hashes, no_features = Signs(bands.kernel, n_hashes, seeds[1]).fit(join.X).bands(join.X, bands.rows)
-    else:
-        hashing = MinHash(bands.kernel, n_hashes, output="onehot", random_state=seeds[1]).fit(join.X)
-        keys, hashes = hashing.bands(join.X, bands.rows)
-        no_features = (keys == key_of_nothing(bands.rows)).all(axis=1)
+    keys, hashes, no_features = bands.hashed(bands.hashing(seeds[1]).fit(join.X), join.X)
     for left, right in _with_equal_keys(keys, hashes, bands.least, np.flatnonzero(~no_features)):
         join.compare(left, right)
     if join.limit.is_edits and no_features.any():

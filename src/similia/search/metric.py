@@ -8,6 +8,7 @@ from typing import Any
 import joblib
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
@@ -62,8 +63,11 @@ class Metric(Comparison):
         found = np.empty(len(rows))
         starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
-            with pairs_named([rows[start]], columns[start:stop], "X[{}] and X[{}]"):
-                found[start:stop] = self.between(take(X, [rows[start]]), take(X, columns[start:stop]))[0]
+            one, others = rows[start : start + 1], columns[start:stop]
+            if sp.issparse(X) and self.is_kernel:  # the second collection decides the order of sums: always one object
+                one, others = others, one
+            with pairs_named(one, others, "X[{}] and X[{}]"):
+                found[start:stop] = self.between(take(X, one), take(X, others)).ravel()
         return found
 
     def kept(self, Y: Any) -> dict[str, Any]:
