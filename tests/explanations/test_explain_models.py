@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -297,19 +298,25 @@ def test_strings_show_their_stretches_if_the_listed_parts_hold_little(promoters)
     heads = [i for i, line in enumerate(lines) if line.split()[:1] in (["stretch"], ["part"])]
     assert lines[heads[0] + 1].split()[0] == found.groups[0].name
     assert lines[heads[1] + 1].split()[1] == found.parts[0].name
-    note = f"the 10 listed parts hold {100 * found.listed_share:.2g} % of the sum of absolute amounts; "
-    for shown in (found.note, lines[-1], found.to_html()):
-        assert f"{note}shares_x, to_html() and logo() show where all of it lies" in shown
+    row = next(line for line in lines if "smaller parts" in line)
+    rest = re.search(r"smaller parts +\S+ +(\d+)", row).group(1)
+    listed = re.search("the 10 listed parts hold ([0-9.]+) % of the sum of absolute amounts; ", lines[-1])
+    intercept = next(line.split()[3] for line in lines[heads[1] :] if " intercept " in line)
+    assert float(listed.group(1)) + float(rest) + float(intercept) == pytest.approx(100, abs=1)  # as in the column
+    for shown in (lines[-1], found.to_html()):
+        assert f"{listed.group(0)}shares_x, to_html() and logo() show where all of it lies" in shown
+    assert found.to_text("its page").endswith("; its page shows where all of it lies")
+    assert lines[-3] == "below a letter: the row of its largest listed part"
     few = explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC")
-    assert few.note == ""
+    assert "note" not in few.to_text()
     assert "stretch" not in few.to_text()
-    assert explain(kernels.Spectrum(k=3), X[0], X[1], top=1).note.startswith("the 1 listed part holds ")
+    assert "the 1 listed part holds " in explain(kernels.Spectrum(k=3), X[0], X[1], top=1).to_text()
 
 
 def test_the_text_marks_the_letters_of_each_part():
     lines = explain(kernels.Spectrum(k=3), "GATTACA", "ATTACC").to_text().splitlines()
     assert lines[0] == "similarity of x and y by Spectrum(): 3"
-    assert lines[-5:-3] == ["x     0  GATTACA", "          11123"]
+    assert lines[-7:-5] == ["x     0  GATTACA", "          11123"]
 
 
 def test_top_lists_the_largest_parts_and_adds_up_the_others():

@@ -302,10 +302,11 @@ def test_the_command_and_the_report_show_times(series, tmp_path, capsys):
     )
     command.explain(path, str(data), {"series": True}, one="1", top=3)
     shown = capsys.readouterr().out
-    assert shown.splitlines()[0].startswith(
+    assert shown.splitlines()[0] == f"predicted: {model.predict(X[1:2])[0]}"
+    assert shown.splitlines()[1].startswith(
         "decision of RandomConvolutions + Hydra and RidgeClassifierCV, for 1 against"
     )
-    assert shown == explain(model, X[1], top=3).to_text() + "\n"
+    assert shown.partition("\n")[2] == explain(model, X[1], top=3).to_text() + "\n"
     page = sm.report.write_report(model, X, y, tmp_path / "r.html", unseen=True).read_text()
     assert page.count("Why this is predicted") == 6
     assert page.count("aria-label='series'") == 6

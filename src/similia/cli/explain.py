@@ -73,7 +73,9 @@ def explain(
         write_atomically(output, page.encode())
         console(highlight=False).print(f"wrote {written(output)}", markup=False)
     elif not voice().json:
-        print(found.to_text())
+        if found.kind == "decision" and hasattr(fitted, "predict"):
+            print(f"predicted: {fitted.predict(objects[0])[0]}")
+        print(found.to_text(rest_in="the page of -o page.html"))
     result(as_dict(found))
 
 
@@ -82,8 +84,8 @@ def as_dict(explanation: Any) -> dict[str, Any]:
     names = ["title", "kind", *amounts, "note"]
     facts = {name: getattr(explanation, name) for name in names}
     facts["nearest"] = explanation.nearest and as_dict(explanation.nearest)
-    for name in ("parts", "groups"):
-        parts = getattr(explanation, name)
+    left_out = explanation.left_out and explanation.left_out.parts
+    for name, parts in (("parts", explanation.parts), ("groups", explanation.groups), ("left_out", left_out or [])):
         facts[name] = [{key: getattr(part, key) for key in ("name", "contribution", "in_x", "in_y")} for part in parts]
     return facts
 

@@ -43,6 +43,8 @@ def sides(e: Explanation) -> list[tuple[str, View, Floats | None, Floats]]:
         if view is None:
             continue
         strengths = np.zeros(view.n_places)
+        if shares is None and name == "x" and e.left_out is not None:
+            shares = e.left_out.amounts
         if shares is not None and len(shares) == view.n_places and np.abs(shares).max(initial=0.0):
             strengths = sign_of(e) * shares / np.abs(shares).max()
         found.append((name, view, shares, strengths))

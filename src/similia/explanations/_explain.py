@@ -15,7 +15,7 @@ first step           parts of the decision
 `KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
 `OutlierDetector`    no decision, but the distance to the k-th neighbour, as between two objects
-`D2KE`               w_j (f_j(x) - mean) for each random object
+`D2KE`               w_j (f_j(x) - mean) for each random object; it says for which class being near to it counts
 `Hydra`, ...         stretches of time: the shares of their points in the sum of w_j (f_j(x) - mean)
 `FeatureUnion`       the parts of each of its transformers
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
@@ -40,6 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import ObjectsOut
 from similia.core.validation import check_positive_int
+from similia.embeddings import D2KE
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import (
     INTERCEPT,
@@ -51,7 +52,9 @@ from similia.explanations._explanation import (
     Part,
     explained,
 )
+from similia.explanations._features import note_of_gaps
 from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
+from similia.explanations._left_out import with_left_out
 from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object, pair
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
@@ -72,6 +75,7 @@ from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
 
 _TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
+_NEAR = "(near: a) says that a small distance to that object counts for class a"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
 
 
@@ -220,8 +224,9 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     compares = compares or hasattr(learner, "kneighbors")
     found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
-    note = "; ".join(filter(None, (note_of_length(steps, found._x), found.note)))
-    return replace(found, note=note)
+    note = "; ".join(filter(None, (note_of_length(steps, found._x), found.note, note_of_gaps(*steps))))
+    found = replace(found, note=note)
+    return found if found.nearest is not None else with_left_out(found, steps, x, top)
 
 
 def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
@@ -237,6 +242,8 @@ def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     title = f"{found.kind} of {how}, {found.title}"
     views = view_of(X, naming), None
     note = found.note
+    if isinstance(first, D2KE) and found.classes and found.amounts is None:
+        note = "; ".join(filter(None, (note, _NEAR)))
     if isinstance(X, SeriesBatch) and parts.shares_x is not None:
         note = "; ".join(filter(None, (note, _TIMES)))
     return explained(found.value, found.kind, parts, top, title, views, note=note, intercept=intercept or None)
@@ -337,6 +344,9 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
     parts.append(Part(INTERCEPT, constant + shift, NOWHERE, NOWHERE))
     names = ("residual", "omitted", "unexplained", "absolute_sum", "shares_x", "shares_y")
     scaled = {name: scale * getattr(found, name) for name in names if getattr(found, name) is not None}
+    if (left_out := found.left_out) is not None:
+        stretches = [replace(part, contribution=scale * part.contribution) for part in left_out.parts]
+        scaled["left_out"] = replace(left_out, parts=stretches, amounts=scale * left_out.amounts)
     return replace(found, value=scale * found.value + shift, parts=parts, **scaled)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.core.text import counted, number
 from similia.explanations._views import Places, View, groups, is_molecule
 from similia.objects.graph_forms import hash_labels
 
@@ -54,6 +53,25 @@ class Part:
     in_y: Places
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """What a decision loses if stretches of a string are left out.
+
+    Attributes
+    ----------
+    of : str
+        What is lost, such as "the decision".
+    parts : list of Part
+        Stretches; the contribution is the decision for the whole string minus that without the stretch.
+    amounts : ndarray of float64, shape (n_letters,)
+        Mean loss over the windows around each letter.
+    """
+
+    of: str
+    parts: list[Part]
+    amounts: Floats
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """A value split into parts: ``value == sum(part.contribution for part in parts) + residual`` up to rounding.
@@ -92,6 +110,11 @@ class Explanation:
         Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the explanation of the similarity or
         distance of x and the nearest training object, if that has parts. `to_text` and `to_html` show it below the
         other parts.
+    left_out : LeftOut or None
+        Only for the decision of a model whose parts have no places in a string, such as distances to training objects:
+        the stretches (`left_out.parts`) without which the decision changes most. The contribution of a stretch is the
+        decision for x minus that for x without the stretch; contributions do not add up to `value`.
+        `left_out.amounts` holds such a number for each letter.
 
     Notes
     -----
@@ -117,6 +140,8 @@ class Explanation:
     <BLANKLINE>
     y     0  ATTACC
              11123
+    <BLANKLINE>
+    below a letter: the row of its largest listed part
     """
 
     value: float
@@ -132,6 +157,7 @@ class Explanation:
     shares_x: Floats | None = None
     shares_y: Floats | None = None
     nearest: Explanation | None = None
+    left_out: LeftOut | None = None
     _x: View | None = None
     _y: View | None = None
 
@@ -172,10 +198,14 @@ class Explanation:
         strings = self._x is not None and self._x.kind == "strings"
         return [] if strings and self.listed_share >= _FEW else self.groups
 
-    def to_text(self) -> str:
+    def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        The number below a letter is that of the largest part that covers the letter. For molecules, and for strings
+        If the listed parts hold little, a note says where the amounts of all parts are shown: in `rest_in`, by default
+        in `shares_x` and the methods that draw it.
+
+        The number below a letter is that of the row of the largest listed part that covers the letter; letters (a, b,
+        ...) are the rows of `left_out`. For molecules, and for strings
         whose listed parts hold less than half of `absolute_sum`, tables of `groups` come first; each table splits the
         whole value. Percentages are shares of the value or, if a table has positive and negative amounts, of the sum of
         absolute amounts; the head of the column says which. A series whose decision is split by time is drawn in bars;
@@ -184,7 +214,7 @@ class Explanation:
         """
         from similia.explanations._text import as_text
 
-        return as_text(self)
+        return as_text(self, rest_in)
 
     def to_html(self) -> str:
         """Return the explanation as a fragment of HTML: inline styles and drawings, no script, all text escaped.
@@ -355,18 +385,6 @@ def listed(parts: Sequence[tuple[str, float, Sequence[int], Sequence[int]]], n_x
     return Found(np.array([part[1] for part in parts], dtype=np.float64), describe, shares[0], shares[1], links)
 
 
-def _note_of_share(e: Explanation, view: View) -> str:
-    """Return a note on the share of the listed parts and on where to see the rest; empty if the share is large."""
-    drawn = view.kind in ("strings", "graphs") or (view.kind == "series" and e._y is None)
-    if e.listed_share >= _FEW or e.shares_x is None or not drawn:
-        return ""
-    listed = counted(len(e.parts) - len(e._intercept), "listed part")
-    hold = "hold" if listed.endswith("s") else "holds"
-    where = "shares_x, to_html() and logo()" if view.kind == "strings" else "shares_x and to_html()"
-    share = number(float(f"{100 * e.listed_share:.2g}"))
-    return f"the {listed} {hold} {share} % of the sum of absolute amounts; {where} show where all of it lies"
-
-
 def explained(
     value: float,
     kind: str,
@@ -390,7 +408,7 @@ def explained(
         parts.append(Part(INTERCEPT, intercept, NOWHERE, NOWHERE))
     residual = value - float(sum(part.contribution for part in parts))
     omitted = float(found.contributions[order[top:]].sum())
-    result = Explanation(
+    return Explanation(
         value,
         kind,
         parts,
@@ -406,4 +424,3 @@ def explained(
         _x=replace(views[0], links=list(found.links)),
         _y=views[1],
     )
-    return replace(result, note="; ".join(filter(None, (note, _note_of_share(result, views[0])))))

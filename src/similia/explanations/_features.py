@@ -268,6 +268,17 @@ def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
     return _at_starts(kernel, values, offsets, positions, name)
 
 
+def note_of_gaps(*estimators: Any) -> str:
+    """Return a note on how to read the names of gappy k-mers if a kernel in `estimators` has any; empty otherwise."""
+    inside = [value for one in estimators for value in (one, *one.get_params().values())]
+    reads = {
+        ". is any letter" if not one.merge else ".? is any letter or none" if one.gaps == 1
+        else f".{{0,{one.gaps}}} is up to {one.gaps} letters"
+        for one in inside if isinstance(one, GappyKmers) and one.gaps
+    }  # fmt: skip
+    return f"in the name of a gappy k-mer, {' and '.join(sorted(reads))}" if reads else ""
+
+
 def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     """Return gapped k-mers; those that differ only in where they stand in the window make one part, such as AC..GT."""
     side = kernel._side(batch, slice(0, 1))

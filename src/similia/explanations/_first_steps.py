@@ -15,7 +15,7 @@ from similia.explanations._features import blocks_of, coefficients_by_column, li
 from similia.explanations._pairs import alone, one_object
 from similia.explanations._series import of_times
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
-from similia.explanations._views import View, dense, described
+from similia.explanations._views import Places, View, dense, described
 from similia.objects import take
 from similia.objects.series import SeriesBatch, as_series
 from similia.pipelines import steps_of
@@ -107,7 +107,12 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: linear.Decision, nam
     if found.centre is not None:
         values = row - found.centre
         intercept += float(found.centre @ found.weights)
-    return Found(values * found.weights, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), intercept
+
+    def describe(k: int) -> tuple[str, Places, Places]:
+        near = found.classes[int(found.weights[k] < 0)] if found.classes else ""
+        return _column_name(first, k, row[k], near), NOWHERE, NOWHERE
+
+    return Found(values * found.weights, describe), intercept
 
 
 def _of_union(union: FeatureUnion, X: Any, found: linear.Decision, naming: Naming) -> tuple[Found, float]:
@@ -146,12 +151,19 @@ def _by_time(first: Any, X: Any, rows: Any, found: linear.Decision) -> tuple[Flo
     return first.time_shares(X, weights, centre), intercept
 
 
-def _column_name(first: Any, k: int, value: float) -> str:
-    """Describe column k of the output of a model's first step."""
+def _column_name(first: Any, k: int, value: float, near: str = "") -> str:
+    """Describe column k of the output of a model's first step; `near` is the class for which a small distance counts.
+
+    Positions of the objects of `D2KE` are shown if they were taken from the training objects.
+    """
     if isinstance(first, D2KE):
-        distance = -np.log(value) / first.gamma_ if value > 0 else np.inf
-        distance -= np.log(len(first.random_objects_)) / (2 * first.gamma_)  # a feature is exp(-gamma d) / sqrt(R)
-        return f"at {distance:.3g} from random object {described(take(first.random_objects_, [k]), k)}"
+        scaled = -np.log(value) if value > 0 else np.inf  # a feature is exp(-gamma d) / sqrt(R), perhaps in float32
+        distance = abs(np.round(scaled - np.log(len(first.random_objects_)) / 2, 5)) / first.gamma_
+        known, thing = first.representative_indices_, described(take(first.random_objects_, [k]), k)
+        what = f"training object {known[k]}" if len(known) else "random object"
+        what += f" (near: {near})" if near else ""
+        thing = thing.removeprefix(f"no. {k}").strip() if len(known) else thing
+        return f"distance {distance:.3g} to {what} {thing}".rstrip()
     try:
         name = str(first.get_feature_names_out()[k])
     except (AttributeError, ValueError, NotImplementedError):

@@ -21,7 +21,7 @@ from similia.explanations._drawing import (
     sign_of,
     svg,
 )
-from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters
+from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters, whole_note
 from similia.explanations._views import View, is_molecule
 
 if TYPE_CHECKING:
@@ -32,14 +32,15 @@ _MOST_POINTS = 2000
 _MOST_LINKS = 120
 _MOST_BANDS = 340  # maximum number of coloured bands behind a curve
 _CELL = "padding:2px 8px;white-space:nowrap;text-align:"
+_NAME = "max-width:320px;white-space:normal;overflow-wrap:anywhere;"  # so that the bars beside it stay in view
 
 
 def as_html(e: Explanation) -> str:
     """Return the HTML of `Explanation.to_html`."""
     pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
     pieces += [_table(e, table) for table in tables(e)]
-    if e.note:
-        pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(e.note)}</p>")
+    if note := whole_note(e):
+        pieces.append(f"<p style='margin:6px 0 0;color:#555'>{_safe(note)}</p>")
     if e.nearest is not None:
         pieces.append(f"<div style='margin-top:14px'>{as_html(e.nearest)}</div>")
     style = "font-family:sans-serif;font-size:13px;color:#111;background:#fff;max-width:720px;overflow-x:auto"
@@ -64,7 +65,12 @@ def _table(e: Explanation, table: Table) -> str:
         name = f"<i>{name}</i>" if not row.mark else f"<code>{name}</code>" if row.mark != "-" else name
         cells = [(name, "left"), (number(row.amount), "right"), (percent(row.size, table.whole), "right")]
         cells += [(cell, "left") for cell in (bar, *row.at(table.places))]
-        lines.append("".join(f"<td style='{_CELL}{align}'>{cell}</td>" for cell, align in cells))
+        lines.append(
+            "".join(
+                f"<td style='{_CELL}{align};{_NAME if c == 0 else ''}'>{cell}</td>"
+                for c, (cell, align) in enumerate(cells)
+            )
+        )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     heading = f"<caption style='text-align:left;color:#555'>{table.heading}</caption>" if table.heading else ""
     return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{heading}{body}</table>"

@@ -68,6 +68,8 @@ class Decision:
     note : str
     amounts : ndarray of float64, shape (n_columns,), or None
         Amount that each column adds, if it is not weight times value; then `weights` are not used.
+    classes : tuple of str
+        The two classes in the title, or empty.
     """
 
     value: float
@@ -78,6 +80,7 @@ class Decision:
     centre: Floats | None = None
     note: str = ""
     amounts: Floats | None = None
+    classes: tuple[str, ...] = ()
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
@@ -180,17 +183,25 @@ def _linear(learner: Any, row: Any) -> Decision:
         scores = np.ravel(row @ coef.T) + intercept
         winner, other, sign, machine = best_machine(learner.predict(row)[0], classes, scores)
         w, b = sign * coef[machine], sign * float(intercept[machine])
-        value = float(np.ravel(row @ w)[0]) + b
-        return Decision(value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes))
+        value, both = float(np.ravel(row @ w)[0]) + b, _both(classes, winner, other)
+        return Decision(
+            value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes), classes=both
+        )
     scores = dense(learner.decision_function(row)).ravel()
     if len(classes) == 2:
         winner = int(scores[0] > 0)
         sign, title = 2.0 * winner - 1.0, against(classes, winner, 1 - winner)
-        return Decision(sign * float(scores[0]), "decision", title, sign * coef[0], sign * float(intercept[0]))
+        w, b, both = sign * coef[0], sign * float(intercept[0]), _both(classes, winner, 1 - winner)
+        return Decision(sign * float(scores[0]), "decision", title, w, b, classes=both)
     winner, other = best_two(scores)
     value = float(scores[winner] - scores[other])
     w, b = coef[winner] - coef[other], float(intercept[winner] - intercept[other])
-    return Decision(value, "decision", against(classes, winner, other), w, b)
+    both = _both(classes, winner, other)
+    return Decision(value, "decision", against(classes, winner, other), w, b, classes=both)
+
+
+def _both(classes: Any, winner: int, other: int) -> tuple[str, str]:
+    return str(classes[winner]), str(classes[other])
 
 
 def best_two(scores: Floats) -> tuple[int, int]:
@@ -254,7 +265,9 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     )
     title = against(learner.classes_, winner, other)
     intercept = float(learner.intercept_[winner] - learner.intercept_[other])
-    return Decision(float(scores[winner] - scores[other]), "decision", title, weights, intercept, note=note)
+    both = _both(learner.classes_, winner, other)
+    value = float(scores[winner] - scores[other])
+    return Decision(value, "decision", title, weights, intercept, note=note, classes=both)
 
 
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+_ROWS = "abcdefghijklmnopqrstuvwxyz"  # marks of stretches left out
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
+_FEW = 0.5  # share of the listed parts below which a note says where the rest lies
 _UNEXPLAINED = "not explained by parts"
 MOST_GROUPS = 8  # maximum number of substructures that are listed
+_LITTLE = 1 / 3  # parts without places that hold a smaller share explain little
 _NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
 
 
@@ -68,8 +71,14 @@ class Table(NamedTuple):
 
 
 def tables(e: Explanation) -> list[Table]:
-    """Return tables of the groups of x and of y, if these are shown, and then that of the parts."""
-    found = []
+    """Return the tables of stretches left out, of the groups of x and of y, if these are shown, and of the parts."""
+    found, made = [], []
+    if e.left_out is not None and e.left_out.parts:
+        rows = [_row(part, _mark(k, _ROWS)) for k, part in enumerate(e.left_out.parts)]
+        heading = (
+            f"by how much {e.left_out.of} falls if a stretch of x is left out (effects overlap, so they do not add up)"
+        )
+        made.append(Table(heading, "stretch", "", rows, 0.0))
     head = "stretch" if e._x is not None and e._x.kind == "strings" else "substructure"
     for side, of in (("in_x", "" if e._y is None else " of x"), ("in_y", " of y")):
         groups = [part for part in e._shown_groups if len(getattr(part, side))]
@@ -80,11 +89,11 @@ def tables(e: Explanation) -> list[Table]:
         if groups:
             found.append((f"{head}{of}", head, rows))
     found.append(("part", "part", [*(_row(part, _mark(k)) for k, part in enumerate(e.parts)), *rest(e)]))
-    made = []
     for by, name, rows in found:
         whole = sum(row.size for row in rows)
         one_sign = abs(sum(row.amount for row in rows)) >= (1 - _ROUNDING) * whole
         heading = f"the {e.kind} by {by} (each table splits all of it)" if len(found) > 1 else ""
+        heading = heading or f"the {e.kind} by part" * bool(made)
         made.append(Table(heading, name, "%" if one_sign else "% of sum |adds|", rows, whole))
     return made
 
@@ -108,17 +117,47 @@ def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: 
     return rows
 
 
-def as_text(e: Explanation) -> str:
+def as_text(e: Explanation, rest_in: str = "") -> str:
     """Return the text of `Explanation.to_text`."""
     lines = [f"{visible(e.title)}: {number(e.value)}"]
     for table in tables(e):
         lines += ["", *filter(None, [table.heading]), *_lines(table)]
     lines += [*_strings(e), *_series(e)]
-    if e.note:
-        lines += ["", f"note: {visible(e.note)}"]
+    if note := whole_note(e, rest_in):
+        lines += ["", f"note: {visible(note)}"]
     if e.nearest is not None:
-        lines += ["", as_text(e.nearest)]
+        lines += ["", as_text(e.nearest, rest_in)]
     return "\n".join(lines)
+
+
+def whole_note(e: Explanation, rest_in: str = "") -> str:
+    """Return the note of an explanation, with the share of the listed parts and where to see the rest if it is small.
+
+    The share is that of the column of percentages. `rest_in` says where the rest is shown.
+    """
+    kind = "" if e._x is None else e._x.kind
+    if e.listed_share >= _FEW:
+        return e.note
+    table, n = tables(e)[-1], len(e.parts) - len(e._intercept)
+    share = number(float(f"{100 * sum(row.size for row in table.rows[:n]) / table.whole:.2g}"))
+    told = f"the {counted(n, 'listed part')} {'holds' if n == 1 else 'hold'} {share} % of the {_whole_of(table)}"
+    if e.shares_x is None:
+        if kind != "strings" or e.listed_share >= _LITTLE:
+            return e.note
+        told += (
+            ", and the parts of this model have no places in x; a model with a kernel of substrings, such as "
+            "MinMax(Spectrum(3)), splits its decision by stretches (similia fit DATA --kernel 'MinMax(Spectrum(3))')"
+        )
+    elif kind in ("strings", "graphs") or (kind == "series" and e._y is None):
+        usual = "shares_x, to_html() and logo()" if kind == "strings" else "shares_x and to_html()"
+        told += f"; {rest_in} shows where all of it lies" if rest_in else f"; {usual} show where all of it lies"
+    else:
+        return e.note
+    return "; ".join(filter(None, (e.note, told)))
+
+
+def _whole_of(table: Table) -> str:
+    return "value" if table.percentages == "%" else "sum of absolute amounts"
 
 
 def _lines(table: Table) -> list[str]:
@@ -140,12 +179,16 @@ def _aligned(row: list[str], widths: list[int]) -> str:
 def _strings(e: Explanation) -> list[str]:
     """Return the strings in lines; below each letter stands the mark (as in the table) of the largest part there."""
     lines: list[str] = []
+    marked = False
     for name, view, side in (("x", e._x, "in_x"), ("y", e._y, "in_y")):
         if view is None or view.kind != "strings" or not view.n_places:
             continue
         marks = np.full(view.n_places, " ")
-        for k in reversed(range(len(e.parts))):
-            marks[getattr(e.parts[k], side)] = _mark(k)
+        rows = [(_mark(k), part) for k, part in enumerate(e.parts)]
+        if name == "x" and e.left_out is not None:
+            rows += [(_mark(k, _ROWS), part) for k, part in enumerate(e.left_out.parts)]
+        for mark, part in reversed(rows):
+            marks[getattr(part, side)] = mark
         text, below = visible_letters(view.text[:_LONGEST_STRING]), "".join(marks[:_LONGEST_STRING].tolist())
         lines.append("")
         for start in range(0, len(text), _WIDTH):
@@ -153,7 +196,8 @@ def _strings(e: Explanation) -> list[str]:
             lines += [f"{name} {start:>5}  {text[row]}", f"         {below[row]}".rstrip()]
         if len(view.text) > _LONGEST_STRING:
             lines.append(f"         ... {len(view.text) - _LONGEST_STRING} more letters")
-    return lines
+        marked |= bool((marks != " ").any())
+    return [*lines, "", "below a letter: the row of its largest listed part"] if marked else lines
 
 
 def _series(e: Explanation) -> list[str]:
@@ -172,8 +216,8 @@ def _series(e: Explanation) -> list[str]:
     return lines
 
 
-def _mark(k: int) -> str:
-    return _MARKS[k] if k < len(_MARKS) else "+"
+def _mark(k: int, marks: str = _MARKS) -> str:
+    return marks[k] if k < len(marks) else "+"
 
 
 def runs(places: Places) -> str:
