@@ -350,7 +350,8 @@ def interrupted_build(files, monkeypatch):
 def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeypatch, capsys, tmp_path):
     first, second, folder = files
     interrupted_build(files, monkeypatch)
-    assert capsys.readouterr().err == "similia: stopped after 13 of 60; run the same command again to resume\n"
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "similia: stopped after 13 of 60; run the same command again to resume"
     with pytest.raises(ValueError, match=r"index is not finished \(it holds 13 of 60 from .*first\.fasta\)") as error:
         commands.build(first, TABLE, folder, **{**OPTIONS, "bits": 128}, **BUILD)
     for words in (
@@ -544,7 +545,7 @@ def test_other_objects(kind, options, tmp_path):
 
 def test_clear_sentences(files, tmp_path):
     first, _, folder = files
-    with pytest.raises(FileNotFoundError, match="no search at"):
+    with pytest.raises(FileNotFoundError, match="no index at"):
         commands.info(folder)
     with pytest.raises(ValueError, match="exclude each other"):
         commands.build(first, TABLE, folder, **{**OPTIONS, "distance": "Levenshtein()"}, **BUILD)
@@ -566,3 +567,52 @@ def test_clear_sentences(files, tmp_path):
     fit = ["fit", str(tmp_path / "v.npy"), "-o", str(tmp_path / "m.similia")]
     with pytest.raises(ValueError, match=r"holds vectors without labels; write both with numpy\.savez"):
         runner.invoke(app, fit, catch_exceptions=False)
+
+
+def unlike(n, seed):
+    """Return random strings without near neighbours, of which codes find few."""
+    return ["".join(row) for row in np.random.default_rng(seed).choice(list("ACGT"), (n, 24))]
+
+
+def test_small_collections_get_as_many_candidates_as_find_the_neighbours(tmp_path):
+    """The first number of candidates whose recall, counted here by hand, is 0.9; the search and the folder say it."""
+    X, folder = unlike(300, 1), tmp_path / "index"
+    said = invoke("index", "build", fasta(tmp_path / "a.fasta", X), folder, "--bits", 64, "--landmarks", 32)
+    opened = SearchFolder.open(folder)
+    search, seen = opened.load(), opened.store.meta["recall"]
+    rows = np.sort(np.random.default_rng(0).permutation(300)[:100])
+    distances = sm.distances.Levenshtein()([X[row] for row in rows], X)
+    recalls = {}
+    for count in (100, 200, 500):
+        ids = search.set_params(n_candidates=count).kneighbors([X[row] for row in rows], 11)[1]
+        limits = np.sort(distances, axis=1)[:, 10]
+        near = sum(distances[q, i] <= limits[q] for q, found in enumerate(ids.tolist()) for i in found if i != rows[q])
+        recalls[count] = near / 1000
+    chosen = next((count for count, recall in recalls.items() if recall >= 0.9), 500)
+    assert chosen > 100  # or the test shows nothing
+    assert opened.search.n_candidates == opened.store.meta["candidates"] == seen["candidates"] == chosen
+    assert seen["recall"] == pytest.approx(recalls[chosen])
+    assert f"recall {recalls[chosen]:.2f}: " in said.output
+    assert f"found among {min(300, chosen)} candidates" in " ".join(said.output.split())
+    assert f"{recalls[chosen]:.2f} of the 10 nearest" in " ".join(invoke("index", "info", folder).output.split())
+    again = invoke("index", "build", tmp_path / "a.fasta", folder, "--bits", 64, "--landmarks", 32)
+    assert "in the index already" in again.output
+
+
+def test_a_search_with_a_low_recall_says_so(tmp_path):
+    data, folder = fasta(tmp_path / "a.fasta", unlike(300, 1)), tmp_path / "index"
+    built = invoke("index", "build", data, folder, "--bits", 64, "--landmarks", 32, "--candidates", 20)
+    query = fasta(tmp_path / "q.fasta", unlike(1, 2))
+    told = invoke("index", "search", folder, query, "-k", 2, "-o", tmp_path / "found.csv")
+    for said in (built, told):
+        assert "similia index search --candidates NUMBER, without building again" in " ".join(said.output.split())
+    assert "warning: neighbours may be missing (found: 0." in told.output
+    assert f"wrote {tmp_path / 'found.csv'}: 2 neighbours" in "".join(told.output.splitlines())
+    more = invoke("index", "search", folder, query, "-k", 2, "--candidates", 300, "-o", tmp_path / "found.csv")
+    assert "warning" not in more.output
+
+
+def test_an_index_in_a_folder_that_is_not_there(tmp_path):
+    error = invoke("index", "build", fasta(tmp_path / "a.fasta", WORDS), tmp_path / "no/sub/index", code=1).exception
+    assert str(error) == f"the folder {tmp_path / 'no/sub'} does not exist; make it first"
+    assert not (tmp_path / "no").exists()

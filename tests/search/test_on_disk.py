@@ -131,7 +131,7 @@ def test_a_killed_create_is_gone_on_with(tmp_path, monkeypatch):
             SearchFolder.create(folder, search)
     (folder / ".search.similia.abc").write_bytes(b"half")
     assert not is_search(folder)
-    with pytest.raises(FileNotFoundError, match="no search at"):
+    with pytest.raises(FileNotFoundError, match="no index at"):
         SearchFolder.open(folder)
     assert len(SearchFolder.create(folder, search)) == 0
 
@@ -148,7 +148,7 @@ def test_other_folders_are_refused(tmp_path):
         loaded.save(tmp_path / "folder")
     assert len(SearchFolder.open(re.search(where, str(error.value))[1]).add(["abcd"])) == 1
     assert len(sm.load(tmp_path / "folder")) == len(search) + 1
-    with pytest.raises(FileNotFoundError, match="no search at"):
+    with pytest.raises(FileNotFoundError, match="no index at"):
         sm.SimilaritySearch.load(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from similia.sources.source import Held, Source
 
 _GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is over this many times the smallest
 _QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
-_LITTLE = 0.8  # a recall below this gives a warning
+_LITTLE = 0.9  # a recall below this gives a warning
+_CANDIDATES = 100  # default of large collections
+_SMALL, _COUNTS = 20_000, (100, 200, 500, 1000, 2000)  # of collections up to this size, the first with enough recall
 _OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
 BITS = {"bits": 256, "features": 256, "vectors": 4, "auto": 256}  # values of --by, and the default of --bits for each
 _KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
@@ -63,7 +66,7 @@ def create(
         else:
             spec, encoder = _by_features(sample, by, made_by)
         how = encoder.kernel if how == "kernel" and by == "features" else how
-        search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"], index=index)
+        search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"] or _CANDIDATES, index=index)
         if by == "auto":
             search.fit(sample.objects)
             spec = _way_of(search)
@@ -72,8 +75,11 @@ def create(
         if by != "auto":
             search.fit(sample.objects)
         remember_columns(search.encoder_, data, table)
-        SearchFolder.create(folder, search, {**asked, "encoder": spec})
-        _show_recall(search, sample.objects, sort, seed, folder)
+        counts = _COUNTS if asked["candidates"] is None and 0 <= (n or -1) <= _SMALL else (search.n_candidates,)
+        recall = _measured_recall(search, sample.objects, sort, seed, counts)
+        asked = asked | {"candidates": search.n_candidates}
+        SearchFolder.create(folder, search, {**asked, "encoder": spec} | ({} if recall is None else {"recall": recall}))
+        _show_recall(search, sample.objects, recall, sort, seed, folder)
     return n
 
 
@@ -147,40 +153,89 @@ def note_unfinished(opened: SearchFolder, but: str = "") -> None:
         note(f"note: {opened.folder} is not finished: it holds {state}; repeat the command that added them to resume")
 
 
-def _show_recall(search: SimilaritySearch, sample: Any, sort: str, seed: int, folder: Path) -> None:
-    """Print the share of true neighbours in `sample` that a search finds; warn if it is low; `sort` is --rerank."""
-    n = len(search)
-    k = min(_NEIGHBOURS, n - 1, (n if search.rerank is None else search.n_candidates) - 1)
-    if k < 1:
+def _measured_recall(
+    search: SimilaritySearch, sample: Any, sort: str, seed: int, counts: Sequence[int]
+) -> dict[str, Any] | None:
+    """Return the share of true neighbours in `sample` that a search finds, and how it was measured; None if it cannot.
+
+    `sort` is --rerank. The search gets the first number of candidates of `counts` whose share is not little, or else
+    the last; numbers that add none are left out.
+    """
+    n, curve = len(search), search.rerank is not None
+    counts = [count for k, count in enumerate(counts) if k == 0 or counts[k - 1] < n]
+    search.set_params(n_candidates=counts[0])
+    k = min(_NEIGHBOURS, n - 1, (counts[0] if curve else n) - 1)
+    if k < 1 or (sort == "none" and function_of(search.encoder_)[0] is None):
+        return None
+    queries = sm.objects.take(sample, _rows_asked(n, seed))
+    how: dict[str, Any] = {"metric": "projected" if sort == "projected" else "kernel", "objects": sample}
+    if curve:
+        shares = {c: one.recall for c, one in search.recall_curve(queries, k + 1, n_candidates=counts, **how).items()}
+    else:
+        shares = {search.n_candidates: search.recall(queries, k + 1, **how).recall}
+    shares = {c: max(0.0, ((k + 1) * share - 1) / k) for c, share in shares.items()}  # each query finds itself
+    best = next((c for c, share in shares.items() if share >= _LITTLE), max(shares))
+    search.set_params(n_candidates=best)
+    return {"recall": shares[best], "candidates": best, "neighbors": k, "objects": n}
+
+
+def _rows_asked(n: int, seed: int) -> Any:
+    """Return the rows of the objects that are queries when the recall is measured."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:_QUERIES])
+
+
+def _show_recall(
+    search: SimilaritySearch, sample: Any, measured: dict[str, Any] | None, sort: str, seed: int, folder: Path
+) -> None:
+    """Print the recall that `_measured_recall` returned; warn if it is low."""
+    if measured is None:
+        if len(search) > 1:
+            how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
+            where = f"in Python: SimilaritySearch.load('{folder}').{how}"
+            console().print(f"recall not measured, because only bits are compared; {where}", markup=False)
         return
-    compares = function_of(search.encoder_)[0] is not None
-    if sort == "none" and not compares:
-        how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
-        line = (
-            f"recall not measured, because only bits are compared; in Python: SimilaritySearch.load('{folder}').{how}"
-        )
-        console().print(line, markup=False)
-        return
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[:_QUERIES])
-    queries = sm.objects.take(sample, rows)
-    by = "projected" if sort == "projected" else "kernel"
-    with_itself = search.recall(queries, k + 1, metric=by, objects=sample).recall
-    share = max(0.0, ((k + 1) * with_itself - 1) / k)  # each query finds itself
+    n, k, share, rows = len(search), measured["neighbors"], measured["recall"], _rows_asked(len(search), seed)
     own = "the kernel or distance of the encoder"
     by = {"projected": "the cosine of their vectors", "kernel": own, "none": own}.get(sort, sort)
     asked = f"{len(rows)} of the {n}" if len(rows) < n else f"all {n}"
+    among = "" if search.rerank is None else f" among {min(n, search.n_candidates)} candidates"
     console().print(
-        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest (by {by}) that was found"
+        f"recall {share:.2f}: with {asked} objects as queries, the share of their {k} nearest (by {by}) that was "
+        f"found{among}"
     )
-    if share < _LITTLE and sort == "none":
-        note(f"warning: the recall is below {_LITTLE}; --rerank kernel finds more neighbours")
-    elif share < _LITTLE:
-        note(
-            f"warning: the recall is below {_LITTLE}; more --candidates (here {search.n_candidates}) find more "
-            "neighbours"
-        )
+    if share < _LITTLE:
+        note(f"warning: {_low(measured, search.rerank is None)}")
     if share < _LITTLE and sort in ("kernel", "none"):
-        _note_growth(*function_of(search.encoder), queries)
+        _note_growth(*function_of(search.encoder), sm.objects.take(sample, rows))
+
+
+def _low(measured: dict[str, Any], only_bits: bool) -> str:
+    """Return what to do about a low recall."""
+    low = f"the recall is below {_LITTLE}"
+    if only_bits:
+        return f"{low}; an index that was built with --rerank kernel finds more neighbours"
+    return (
+        f"{low}; more candidates (here {measured['candidates']}) find more neighbours: similia index search "
+        "--candidates NUMBER, without building again"
+    )
+
+
+def recall_line(opened: SearchFolder) -> str:
+    """Return the recall that was measured when an index was built, and how; empty if it was not measured."""
+    if (seen := opened.store.meta.get("recall")) is None:
+        return ""
+    with_all = "" if opened.search.rerank is None else f" with {seen['candidates']} candidates"
+    return (
+        f"{seen['recall']:.2f} of the {seen['neighbors']} nearest{with_all}, measured among {seen['objects']} objects"
+    )
+
+
+def note_recall(opened: SearchFolder, candidates: int) -> None:
+    """Warn that a search misses neighbours, if the measured recall of so many candidates or more is low."""
+    seen = opened.store.meta.get("recall")
+    only_bits = opened.search.rerank is None
+    if seen is not None and seen["recall"] < _LITTLE and (only_bits or candidates <= seen["candidates"]):
+        note(f"warning: neighbours may be missing (found: {recall_line(opened)}): {_low(seen, only_bits)}")
 
 
 def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:

@@ -125,7 +125,7 @@ class SearchFolder:
         """Open the folder of a search; raise FileNotFoundError if it holds none, ValueError if it is damaged."""
         folder = as_path(folder, "folder")
         if not is_search(folder):
-            raise FileNotFoundError(f"no search at {folder}; 'similia index build' or search.save(folder) makes one")
+            raise FileNotFoundError(f"no index at {folder}; 'similia index build' or search.save(folder) makes one")
         made = load(folder / _SEARCH)
         search = made.get("search") if isinstance(made, dict) else None
         if (
