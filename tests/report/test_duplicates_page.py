@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,34 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, *other])
     assert "in .html" in str(done.exception)
     assert not (tmp_path / "other.csv").exists()
+
+
+def test_no_pair_is_an_example_twice(tmp_path: Path) -> None:
+    """Nine pairs of nine groups, similarity falling: three at each end, others from the middle."""
+    X = [text for k in range(9) for text in (chr(97 + k) * 30, chr(97 + k) * (29 - k))]
+    found = near_duplicates(X, Levenshtein(), 9)
+    assert len(found.pairs) == 9
+    text = Page(write_duplicates(found, X, tmp_path / "d.html")).text
+    titles = re.findall(r"distance (\d): object \d+ and object \d+", text)
+    assert (titles[:3], titles[-3:]) == (["1", "2", "3"], ["9", "8", "7"])
+    assert len(titles) > 6
+    assert {*titles[3:-3]} <= {"4", "5", "6"}
+    assert len(titles) == len({*titles})
+    assert "The least similar pairs, nearest to the threshold" in text
+
+
+def test_the_command_names_the_pairs_and_says_how_many_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from similia.cli.duplicates import _show_examples
+    from similia.sources import Objects
+
+    X = [text for k in range(5) for text in (chr(97 + k) * 9, chr(97 + k) * 8)]
+    names = [f"P{i:02}" for i in range(10)]
+    found = near_duplicates(X, Levenshtein(), 1)
+    _show_examples(found, Objects("t.csv", "strings", X, None, names), "distance", names)
+    out = capsys.readouterr().out
+    assert out.startswith("P00, P01: distance 1\n")
+    assert out.endswith("(the first 3 of 5 pairs)\n")
+    _show_examples(found, Objects("t.csv", "strings", X, None, None), "distance", None)
+    assert capsys.readouterr().out.startswith("0, 1: distance 1\n")

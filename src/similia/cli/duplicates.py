@@ -108,7 +108,7 @@ def duplicates(
     told = {"output": output, "objects": n, "pairs": len(pairs.pairs), "kept": n_kept, "compared_by": str(compared)}
     told |= {"recall": round(pairs.recall, 4)} | ({} if report is None else {"report": report})
     result(told)
-    _show_examples(pairs, found, value)
+    _show_examples(pairs, found, value, names)
     console(highlight=False).print(
         f"wrote {written(output)}: {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
         f"{n_kept} of {n} objects are left if one of each group is kept"
@@ -201,22 +201,24 @@ def _groups(pairs: Duplicates, found: Objects | Source) -> Iterator[dict[str, An
         yield {"row": rows, "group": of, "kept": rows == of} | ({} if names is None else {"name": list(names)})
 
 
-def _show_examples(pairs: Duplicates, found: Objects | Source, value: str) -> None:
-    """Print some pairs."""
+def _show_examples(pairs: Duplicates, found: Objects | Source, value: str, names: Any) -> None:
+    """Print some pairs, and how many of all they are."""
     import numpy as np
 
     from similia.cli.voice import console
     from similia.objects import take
     from similia.sources.source import Source
 
-    shown, values = pairs.pairs[:_EXAMPLES], pairs.values[:_EXAMPLES]
-    rows = np.unique(shown)
-    if found.kind == "strings" and len(rows):
+    shown, values, out = pairs.pairs[:_EXAMPLES], pairs.values[:_EXAMPLES], console(highlight=False)
+    rows, strings = np.unique(shown), found.kind == "strings"
+    if strings and len(rows):
         objects = found.take(rows) if isinstance(found, Source) else take(found.objects, rows)
-    for (i, j), at in zip(shown.tolist(), values.tolist(), strict=True):
-        strings = found.kind == "strings"
-        texts = [f"\n  {_shown(objects[int(np.searchsorted(rows, k))])}" for k in (i, j)] if strings else []
-        console(highlight=False).print(f"{i}, {j}: {value} {at:.3g}{''.join(texts)}", markup=False)
+    for pair, at in zip(shown.tolist(), values.tolist(), strict=True):
+        texts = [f"\n  {_shown(objects[int(np.searchsorted(rows, k))])}" for k in pair] if strings else []
+        called = ", ".join(map(str, pair) if names is None else (str(names[k]) for k in pair))
+        out.print(f"{called}: {value} {at:.3g}{''.join(texts)}", markup=False)
+    if len(shown) < len(pairs.pairs):
+        out.print(f"(the first {len(shown)} of {len(pairs.pairs)} pairs)")
 
 
 def _shown(text: Any) -> str:

@@ -39,7 +39,7 @@ _BINS = 40
 _KINDS = (
     "The most similar pairs that are not equal",
     "Pairs in the middle: half of all pairs are more similar",
-    "Pairs at the threshold",
+    "The least similar pairs, nearest to the threshold",
 )
 _NAMED = {"insert": True, "delete": True, "replace": True, "equal": False}
 
@@ -134,7 +134,10 @@ class _Shown:
         self.found, self.metric, self.X, self.names, self.seed = found, metric, X, names, seed
         self.order = np.argsort(-found.values if metric.is_kernel else found.values, kind="stable")
         self.kept, self.sizes = np.unique(found.groups, return_counts=True)
-        self.examples = [self._spread(rows, kind == 0) for kind, rows in enumerate(self._candidates())]
+        self.examples: list[Index] = []
+        for kind, numbers in enumerate(self._candidates()):
+            new = numbers[~np.isin(numbers, np.concatenate([np.zeros(0, np.int64), *self.examples]))]
+            self.examples.append(self._spread(new, kind == 0))
         largest = [g for g in np.argsort(-self.sizes, kind="stable")[:_GROUPS].tolist() if self.sizes[g] > 1]
         self.groups = self._compared([self._group(g) for g in largest])
         rows = [found.pairs[e].ravel() for e in self.examples]
@@ -148,7 +151,8 @@ class _Shown:
     def _candidates(self) -> list[Index]:
         """Return the numbers of pairs from which examples are chosen: the most similar, middle and least similar."""
         m = len(self.order)
-        middle = self.order[max(0, m // 2 - _TRIED // 2) : m // 2 + _TRIED // 2]
+        half = min(_TRIED // 2, max(1, m // 6))  # of a few pairs, the middle third
+        middle = self.order[max(0, m // 2 - half) : m // 2 + half]
         return [self.order[:_TRIED], generator(self.seed).permutation(middle), self.order[::-1][:_TRIED]]
 
     def _spread(self, numbers: Index, differ: bool) -> Index:
