@@ -113,3 +113,12 @@ def test_models_with_stretches_and_short_strings_leave_nothing_out(planted, mode
     X, y, _ = planted
     assert explain(sm.KernelSVC(sm.kernels.Spectrum(k=2)).fit(X, y), X[0]).left_out is None
     assert explain(model, "ACD").left_out is None
+
+
+def test_classes_are_explained_without_leaving_anything_out(planted, model, monkeypatch):
+    from similia.explanations import _explain, explain_classes
+
+    monkeypatch.setattr(_explain, "with_left_out", None)  # which fails if it is called
+    assert set(explain_classes(model, planted[0], n_members=2)) == {*"abc"}
+    with pytest.raises(TypeError, match="not callable"):
+        explain(model, planted[0][0])

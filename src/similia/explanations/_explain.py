@@ -163,6 +163,13 @@ def explain(
     >>> found.parts[0].in_x, found.parts[0].in_y
     (array([1, 2, 3]), array([0, 1, 2]))
     """
+    return explained_parts(what, x, y, top, label_names)
+
+
+def explained_parts(
+    what: Any, x: Any, y: Any, top: int, label_names: Mapping[int, str] | None, leave_out: bool = True
+) -> Explanation:
+    """Return what `explain` returns; without `leave_out`, no stretches of strings are left out."""
     refuse_class(what, "the first argument of explain")
     check_positive_int(top, "top")
     naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
@@ -174,7 +181,7 @@ def explain(
         detects = isinstance(steps_of(what)[-1], OutlierDetector)  # with novelty=False, it predicts nothing
         if not hasattr(what, "predict") and not hasattr(what, "best_") and not detects:
             raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
-        return _of_steps(steps_of(what), x, naming, top)
+        return _of_steps(steps_of(what), x, naming, top, leave_out)
     compared = what
     if not callable(what):
         comparison = parts_of(what).comparison()
@@ -198,24 +205,24 @@ def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str =
     return explained(value, kind, found, top, title, (view_of(X, naming), view_of(Y, naming)), note=note)
 
 
-def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
     """Explain the prediction of a pipeline, given as a list of its steps."""
     learner = steps[-1]
     if isinstance(learner, TransformedTargetRegressor):
         check_is_fitted(learner)
-        inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top)
+        inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top, leave_out)
         return _in_units(inner, learner)
     if members := members_of(learner):
         check_is_fitted(learner)
         if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
-            return _of_a_vote(steps, x, naming, top)
-        return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top)
+            return _of_a_vote(steps, x, naming, top, leave_out)
+        return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top, leave_out)
     if isinstance(learner, KernelKMeans):
         check_is_fitted(learner)
         if learner.n_clusters_ == 1:
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
         center = linear.NearestCenter().fit(learner.cluster_centers_)
-        return _of_steps([*steps[:-1], learner.embedding_, center], x, naming, top)
+        return _of_steps([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
         X = steps[0].transform(collection(steps[0], x))
         steps, x = steps[1:], X if isinstance(X, Batch) else X[0]
@@ -226,7 +233,7 @@ def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation
     found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
     note = "; ".join(filter(None, (note_of_length(steps, found._x), found.note, note_of_gaps(*steps))))
     found = replace(found, note=note)
-    return found if found.nearest is not None else with_left_out(found, steps, x, top)
+    return with_left_out(found, steps, x, top) if leave_out and found.nearest is None else found
 
 
 def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
@@ -288,7 +295,7 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     )
 
 
-def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
+def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
     """Explain one of the voters that can be explained: the first that agrees with the vote, or else the first."""
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
@@ -298,7 +305,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanatio
     errors: list[TypeError] = []
     for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
         try:
-            found = _of_steps(voters[i], x, naming, top)
+            found = _of_steps(voters[i], x, naming, top, leave_out)
         except TypeError as error:
             errors.append(error)
             continue
