@@ -75,7 +75,7 @@ from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
 
 _TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
-_NEAR = "(near: a) says that a small distance to that object counts for class a"
+_NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
 
 
