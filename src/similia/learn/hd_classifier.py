@@ -20,23 +20,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import warn_user
 from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.validation import check_choice, check_positive, check_positive_int, generator
-from similia.learn.prototypes import best, directions, mean_of, rounded, unit_sums
+from similia.learn.prototypes import ByPrototypes, best, directions, mean_of, unit_sums
 from similia.learn.samples import (
     HeldOut,
     Trainer,
     as_hypervectors,
     check_dimension,
     dimension,
-    probabilities,
     products,
     small_rows_up,
     squared_norms,
@@ -49,7 +46,7 @@ from similia.learn.targets import (
     positions_among,
     weights_of_classes,
 )
-from similia.sources.dask import Distributed, from_parts, lazily
+from similia.sources.dask import Distributed, from_parts
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,26 +68,12 @@ def _check_parts(model: Any) -> None:
         raise AttributeError("probability=True needs all samples at once; for partial_fit, take probability=False")
 
 
-def _check_probabilities(model: Any) -> None:
-    """Raise AttributeError if the fitted model, or one of these parameters, has no probabilities."""
-    if hasattr(model, "prototypes_"):
-        has = model.sharpness_ is not None
-    else:
-        own_folds = model.update == "margin" and isinstance(model.margin, str)
-        has = model.probability or own_folds or model.update in ("ridge", "auto")
-    if not has:
-        raise AttributeError(
-            "predict_proba needs a call of fit with probability=True, update='ridge' or margin='auto'; after "
-            "partial_fit, use scikit-learn's CalibratedClassifierCV on samples that the model has not seen"
-        )
-
-
 @state(
     may_lack=["running_", "sums_"], update_=one_of(*_LEARNT), classes_=labels("c"), n_features_in_=count(least=1),
     prototypes_=array("f8", "c", "d"), intercept_=array("f8", "c"), sharpness_=optional("number"),
     running_=array("f8", 2, "c", "d"), sums_=array("f8", None), bits_=optional(count(least=1)),
 )  # fmt: skip
-class HDClassifier(ClassifierMixin, BaseEstimator):
+class HDClassifier(ByPrototypes):
     r"""Classifier with one prototype hypervector per class.
 
     A hypervector is a long vector, such as d signs ±1. `predict` returns the class whose prototype is most similar to
@@ -455,89 +438,6 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
         i, tested = int(np.argmax(right)), order[: folds * size]
         return margins[i], HeldOut(scores[i], targets[tested], weights[tested])
 
-    @lazily
-    def decision_function(self, X: npt.ArrayLike) -> Floats:
-        """Return the score of each class, shape (n, n_classes): cosines with the prototypes, or predictions of ridge.
-
-        For two classes, the shape is (n,): the score of ``classes_[1]`` minus that of ``classes_[0]``, 0 for a tie.
-        """
-        scores = self._scores(X)
-        if scores.shape[1] > 2:
-            return scores
-        from similia.learn._hd_classifier import TIE
-
-        margin = scores[:, 1] - scores[:, 0]
-        margin[np.abs(margin) <= TIE] = 0.0
-        return margin
-
-    @offered_if(_check_probabilities)
-    @lazily
-    def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """Return the probabilities of the classes, shape (n, n_classes).
-
-        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability. `fit`
-        chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to 600 samples, each left
-        out in turn; otherwise all samples in 3-fold cross-validation, or 1000 if there are more than 3000.
-
-        The method exists only after `fit` by ridge regression, by "margin" with ``margin="auto"``, or with
-        ``probability=True``.
-        """
-        return probabilities(self._scores(X), self.sharpness_)
-
-    @lazily
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray:
-        """Return the label with the largest score, shape (n,); ties go to the first label in ``classes_``."""
-        scores = self._scores(X)  # raises if the model is not fitted
-        return self.classes_[best(scores)]
-
-    @property
-    def prototype_codes_(self) -> npt.NDArray:
-        """The prototypes rounded to `prototype_bits`: for 1 bit, packed signs (uint8); otherwise integers (int8)."""
-        check_is_fitted(self, "prototypes_")
-        if self.bits_ is None:
-            raise AttributeError("the prototypes are not rounded; set prototype_bits to 8, 4 or 1 before fit")
-        whole = rounded(self.prototypes_, self.bits_)
-        return np.packbits(whole > 0, axis=1) if self.bits_ == 1 else whole.astype(np.int8)
-
-    def in_integers(self) -> tuple[npt.NDArray[np.int8], Floats, Floats, int]:
-        """Return (R, f, b, bits): the prototypes R as integers of `prototype_bits` bits, or of 8 if that is None.
-
-        The scores of a sample x of unit length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f
-        and b have shape (n_classes,).
-        """
-        check_is_fitted(self, "prototypes_")
-        bits = self.bits_ or 8
-        exact = self._directions(exact=True)
-        whole = rounded(exact, bits)
-        squares = np.einsum("ij,ij->i", whole, whole)
-        factors = np.einsum("ij,ij->i", exact, whole) / np.where(squares > 0, squares, 1.0)
-        return whole.astype(np.int8), factors, self.intercept_.copy(), bits
-
-    def in_floats(self) -> tuple[Floats, Floats]:
-        """Return (R, b), of shapes (n_classes, d) and (n_classes,).
-
-        The scores of a sample x of unit length are ``R @ x + b``.
-        """
-        check_is_fitted(self, "prototypes_")
-        return self._directions(), self.intercept_.copy()
-
-    def _scores(self, X: npt.ArrayLike) -> Floats:
-        check_is_fitted(self, "prototypes_")
-        check_columns(self, X, reset=False)
-        X = as_hypervectors(X)
-        d = self._learnt_dimension()
-        check_dimension(X, d, self)
-        if self.bits_ == 1 and X.dtype == np.uint8:
-            from similia.codes import hamming_distances
-
-            sizes = np.linalg.norm(self._directions(), axis=1)
-            return (1.0 - (2.0 / d) * hamming_distances(X, self.prototype_codes_)) * sizes + self.intercept_
-        return products(X, self._directions()) + self.intercept_
-
-    def _directions(self, exact: bool = False) -> Floats:
-        """Return the vectors whose products with samples are the scores; with `exact`, those before rounding."""
-        return directions(self.prototypes_, None if exact else self.bits_, self.update_ == "ridge")
-
     def _learnt(
         self, classes: npt.NDArray, trainer: Trainer, n_updates: list[int], margin: float, sums: Floats | None
     ) -> Self:
@@ -569,13 +469,6 @@ class HDClassifier(ClassifierMixin, BaseEstimator):
             self.sums_ = sums
             self.intercept_ = (self._directions(exact=True) - self._directions()) @ mean_of(sums)
         return self
-
-    def _learnt_dimension(self) -> int:
-        """Return the dimension of `prototypes_`; raise if its shape is wrong, as compiled loops do not check bounds."""
-        shape = np.shape(self.prototypes_)
-        if len(shape) != 2 or shape[0] != len(self.classes_):
-            raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
-        return shape[1]
 
     def _known_classes(self, classes: npt.ArrayLike | None) -> npt.NDArray:
         if not hasattr(self, "prototypes_"):

@@ -1,4 +1,4 @@
-"""Prototypes of `HDClassifier` as predictions use them: scaled, rounded to a few bits, and compared with samples.
+"""Predictions of `HDClassifier`: its prototypes scaled, rounded to a few bits, and compared with samples.
 
 The score of a class is the product of one vector, made from its prototype, with the sample scaled to unit length, plus
 an intercept.
@@ -6,10 +6,25 @@ an intercept.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from similia.learn.samples import add_samples, dimension, of_unit_length, small_rows_up
+from similia.core.estimators import check_columns, offered_if
+from similia.learn.samples import (
+    add_samples,
+    as_hypervectors,
+    check_dimension,
+    dimension,
+    of_unit_length,
+    probabilities,
+    products,
+    small_rows_up,
+)
+from similia.sources.dask import lazily
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,3 +75,120 @@ def unit_sums(X: npt.NDArray, weights: Floats, before: Floats | None = None) -> 
 def mean_of(sums: Floats) -> Floats:
     """Return the weighted mean of the samples of unit length, from `unit_sums`."""
     return sums[:-1] / (sums[-1] or 1.0)
+
+
+def _check_probabilities(model: Any) -> None:
+    """Raise AttributeError if the fitted model, or one of these parameters, has no probabilities."""
+    if hasattr(model, "prototypes_"):
+        has = model.sharpness_ is not None
+    else:
+        own_folds = model.update == "margin" and isinstance(model.margin, str)
+        has = model.probability or own_folds or model.update in ("ridge", "auto")
+    if not has:
+        raise AttributeError(
+            "predict_proba needs a call of fit with probability=True, update='ridge' or margin='auto'; after "
+            "partial_fit, use scikit-learn's CalibratedClassifierCV on samples that the model has not seen"
+        )
+
+
+class ByPrototypes(ClassifierMixin, BaseEstimator):
+    """The predictions of `HDClassifier`, from what it has learnt: prototypes, intercepts, and bits to round to."""
+
+    classes_: npt.NDArray
+    prototypes_: Floats
+    intercept_: Floats
+    bits_: int | None
+    sharpness_: float | None  # None if there are no probabilities
+    update_: str
+
+    @lazily
+    def decision_function(self, X: npt.ArrayLike) -> Floats:
+        """Return the score of each class, shape (n, n_classes): cosines with the prototypes, or predictions of ridge.
+
+        For two classes, the shape is (n,): the score of ``classes_[1]`` minus that of ``classes_[0]``, 0 for a tie.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] > 2:
+            return scores
+        from similia.learn._hd_classifier import TIE
+
+        margin = scores[:, 1] - scores[:, 0]
+        margin[np.abs(margin) <= TIE] = 0.0
+        return margin
+
+    @offered_if(_check_probabilities)
+    @lazily
+    def predict_proba(self, X: npt.ArrayLike) -> Floats:
+        """Return the probabilities of the classes, shape (n, n_classes).
+
+        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability. `fit`
+        chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to 600 samples, each left
+        out in turn; otherwise all samples in 3-fold cross-validation, or 1000 if there are more than 3000.
+
+        The method exists only after `fit` by ridge regression, by "margin" with ``margin="auto"``, or with
+        ``probability=True``.
+        """
+        scores = self._scores(X)
+        assert self.sharpness_ is not None  # otherwise the method is not offered
+        return probabilities(scores, self.sharpness_)
+
+    @lazily
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray:
+        """Return the label with the largest score, shape (n,); ties go to the first label in ``classes_``."""
+        scores = self._scores(X)  # raises if the model is not fitted
+        return self.classes_[best(scores)]
+
+    @property
+    def prototype_codes_(self) -> npt.NDArray:
+        """The prototypes rounded to `prototype_bits`: for 1 bit, packed signs (uint8); otherwise integers (int8)."""
+        check_is_fitted(self, "prototypes_")
+        if self.bits_ is None:
+            raise AttributeError("the prototypes are not rounded; set prototype_bits to 8, 4 or 1 before fit")
+        whole = rounded(self.prototypes_, self.bits_)
+        return np.packbits(whole > 0, axis=1) if self.bits_ == 1 else whole.astype(np.int8)
+
+    def in_integers(self) -> tuple[npt.NDArray[np.int8], Floats, Floats, int]:
+        """Return (R, f, b, bits): the prototypes R as integers of `prototype_bits` bits, or of 8 if that is None.
+
+        The scores of a sample x of unit length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f
+        and b have shape (n_classes,).
+        """
+        check_is_fitted(self, "prototypes_")
+        bits = self.bits_ or 8
+        exact = self._directions(exact=True)
+        whole = rounded(exact, bits)
+        squares = np.einsum("ij,ij->i", whole, whole)
+        factors = np.einsum("ij,ij->i", exact, whole) / np.where(squares > 0, squares, 1.0)
+        return whole.astype(np.int8), factors, self.intercept_.copy(), bits
+
+    def in_floats(self) -> tuple[Floats, Floats]:
+        """Return (R, b), of shapes (n_classes, d) and (n_classes,).
+
+        The scores of a sample x of unit length are ``R @ x + b``.
+        """
+        check_is_fitted(self, "prototypes_")
+        return self._directions(), self.intercept_.copy()
+
+    def _scores(self, X: npt.ArrayLike) -> Floats:
+        check_is_fitted(self, "prototypes_")
+        check_columns(self, X, reset=False)
+        X = as_hypervectors(X)
+        d = self._learnt_dimension()
+        check_dimension(X, d, self)
+        if self.bits_ == 1 and X.dtype == np.uint8:
+            from similia.codes import hamming_distances
+
+            sizes = np.linalg.norm(self._directions(), axis=1)
+            return (1.0 - (2.0 / d) * hamming_distances(X, self.prototype_codes_)) * sizes + self.intercept_
+        return products(X, self._directions()) + self.intercept_
+
+    def _directions(self, exact: bool = False) -> Floats:
+        """Return the vectors whose products with samples are the scores; with `exact`, those before rounding."""
+        return directions(self.prototypes_, None if exact else self.bits_, self.update_ == "ridge")
+
+    def _learnt_dimension(self) -> int:
+        """Return the dimension of `prototypes_`; raise if its shape is wrong, as compiled loops do not check bounds."""
+        shape = np.shape(self.prototypes_)
+        if len(shape) != 2 or shape[0] != len(self.classes_):
+            raise ValueError(f"prototypes_ has shape {shape} for {len(self.classes_)} classes; fit again")
+        return shape[1]
