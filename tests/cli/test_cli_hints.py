@@ -15,8 +15,7 @@ import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import open_objects, read_objects
 from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
-
-pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")  # of empty strings
+from similia.core.errors import BadFile
 
 runner = CliRunner()
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (40, 12))]
@@ -50,38 +49,24 @@ def tables(folder, words):
 
 
 # ---- empty cells
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([], None),
-        ([5], "1 row of {} has an empty sequence, e.g. {}"),
-        ([31, 12], "2 rows of {} have empty sequences, e.g. {}"),
-    ],
-)
-def test_empty_cells_are_told_once(rows, said, model, tmp_path):
-    words = ["" if i in rows else word for i, word in enumerate(WORDS)]
-    for data in tables(tmp_path, words):
-        place = (
-            f"row {min(rows, default=0)} (from 0)" if data.suffix == ".parquet" else f"line {min(rows, default=0) + 2}"
-        )
-        expected = [] if said is None else [f"note: {said.format(data, place)}"]
-        commands = [
-            ("fit", data, "-o", tmp_path / "n.similia", *SPECTRUM),
-            *(("predict", model, data, "--chunk", chunk) for chunk in (7, 1000)),
-            ("predict", model, data, "-o", tmp_path / "p.csv"),
-            ("index", "build", data, tmp_path / f"{data.suffix}.index", *SPECTRUM, "--rerank", "none"),
-            ("index", "search", tmp_path / f"{data.suffix}.index", data),
-        ]
-        for arguments in commands:
-            shown = invoke(*arguments).stderr.splitlines()
-            assert [line for line in shown if "empty seq" in line] == expected, arguments
-    assert "empty seq" not in invoke("predict", model, data, "-q").stderr
+@pytest.mark.parametrize("read", [read_objects, lambda data, **how: list(open_objects(data, chunk=7, **how).chunks())])
+def test_empty_cells_stop_or_are_left_out(read, tmp_path, capsys):
+    for data in tables(tmp_path, ["" if i in (31, 12) else word for i, word in enumerate(WORDS)]):
+        place = "row 12 (from 0)" if data.suffix == ".parquet" else "line 14"
+        with pytest.raises(
+            BadFile, match=r"the text \(column 'text'\) is empty; fill it in or leave the row"
+        ) as caught:
+            read(str(data))
+        assert caught.value.at == place
+        read(str(data), on_error="skip")
+        number = place.split()[1]
+        assert f"note: 2 rows were left out of {data} " in (said := capsys.readouterr().err)
+        assert f"the first, in line {number}: the text (column 'text') is empty" in said
 
 
-def test_of_a_pipe_the_note_says_so(model, tmp_path):
+def test_of_a_pipe_the_sentence_says_so(model, tmp_path):
     data, _ = tables(tmp_path, ["", *WORDS[1:]])
-    said = invoke("predict", model, "-", input=data.read_bytes()).stderr
-    assert "note: 1 row of standard input has an empty sequence, e.g. line 2\n" in said
+    assert refused("predict", model, "-", input=data.read_bytes()).startswith("standard input, line 2: the text")
 
 
 # ---- separators

@@ -235,12 +235,35 @@ def test_a_reader_that_goes_away_is_no_traceback(table, model):
         (["fit", "DATA", "-o", "m", "--distance", "Levenstein"], "did you mean Levenshtein?"),
         (["fit", "DATA", "-o", "m", "--kernel", "GappyKmers(gap=1)"], "did you mean gaps?"),
         (["fit", "DATA", "-o", "m", "--text", "txt"], "did you mean text?); it has 'text', 'label'"),
-        (["encode", "DATA", "-o", "x.npy", "--rerank", "none"], "No such option: --rerank"),
+        (["encode", "DATA", "-o", "x.npy", "--rerank", "none"], "no such option: --rerank"),
     ],
 )
 def test_the_name_that_was_probably_meant(table, arguments, sentence):
     failed = runner.invoke(app, [str(table) if a == "DATA" else a for a in arguments])
     assert sentence in f"{failed.exception} {failed.output}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start", "command"),
+    [
+        (["index", "search", "folder", "x.csv", "-k", "0"], "invalid value for '-k': ", "index search"),
+        (["fit", "x.csv", "-o", "m", "--seed", "x"], "invalid value for '--seed': ", "fit"),
+        (["predict", "--nosuch"], "no such option: --nosuch", "predict"),
+        (["predict", "m"], "missing argument 'data", "predict"),
+        (["nosuch"], "no such command 'nosuch'", ""),
+    ],
+)
+def test_an_error_in_the_options_is_one_sentence(arguments, start, command):
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.lower().startswith(f"similia: {start}")
+    assert line.endswith(f"{command} --help")
+
+
+def test_without_arguments_the_help_is_printed():
+    assert "Exit codes: 0 success" in " ".join(runner.invoke(app, []).output.split())
 
 
 def test_a_name_like_no_other_is_not_guessed():

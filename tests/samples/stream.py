@@ -23,6 +23,11 @@ def strings_of(chunks):
     return [string for chunk in chunks for string in chunk.objects.tolist()]
 
 
+def in_table(words):
+    """Return words with blanks for empty ones, which a table must not hold."""
+    return [word or " " for word in words]
+
+
 def written(folder, name, words):
     """Write words as a file of a format; return its path and what the whole-file readers read."""
     path = folder / name
@@ -32,6 +37,7 @@ def written(folder, name, words):
     if ".f" in name:
         write(path, "".join(f"@w{i} more\r\n{word}\r\n+\r\n{'I' * len(word)}\r\n" for i, word in enumerate(words)))
         return path, read_fastq(path)[1]
+    words = in_table(words)
     if name == "a.parquet":
         parquet.write_table(pa.table({"id": range(len(words)), "text": words}), path, row_group_size=5)
     else:

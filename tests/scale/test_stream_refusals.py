@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import similia as sm
-from samples.stream import FORMATS, WORDS, strings_of, write, written
+from samples.stream import FORMATS, WORDS, in_table, strings_of, write, written
 from similia.sources import read_columns, read_fasta
 from similia.sources.streams import open_stream
 
@@ -226,12 +226,12 @@ def test_parquet_of_wrong_types(folder):
     "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
 )
 def test_parquet_types_of_strings(folder, kind):
-    words = [*WORDS, *WORDS]
+    words = in_table([*WORDS, *WORDS])
     table = pa.table({"deep": [{"a": 1, "b": 2}] * 24, "text": pa.array(words).cast(kind)})
     parquet.write_table(table, folder / "t.parquet", row_group_size=9)
     for start in range(0, 25, 5):
         assert strings_of(open_stream(folder / "t.parquet", chunk=4).chunks(start)) == words[start:]
-    raw = [word.encode() for word in WORDS]
+    raw = [word.encode() for word in words]
     parquet.write_table(pa.table({"text": raw}), folder / "t.parquet")
     assert strings_of(open_stream(folder / "t.parquet").chunks()) == raw
 

@@ -545,7 +545,7 @@ def test_progress_is_said_where_it_is_asked_for(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     choose(X, y, budget=60, cv=3, random_state=0, progress=True)
     said = capsys.readouterr().err
-    assert "3 folds of 30 vectors, 0 s of 60; best so far fine" in said
+    assert "3-fold cross-validation on 30 vectors, 0 s of 60; best so far fine" in said
     assert "estimate, fold 3 of 3" in said
     with sm.config(progress=True):
         choose(X, y, budget=None, cv=3, random_state=0, progress=False)

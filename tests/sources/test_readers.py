@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from similia.core.errors import BadFile
 from similia.objects import read_tudataset
 from similia.sources import open_stream, read_columns, read_fasta, read_fastq, read_objects, read_ts
 
@@ -110,7 +111,9 @@ def test_a_missing_file_is_the_usual_error(tmp_path):
 @LAW
 @given(
     st.lists(
-        st.tuples(st.text("ab,\"\n' ", max_size=5), st.text("xyz", min_size=1, max_size=3)), min_size=1, max_size=5
+        st.tuples(st.text("ab,\"\n' ", min_size=1, max_size=5), st.text("xyz", min_size=1, max_size=3)),
+        min_size=1,
+        max_size=5,
     )
 )
 def test_csv_round_trip(tmp_path_factory, rows):
@@ -138,7 +141,7 @@ def test_csv_round_trip(tmp_path_factory, rows):
 )
 def test_a_column_of_numbers_is_read_as_numbers(tmp_path, cells, read):
     path = write(tmp_path / "a.csv", "text,label\n" + "".join(f"w{i},{cell}\n" for i, cell in enumerate(cells)))
-    texts, labels = read_columns(path, "text", "label")
+    texts, labels = read_columns(path, "text", "label", keep_missing=True)
     assert texts == ["w0", "w1", "w2"]
     assert labels == read
     assert list(map(type, labels)) == list(map(type, read))
@@ -149,7 +152,7 @@ def test_a_column_of_numbers_is_read_as_numbers(tmp_path, cells, read):
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n"])
 def test_quoted_commas_and_trailing_empty_lines_are_not_ragged(tmp_path, end):
     path = write(tmp_path / "a.csv", 'a,b\n"1,5",2\n\n3,' + end)
-    assert read_columns(path, "a", "b") == (["1,5", "3"], ["2", ""])
+    assert read_columns(path, "a", "b", keep_missing=True) == (["1,5", "3"], ["2", ""])
     (chunk,) = open_stream(path, text="a").chunks()
     assert chunk.objects.tolist() == ["1,5", "3"]
 
@@ -181,8 +184,11 @@ def test_parquet(tmp_path):
     table = pa.table({"text": pa.array(["a", None, "c"]), "label": [1, 2, 3]})
     path = tmp_path / "a.parquet"
     parquet.write_table(table, path)
-    assert read_columns(path, "label", "text") == ([1, 2, 3], ["a", None, "c"])
-    assert read_columns(path, 0) == (["a", None, "c"],)
+    assert read_columns(path, "label", "text", keep_missing=True) == ([1, 2, 3], ["a", None, "c"])
+    assert read_columns(path, "label", "text", on_error="skip") == ([1, 3], ["a", "c"])
+    with pytest.raises(BadFile, match="the value in column 'text' is missing") as caught:
+        read_columns(path, 0)
+    assert caught.value.at == "row 1 (from 0)"
     for column, sentence in (
         ("none", "no column 'none'; it has 'text', 'label'"),
         (2, "2 columns, none at position 2"),
@@ -196,6 +202,34 @@ def test_parquet(tmp_path):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match="not an intact Parquet file"):
             read_columns(path, "text")
+
+
+@pytest.mark.parametrize("read", [lambda path: read_columns(path, "text", "label"), read_objects])
+@pytest.mark.parametrize(
+    ("rows", "at", "column"),
+    [
+        (["AC,a", '"G', 'T",', "GG,b"], "line 3", "label"),  # the row begins in line 3 and ends in line 4
+        (["AC,a", "GT,b", ",a", ","], "line 4", "text"),
+        (["AC,1", "GT,2", "GG, NA "], "line 4", "label"),  # in a column of numbers
+    ],
+)
+def test_a_missing_cell_stops_with_its_line(tmp_path, read, rows, at, column):
+    path = write(tmp_path / "a.csv", "\n".join(["text,label", *rows]))
+    with pytest.raises(BadFile, match=rf"column '{column}'\)? is (missing|empty); fill it in or leave") as caught:
+        read(path)
+    assert (caught.value.path, caught.value.at) == (str(path), at)
+
+
+def test_rows_with_missing_cells_are_left_out_and_listed(tmp_path):
+    path, left = write(tmp_path / "a.csv", "text,label\nAC,a\nGT,\nbroken\n,b\nGG,NA\n,\n"), tmp_path / "left.csv"
+    assert read_columns(path, "text", "label", on_error="skip", skipped=left) == (["AC", "GG"], ["a", "NA"])
+    found = read_objects(path, on_error="skip")
+    assert (found.objects.tolist(), found.labels.tolist()) == (["AC", "GG"], ["a", "NA"])
+    assert (found.names, found.lines.tolist(), found.skips.n) == ([0, 4], [2, 6], 4)
+    with left.open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["line", "3", "4", "5", "7"]
+    with pytest.raises(ValueError, match="no row with a value in each column"):
+        read_columns(write(path, "text,label\nAC,\n,b\n"), "text", "label", on_error="skip")
 
 
 @pytest.mark.parametrize("columns", [["text", "label"], ("text",), None, 1.0])
@@ -220,7 +254,8 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         ("a.csv", "a,b\n1,2\n", [2], "2 columns, none at position 2"),
         ("a.csv", 'a,b\n1,"2\n', ["a"], "line 2: the row that begins here cannot be read"),
         ("a.csv", "a,b\n", ["a"], "holds no rows"),
-        ("a.csv", "", ["a"], "has no column 'a'; it has none"),
+        ("a.csv", "", ["a"], "a.csv is empty"),
+        ("a.csv", "\n\n", ["a"], "a.csv has no columns"),
         ("a.csv", "a,b\n1,2\n", [], "at least one column"),
         ("a.csv", b"a\n\xff\xfe\n", ["a"], "not a UTF-8"),
         ("a.xlsx", "a", ["a"], "give the separator"),

@@ -4,6 +4,7 @@ import inspect
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -243,6 +244,25 @@ def test_skops_reads_what_save_writes(fitted, tmp_path):
     np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"peptide,family\nACD,zinc\n", "is a CSV table, not a model; similia.save"),
+        (b"a\tb\n1\t2\n", "is a table with tabs, not a model"),
+        (">read, one\nACGTé\n".encode(), "is a text file, not a model"),
+        (b"", "is empty, not a model"),
+        (b"PAR1....", "is a Parquet table, not a model"),
+        (b"\x00\x01\xff", "is not a model, or it is truncated"),
+        (b"PK\x03\x04cut", "is not a model, or it is truncated"),
+    ],
+)
+def test_another_file_is_named_by_what_it_is(content, said, tmp_path):
+    path = tmp_path / "x.similia"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} {said}"):
+        sm.load(path)
+
+
 def test_files_that_are_open(fitted, tmp_path):
     model, X = fitted
     buffer = io.BytesIO()
@@ -252,7 +272,7 @@ def test_files_that_are_open(fitted, tmp_path):
     np.testing.assert_array_equal(sm.load(buffer).predict(X), model.predict(X))
     with (tmp_path / "m.similia").open("rb") as file:
         assert isinstance(sm.load(file)[-1], sm.HDClassifier)
-    with pytest.raises(ValueError, match="the file is not a model"):
+    with pytest.raises(ValueError, match="the file is a text file, not a model"):
         sm.load(io.BytesIO(b"text"))
     for function in (lambda path: sm.save(model, path), sm.load):
         with pytest.raises(TypeError, match="open it with mode"):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from similia._version import __version__
 from similia.cli.cluster import cluster
@@ -29,8 +33,35 @@ _EPILOG = (
     "Shell completion: similia --install-completion."
 )
 
+
+@contextmanager
+def _in_one_sentence() -> Iterator[None]:
+    """Print an error in the options, such as a number below its minimum, as one sentence; exit with code 2."""
+    try:
+        yield
+    except Exception as error:
+        context = getattr(error, "ctx", None)
+        if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":  # this one is the help
+            raise
+        text = " ".join(error.format_message().split()).rstrip(".")
+        more = "" if context is None else f"; see {context.command_path} --help"
+        print(f"similia: {text[:1].lower()}{text[1:]}{more}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+class _Commands(TyperGroup):
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _in_one_sentence():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _in_one_sentence():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="similia",
+    cls=_Commands,
     help="Similarity in; vectors, packed bits, classifiers and search out. Start with: [bold]similia demo[/bold]",
     epilog=_EPILOG,
     rich_markup_mode="rich",

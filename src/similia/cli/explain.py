@@ -48,7 +48,7 @@ def explain(
     """
     from similia.cli.encoders import load_model
     from similia.cli.inputs import read_objects
-    from similia.cli.model_data import with_columns_of
+    from similia.cli.model_data import check_kind, with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained
@@ -66,6 +66,7 @@ def explain(
         raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
     fitted = load_model(model)
     read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table))
+    check_kind(fitted, read, read.objects)
     objects = [take(read.objects, [_number(which, read)]) for which in pair or [str(one)]]
     found = explained(fitted, *objects, top=top, label_names=names)
     if output is not None:

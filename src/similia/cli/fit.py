@@ -100,7 +100,7 @@ def fit(
     from similia.cli import training
     from similia.cli.inputs import read_labelled
     from similia.cli.model_data import as_series, remember_columns
-    from similia.cli.outputs import check_output
+    from similia.cli.outputs import check_output, size_of
     from similia.cli.voice import console, result, written
 
     chooses = kernel is distance is bits is landmarks is directions is None
@@ -128,4 +128,4 @@ def fit(
     if conformal:
         held_out = len(part.split()[1])
         how = f"fitted on {len(y) - held_out} and calibrated with {held_out}"
-    console().print(f"{how} and wrote {written(output)} ({size / 1e6:.1f} MB)")
+    console().print(f"{how} and wrote {written(output)} ({size_of(size)})")

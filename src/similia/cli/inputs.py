@@ -11,13 +11,15 @@ import similia as sm
 from similia import sources
 from similia.cli.voice import called, note
 from similia.core.errors import BadFile
-from similia.core.text import did_you_mean
+from similia.core.text import did_you_mean, short
 from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.reading import Reading, ending_of, place_of
+from similia.sources.reading import Reading, ending_of, typed
 from similia.sources.source import Held, Source
 from similia.sources.streams import ObjectStream, is_table, meaningless
+
+_SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
@@ -32,10 +34,6 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
     found = read_with(path, reading, labelled)
     if found.told:
         note(f"note: {called(data)}: {found.told}")
-    if found.kind == "strings" and is_table(path, reading):
-        empty = np.flatnonzero(np.diff(found.objects.offsets) == 0)
-        i = int(empty[0]) if len(empty) else 0
-        _note_empty(data, len(empty), place_of(i, found.lines))
     note_skipped(data, found.skips)
     return found
 
@@ -43,6 +41,12 @@ def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
 def read_labelled(data: str, **table: Any) -> Objects:
     """Read labelled objects; raise if there are no labels, or if rows look like time points but --time is not given."""
     found = read_objects(data, **table)
+    text = Reading(**table).text
+    if text is not None and found.kind == "strings" and not isinstance(typed(found.objects[:_SEEN].tolist())[0], str):
+        note(
+            f"note: column {short(text)} holds only numbers, which are compared letter by letter; if their values "
+            f"matter, use --values {text}"
+        )
     if found.kind in ("vectors", "series") and has_columns(data, **table) and not table.get("time"):
         names = [name for name in found.names or [] if name]
         if len(set(names)) < len(names):
@@ -56,14 +60,6 @@ def read_labelled(data: str, **table: Any) -> Objects:
             raise BadFile(data, "holds vectors without labels; write both with numpy.savez('both.npz', X=X, y=y)")
         raise BadFile(data, "has no labels; --label names their column (or their field of FASTA headers)")
     return found
-
-
-def _note_empty(source: str, count: int, first: str) -> None:
-    """If there are empty strings, which may be blank cells, print their number and the place of the `first`."""
-    if count:
-        rows = "1 row" if count == 1 else f"{count} rows"
-        have = "has an empty sequence" if count == 1 else "have empty sequences"
-        note(f"note: {rows} of {called(source)} {have}, e.g. {first}")
 
 
 def note_skipped(source: str, skips: Any) -> None:
@@ -92,14 +88,13 @@ def open_objects(data: str, *, chunk: int, workers: Any = None, **table: Any) ->
     source.source = data
     if source.told:
         note(f"note: {called(data)}: {source.told}")
-    source.at_end = _print_counts
+    source.at_end = _print_skipped
     return source
 
 
-def _print_counts(source: Any) -> None:
-    """Print the numbers of empty and skipped objects. A source calls this once, after its last object."""
+def _print_skipped(source: Any) -> None:
+    """Print the number of skipped objects. A source calls this once, after its last object."""
     source.at_end = None
-    _note_empty(source.source, *getattr(source, "empty", (0, "")))
     note_skipped(source.source, source.skips)
 
 

@@ -43,7 +43,7 @@ def map(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
-    from similia.cli.outputs import bars, check_output, check_page
+    from similia.cli.outputs import bars, check_output, check_page, size_of
     from similia.cli.voice import console, result, written
     from similia.report import write_map
 
@@ -77,7 +77,7 @@ def map(
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": str(compared), **quality})
     console(highlight=False).print(
-        f"wrote {written(output)} ({size / 1e6:.1f} MB; trustworthiness {quality['trustworthiness']:.2f}, continuity "
+        f"wrote {written(output)} ({size_of(size)}; trustworthiness {quality['trustworthiness']:.2f}, continuity "
         f"{quality['continuity']:.2f}); open it in a browser",
         markup=False,
     )

@@ -141,13 +141,28 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
             advice = "; --text instead of --smiles reads the column as strings"
         columns = ""
         if fitted:
-            columns, other = _other_columns(compared, getattr(read, "columns", ()))
+            columns, other = _columns_for(kind_of(compared), read.columns)
             advice = advice or other
         else:
             fitting = [d[read.kind] for d in (DEFAULT_KERNEL, DEFAULT_DISTANCE) if read.kind in d]
             advice = f"; use e.g. {' or '.join(fitting)}{advice}"
         found = f"holds {read.called}{columns}, which {compared} does not compare{advice}"
         raise BadFile(read.source, found) from error
+
+
+def check_kind(model: Any, read: Objects | Source, objects: Any) -> None:
+    """Raise if a fitted model takes objects of another kind than `objects`, which were read from a file."""
+    compared = comparison_in(model)
+    if compared is not None:
+        check_comparison(compared, read, objects, fitted=True)
+        return
+    known = getattr(model, "table_columns_", {})  # of models that compare nothing, such as ridge on numbers
+    kinds = {"text": "strings", "smiles": "graphs", "values": "series" if known.get("series") else "vectors"}
+    wanted = next((kind for option, kind in kinds.items() if option in known), read.kind)
+    if wanted != read.kind:
+        columns, advice = _columns_for(wanted, read.columns)
+        found = f"holds {read.called}{columns}, and the model was fitted to {wanted}{advice}"
+        raise BadFile(read.source, found)
 
 
 @contextmanager
@@ -162,9 +177,8 @@ def placed_in(read: Objects | None) -> Iterator[None]:
         raise error.changed(path=str(read.source), at=at) from error
 
 
-def _other_columns(compared: Any, columns: Sequence[str]) -> tuple[str, str]:
-    """Return two parts of an error message: the columns that were read, and how to name others that suit `compared`."""
-    wanted = kind_of(compared)
+def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
+    """Return two parts of an error message: the columns that were read, and how to name others of the `wanted` kind."""
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""
     shown = ", ".join(map(short, columns[:4])) + (f" … {short(columns[-1])}" if len(columns) > 4 else "")

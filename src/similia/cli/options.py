@@ -116,7 +116,8 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
     "on_error": _option(
         str,
         "stop",
-        "stop at a bad row, bad SMILES or missing label; or skip: leave such rows out, count and list them.",
+        "stop at a bad row, empty text, bad SMILES or missing label; or skip: leave such rows out, count and list "
+        "them.",
     ),
     "skipped": _option(
         Path | None,

@@ -59,6 +59,17 @@ def resumable() -> Iterator[None]:
         raise
 
 
+def size_of(n_bytes: int) -> str:
+    """Return a size for messages, such as "45 kB" or "7.0 MB"."""
+    return (
+        f"{n_bytes / 1e6:.1f} MB"
+        if n_bytes >= 1e5
+        else f"{n_bytes / 1e3:.0f} kB"
+        if n_bytes >= 1e3
+        else f"{n_bytes} bytes"
+    )
+
+
 class Spoken(Progress):
     def resumed(self, text: str) -> None:
         console().print(text)

@@ -46,7 +46,7 @@ def predict(
     """
     import similia as sm
     from similia.cli.inputs import open_objects
-    from similia.cli.model_data import as_series, check_comparison, comparison_in, with_columns_of
+    from similia.cli.model_data import as_series, check_kind, comparison_in, with_columns_of
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
     from similia.scale.predictions import Predictions, form_of
@@ -63,7 +63,7 @@ def predict(
     table = as_series(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     form = Predictions(fitted, form_name, scores, table.get("names"), coverage)  # raises if the model cannot
-    check_comparison(compared, stream, stream.take([0]), fitted=True)
+    check_kind(fitted, stream, stream.take([0]))
     if output is None:
         print_stream(form, stream, sys.stdout, workers=workers)
         return

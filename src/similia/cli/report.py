@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,14 +34,15 @@ def report(
     """
     import similia as sm
     from similia.cli.inputs import read_objects
-    from similia.cli.model_data import with_columns_of
-    from similia.cli.outputs import bars, check_page
+    from similia.cli.model_data import check_kind, with_columns_of
+    from similia.cli.outputs import bars, check_page, size_of
     from similia.cli.voice import console, note, result, written
-    from similia.report import write_report
+    from similia.report.page import write_with_scores
 
     check_page(output, data, model)
     fitted = sm.load(model)
     found = read_objects(data, **with_columns_of(fitted, data, table, labelled=True))
+    check_kind(fitted, found, found.objects)
     if found.labels is not None and not unseen:
         note(
             "note: the page scores copies of the model by cross-validation, because the model may have been fitted to "
@@ -50,7 +51,7 @@ def report(
     if found.labels is None:
         note("note: the page shows no accuracy, because there are no labels; --label names their column")
     with bars():
-        write_report(
+        _, scores, unscored = write_with_scores(
             fitted,
             found.objects,
             found.labels,
@@ -62,6 +63,21 @@ def report(
             max_objects=objects,
             random_state=seed,
         )
+    if found.labels is not None and scores is None:
+        note(f"note: the page shows no scores: {unscored}")
     size = output.stat().st_size
-    result({"output": output, "bytes": size, "objects": len(found.objects)})
-    console(highlight=False).print(f"wrote {written(output)} ({size / 1e6:.1f} MB); open it in a browser", markup=False)
+    result({"output": output, "bytes": size, "objects": len(found.objects), "scores": scores})
+    say = console(highlight=False)
+    if scores is not None:
+        say.print(said(scores), markup=False)
+    say.print(f"wrote {written(output)} ({size_of(size)}); open it in a browser", markup=False)
+
+
+def said(scores: dict[str, Any]) -> str:
+    """Return the scores of a report as a line for the terminal."""
+    low, high = scores["interval"]
+    how = ", cross-validated" if scores["folds"] else ""
+    if "r_squared" in scores:
+        return f"R squared{how} {scores['r_squared']:.3f} (95 % from {low:.3f} to {high:.3f})"
+    floor = f"always the most frequent class {100 * scores['most_frequent']:.1f} %"
+    return f"accuracy{how} {100 * scores['accuracy']:.1f} % ({100 * low:.1f} to {100 * high:.1f}), {floor}"

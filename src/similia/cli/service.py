@@ -9,6 +9,8 @@ import typer
 from similia._version import __version__
 from similia.cli.options import Model
 
+_FEW = 4  # arrays with more entries are shown by their first and last entry
+
 
 def warmup(
     kinds: Annotated[
@@ -38,7 +40,10 @@ def info(model: Model) -> None:
 
     [bold]similia info model.similia[/bold]
     """
+    import numpy as np
+
     import similia as sm
+    from similia.cli.outputs import size_of
     from similia.cli.voice import console, result
     from similia.storage.model_file import written_by
 
@@ -48,18 +53,20 @@ def info(model: Model) -> None:
     with model.open("rb") as file:
         writer = written_by(file)
     steps = getattr(fitted, "steps", None) or [(type(fitted).__name__.lower(), fitted)]
+    with np.printoptions(threshold=_FEW, edgeitems=1, precision=3):  # of arrays among the parameters
+        shown = [{"name": name, "estimator": " ".join(repr(step).split())} for name, step in steps]
     facts: dict[str, Any] = {
         "written_by": writer,
         "read_by": __version__,
         "bytes": model.stat().st_size,
-        "steps": [{"name": name, "estimator": " ".join(repr(step).split())} for name, step in steps],
+        "steps": shown,
     }
     classes = getattr(fitted, "classes_", None)
     facts |= {} if classes is None else {"classes": [str(label) for label in classes]}
     result(facts)
     say = console(highlight=False)
     say.print(
-        f"{model}: {facts['bytes'] / 1e6:.1f} MB, written by similia {writer or 'of an unknown version'}", markup=False
+        f"{model}: {size_of(facts['bytes'])}, written by similia {writer or 'of an unknown version'}", markup=False
     )
     for step in facts["steps"]:
         say.print(f"  {step['name']}: {step['estimator']}", markup=False)

@@ -35,6 +35,7 @@ from similia.sources.reading import looks_numeric
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5
 _DIRECTIONS = ("gaussian", "hadamard")
+_MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
 _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
@@ -106,7 +107,7 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     auto = automatic(search, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
-    _print_choice(auto)
+    _print_choice(auto, seconds)
     scores = None
     if len(test):
         scores = scores_of(auto, *part.take(test), part.task, auto.measure_, part.y[train])
@@ -129,11 +130,11 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     }
 
 
-def _print_choice(auto: Any) -> None:
+def _print_choice(auto: Any, budget: float) -> None:
     say = console()
     rows = rows_of(auto.cv_results_)
     tried = [row for row in rows if row["n_objects"]]
-    title = f"{len(tried)} of {len(rows)} candidates tried in {auto.seconds_:.0f} s"
+    title = f"{len(tried)} of {len(rows)} candidates tried in {auto.seconds_:.0f} s of the {budget:g} s"
     say.print(table_of(tried[:_SHOWN], title, auto.measure_))
     name = auto.best_name_
     if name.startswith("vote of "):
@@ -281,6 +282,12 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
                 f"{_SUIT['regression']}; --task classification takes the numbers as classes"
             )
         _check_classes(read, y, label)
+        classes = len(np.unique(y))
+        if task == "auto" and by_score is None and numbers is not None and classes > _MANY_CLASSES:
+            note(
+                f"note: column {short(label or 'label')} holds only numbers, taken as {classes} classes; "
+                "--task regression predicts them as numbers"
+            )
         fractions = y.dtype.kind == "f" and (y != np.round(y)).any()  # scikit-learn refuses fractions as classes
         return (y.astype(str) if fractions else y), decided
     if task == "auto" and by_score is None:
@@ -345,6 +352,11 @@ def scores_of(
     frequent = DummyClassifier().fit(np.zeros((len(y_train), 1)), y_train).score(np.zeros((len(y), 1)), y)
     scores = {"objects": len(y), "accuracy": accuracy_score(y, predicted), "most_frequent": frequent}
     console().print(_score_table(classes, counts, recalls, scores))
+    if scoring in (None, "accuracy") and scores["accuracy"] <= frequent:
+        note(
+            "note: on held-out objects, the model is not better than always predicting the most frequent class; do the "
+            "objects tell the labels, and are they compared by what tells them? (--kernel or --distance)"
+        )
     return {**scores, "recall": dict(zip(map(str, classes), recalls.tolist(), strict=True)), **asked}
 
 

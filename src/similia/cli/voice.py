@@ -22,7 +22,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from similia.cli.options import READING, WORKING, reading, working
-from similia.core.errors import DataError
+from similia.core.errors import DataError, ObjectsWarning
 
 _OPTIONS = {  # of each command: the flags and the help
     "json": (["--json"], "Print the result as JSON; for predictions, one line of JSON each."),
@@ -73,6 +73,8 @@ def _short_warnings() -> Iterator[None]:
     usual, how = warnings.formatwarning, voice()
 
     def line(message: Warning | str, *place: Any) -> str:
+        if isinstance(message, ObjectsWarning):  # numbered like the items of predictions
+            message = message.about(f"object {message.index} (from 0)")
         return "" if how.quiet else f"warning: {message}\n"
 
     if not how.verbose:

@@ -240,8 +240,12 @@ class ObjectsWarning(UserWarning):
         self.count, self.n, self.found, self.index, self.remedy, self.start = count, n, found, int(index), remedy, start
 
     def __str__(self) -> str:
+        return self.about(f"X[{self.index}]")
+
+    def about(self, example: str) -> str:
+        """Return the message with `example` as the name of the object at `index`."""
         of = f"{self.n} objects" if self.start is None else f"the objects {self.start} to {self.start + self.n - 1}"
-        return f"{self.count} of {of} {self.found}, e.g. X[{self.index}]; {self.remedy}"
+        return f"{self.count} of {of} {self.found}, e.g. {example}; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
         """Return a copy for the whole of X of a warning about the part of X that begins at object `start`."""

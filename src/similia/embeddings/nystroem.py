@@ -57,7 +57,7 @@ _FEW_OBJECTS = 16  # for at most this many objects, `transform` keeps the featur
 _LARGE = 2**21  # a product with more numbers in `components_` may be worth threads
 _WEIGHED = 256  # number of objects used to fit the weights of an ensemble's experts
 _PAIR = "X[{}] and landmark {}"
-_NO_LANDMARK = "have similarity 0 to all landmarks and get the zero vector (too few landmarks?)"
+_NO_LANDMARK = "have similarity 0 to all landmarks and get the zero vector"
 _BLOCK = 2**14  # objects per block, so that counts and kernel values stay in cache: 20 % faster than all at once
 
 

@@ -27,6 +27,7 @@ from similia.report import _scores as scores
 from similia.report._model import Parts, parts_of, taken
 from similia.selection.near_copies import kept_together
 
+_CLASSES = 10  # maximum number of classes in an error message
 _TIMED = 500  # number of objects transformed to time a single one
 _LETTERS = 280  # of a text that are shown
 _POINTS = 48  # of a series or vector that are drawn; twice as many of a set
@@ -94,6 +95,8 @@ def gather(
     chosen = models.sampled(X, max_objects, np.random.default_rng(seed))
     X = taken(X, chosen)
     labels = None if labels is None else targets_for(model, _as_targets(labels[chosen]))
+    if unseen and labels is not None:
+        _check_known(parts_of(model), labels)
     recipe, tuned = models.as_recipe(model)
     if refitted:
         model = quietly(clone(model).fit, X, *([] if labels is None else [labels]))
@@ -138,6 +141,18 @@ def targets_for(model: Any, y: npt.NDArray) -> npt.NDArray:
         return y.astype(str)
     numbers = as_numbers(y) if classes.dtype.kind in "iuf" and y.dtype.kind == "U" else None
     return y if numbers is None else numbers.astype(classes.dtype)
+
+
+def _check_known(parts: Parts, y: npt.NDArray) -> None:
+    """Raise if no label in `y` is a class of a fitted classifier: they are probably not the labels that it predicts."""
+    classes = getattr(parts.whole, "classes_", None)
+    if models.task_of(parts) != "classification" or not isinstance(classes, np.ndarray) or np.isin(y, classes).any():
+        return
+    known = ", ".join(map(str, classes[:_CLASSES].tolist())) + (", ..." if len(classes) > _CLASSES else "")
+    these = "the label" if len(y) == 1 else f"none of these {len(y)} labels, such as {short(y[0].item())},"
+    raise ValueError(
+        f"{these} is {'no' if len(y) == 1 else 'a'} class of the model ({known}); give the labels that it predicts"
+    )
 
 
 def _refuse_precomputed(model: Any) -> None:

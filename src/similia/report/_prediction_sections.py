@@ -63,6 +63,19 @@ def about_accuracy(context: Context) -> Section:
     return Section("accuracy", title, text=" ".join(said), beside=False, **contents)
 
 
+def summary(context: Context) -> dict[str, Any] | None:
+    """Return the main score with its 95 % interval, and for classes the score of the most frequent; None unscored."""
+    found = context.scored
+    if found is None:
+        return None
+    n, cross = len(found.truth), {"folds": found.n_folds}
+    if context.is_regression:
+        value, *interval = scores.regression_scores(found.truth.astype(np.float64), found.predicted)["R²"]
+        return {"objects": n, **cross, "r_squared": value, "interval": interval}
+    share, floor = (float((predicted == found.truth).mean()) for predicted in (found.predicted, found.floor))
+    return {"objects": n, **cross, "accuracy": share, "interval": [*wilson(share, n)], "most_frequent": floor}
+
+
 def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, str, str]]]:
     """Return the rows of the table of scores, and (name, value, note) of the numbers at the head of the page."""
 

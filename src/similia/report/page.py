@@ -79,12 +79,25 @@ def write_report(
     ...     "How well it predicts" in path.read_text()
     True
     """
+    return write_with_scores(
+        model, X, y, path, title=title, names=names, unseen=unseen, cv=cv, groups=groups, max_objects=max_objects,
+        random_state=random_state,
+    )[0]  # fmt: skip
+
+
+def write_with_scores(
+    model: Any, X: Any, y: Any, path: Any, *, title: str | None = None, names: Any = None, unseen: bool = False,
+    cv: int = 5, groups: Any = None, max_objects: int = 5000, random_state: int = 0,
+) -> tuple[Any, dict[str, Any] | None, str]:  # fmt: skip
+    """Write a report like `write_report`; return where, the main scores, and if there are none, the reason."""
+    from similia.report._prediction_sections import summary
+
     place = text_destination(path)
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
     write_text(_page_of(context, title), place)
-    return place
+    return place, summary(context), context.unscored
 
 
 def _page_of(context: Context, title: str | None) -> str:

@@ -46,7 +46,7 @@ def compile_loops(kind: str, shown: bool) -> None:
     """Compile the loops for a kind of objects before any candidate is timed."""
     if kind in _compiled or kind not in compilation.KINDS:
         return
-    what = f"compile loops for {kind} (not counted in the budget)"
+    what = f"prepare fast code for {kind}, once for each installation (not counted in the budget)"
     enough = max(settings().max_memory, _MEMORY_TO_COMPILE)
     with logged(_logger, what), config(progress=shown, max_memory=enough):
         for one in track([kind], what):
@@ -160,10 +160,12 @@ class Run:
         notes = []
         if self.search.stopped_early:
             never = sum(row["state"] == OUT_OF_TIME and not row["n_objects"] for row in rows)
-            untried = f", and {never} of {len(rows)} {'was' if never == 1 else 'were'} never tried" if never else ""
+            ended = "before the best candidates were compared on more objects"
+            if never:
+                ended = f"before {never} of {len(rows)} candidates {'was' if never == 1 else 'were'} tried"
             notes.append(
-                f"the budget of {self.clock.seconds:g} s ended before all candidates were compared{untried}; a larger "
-                "budget may lead to a better choice, and another run to another choice"
+                f"the time for the search ended {ended}; a larger budget may lead to a better choice, and another run "
+                "to another choice"
             )
         if self.auto.nested and repeated < self.folds:
             some = f"for {self.folds - repeated} of {self.folds} folds " if repeated else ""
@@ -192,8 +194,8 @@ class Run:
 
     def _tell(self, view: View, rung: Rung) -> None:
         if view.hidden is None:
-            repeated = f", {rung.partitions} partitions" if rung.partitions > 1 else ""
-            self.board.show(f"{self.folds} folds of {rung.n} {self.kind}{repeated}", self.rows())
+            repeated = f", with {rung.partitions} different splits" if rung.partitions > 1 else ""
+            self.board.show(f"{self.folds}-fold cross-validation on {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
         """Return a dict for each candidate: the chosen one, the others of the deciding round by score, the rest."""

@@ -21,7 +21,17 @@ from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
 from similia.sources._blocks import BOMB, narrow, refuse_bombs
-from similia.sources.reading import LEAVE, MISSING, Objects, Reading, ending_of, looks_numeric, place_of, typed
+from similia.sources.reading import (
+    FILL,
+    MISSING,
+    Objects,
+    Reading,
+    ending_of,
+    leave_out,
+    looks_numeric,
+    missing_among,
+    typed,
+)
 from similia.sources.series_files import array_of, long_table, read_ts, series_folder
 from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
@@ -166,17 +176,12 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     assert y is not None
     if y.dtype == object or y.dtype.kind in "UT":
         y = _as_numbers(y, reading.decimal)
-    missing = (
-        np.isnan(y) if y.dtype.kind == "f" else np.array([v is None or v == "" or v != v for v in y.tolist()], bool)
-    )
-    kept = np.flatnonzero(~missing)
+    missing = missing_among(y.tolist())
+    kept = np.setdiff1d(np.arange(len(y)), missing)
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
-    for i in np.flatnonzero(missing).tolist():
-        why = f"the label (column {name}) is missing"
-        if skips is None:
-            raise BadFile(found.source, f"{why}; fill it in or {LEAVE}", at=place_of(i, found.lines))
-        skips.add(i if found.lines is None else int(found.lines[i]), why)
+    for i in missing:
+        leave_out(found.source, skips, f"the label (column {name}) is missing", i, found.lines, FILL)
     if len(kept) == 0:
         raise BadFile(found.source, f"has no label in column {name}")
     if len(kept) < len(y):
@@ -227,7 +232,8 @@ def _streamed(path: Path, reading: Reading) -> Objects:
     names = None if first.names is None else [name for chunk in chunks for name in chunk.names or []]
     lines = None if first.lines is None else np.concatenate([chunk.lines for chunk in chunks])
     objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else first.objects
-    return Objects(str(path), stream.kind, objects, y, names, stream.told, stream.skips, lines, stream.called)
+    about = (stream.told, stream.skips, lines, stream.called, stream.columns)
+    return Objects(str(path), stream.kind, objects, y, names, *about)
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:

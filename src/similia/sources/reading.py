@@ -20,6 +20,7 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon"
 _TEXT, _LABEL = "text", "label"  # columns that are read if no option names one
 _LISTED = 8  # maximum number of columns that a message lists
 LEAVE = "leave the row out (on_error='skip' or --on-error skip)"  # remedy in messages about a bad row
+FILL = f"fill it in or {LEAVE}"  # remedy in messages about a missing cell
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
 
@@ -60,8 +61,9 @@ class Reading:
     decimal : {".", ","}, default="."
         Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
-        What to do with bad rows: those with a wrong number of cells, invalid SMILES or molecules, or missing numbers;
-        in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts them.
+        What to do with bad rows: those with a wrong number of cells, an empty text, invalid SMILES or molecules, or
+        missing numbers; in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts
+        them.
     skipped : path, optional
         CSV file to write, with the line number of each skipped row (in a binary file, the row number), and the reason.
 
@@ -175,6 +177,8 @@ class Objects:
         Line of a text file in which each object begins.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
+    columns : sequence of str
+        Columns of a table that hold the objects; see `similia.sources.source.Source`.
     """
 
     source: str
@@ -186,6 +190,7 @@ class Objects:
     skips: Any = None
     lines: Any = None
     called: str = ""
+    columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "called", self.called or self.kind)
@@ -280,6 +285,29 @@ def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
     return f"{noun} {row} (from 0)" if lines is None else f"line {lines[row]}"
 
 
+def missing_among(cells: Sequence[Any]) -> list[int]:
+    """Return the positions of missing cells: None, NaN, "" and, if all other cells are numbers, texts such as NA."""
+    found = [i for i, cell in enumerate(cells) if cell is None or cell != cell or _may_be_missing(cell)]
+    if not found:
+        return found
+    missing = set(found)
+    others = [cell for i, cell in enumerate(cells) if i not in missing]
+    if all(isinstance(cell, str) for cell in others) and looks_numeric(others):
+        return found
+    return [i for i in found if not isinstance(cells[i], str) or not cells[i]]
+
+
+def _may_be_missing(cell: Any) -> bool:
+    return isinstance(cell, str) and (cell in MISSING or cell.strip().lower() in MISSING)
+
+
+def leave_out(path: Any, skips: Skips | None, why: str, i: int, lines: Any = None, remedy: str = LEAVE) -> None:
+    """Add row `i` to the skipped rows, or raise if `skips` is None; `lines` holds the line of each row."""
+    if skips is None:
+        raise BadFile(path, f"{why}; {remedy}", at=place_of(i, lines))
+    skips.add(i if lines is None else int(lines[i]), why)
+
+
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
     """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing."""
     full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
@@ -332,11 +360,13 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
         raise BadFile(
             path, f"is read without column names, so there is no {short(column)}; give positions, the first is 0"
         )
+    if not names:
+        raise BadFile(path, "has no columns: its first line is empty, or there is none")
     if column not in names:
         known = ", ".join(map(short, names[:_LISTED]))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         meant = did_you_mean(column, names)
-        raise BadFile(path, f"has no column {short(column)}{meant}; it has {known or 'none'}{more}")
+        raise BadFile(path, f"has no column {short(column)}{meant}; it has {known}{more}")
     if names.count(column) > 1:
         places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
         raise BadFile(

@@ -160,7 +160,9 @@ def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str]
         rows = ParquetTable(path, reading)
         header, choice, lines = rows.header, rows.choice, None
         wanted = [reading.time, reading.names, *([] if choice.label is None else [choice.label]), *choice.objects]
-        cells: list[Any] = list(read_columns(path, *(column for column in wanted if column is not None)))
+        cells: list[Any] = list(
+            read_columns(path, *(column for column in wanted if column is not None), keep_missing=True)
+        )
     else:
         table = table_of(path, reading)
         choice, header = choice_of(table, reading)

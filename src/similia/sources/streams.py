@@ -23,7 +23,7 @@ from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources._blocks import Records, narrow
-from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric, place_of
+from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
 from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
@@ -55,11 +55,7 @@ _MEANINGLESS = {  # for each ending, the options that do not apply to such files
 
 
 class ObjectStream(Source):
-    """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes.
-
-    If `at_end` is set, reading a table of strings to its end sets ``empty`` to (number of empty strings, place of the
-    first one).
-    """
+    """Objects of a file or an iterable, as `open_stream` returns them; `Source` describes the attributes."""
 
     def __init__(self, source: Any, reading: Reading, chunk: int, max_bytes: int, kind: str | None = None) -> None:
         self.reading, self._chunk, self._max_bytes, self._kind = reading, chunk, max_bytes, kind
@@ -67,7 +63,7 @@ class ObjectStream(Source):
         self._rows: Any = None
         self._converter: Converter | None = None
         self._labelled = self._named = False
-        self.kind, self.empty = "strings", (0, "")
+        self.kind = "strings"
         if not isinstance(source, str | os.PathLike):
             self.source, self._rows, self.again = type(source).__name__, Items(source, kind), False
             self._refuse(self.source, "text", "smiles", "values", "label", "names", "series", "sep", "on_error")
@@ -183,17 +179,7 @@ class ObjectStream(Source):
         return self._watched(self._cut(self._after(start, records) if skips else records, start))
 
     def _watched(self, chunks: Iterator[Chunk]) -> Chunks:
-        """Yield the chunks and count the empty strings of a table; at the end, set ``empty`` and call `at_end`."""
-        count, first = 0, ""
-        counts = self.at_end is not None and self.kind == "strings" and is_table(self._path, self.reading)
-        for chunk in chunks:
-            empty = np.flatnonzero(np.diff(chunk.objects.offsets) == 0) if counts else np.zeros(0, np.intp)
-            if len(empty) and not count:
-                i = int(empty[0])
-                first = place_of(chunk.start + i) if chunk.lines is None else place_of(i, chunk.lines)
-            count += len(empty)
-            yield chunk
-        self.empty = count, first
+        yield from chunks
         if self.at_end is not None:
             self.at_end(self)
 

@@ -41,7 +41,19 @@ from similia.sources._blocks import (
     strings,
     whole_lines,
 )
-from similia.sources.reading import LEAVE, MISSING, Choice, Reading, Skips, is_number, place_of, position_of, typed
+from similia.sources.reading import (
+    FILL,
+    LEAVE,
+    MISSING,
+    Choice,
+    Reading,
+    Skips,
+    is_number,
+    leave_out,
+    missing_among,
+    position_of,
+    typed,
+)
 from similia.sources.rows import parquet_file
 from similia.sources.text import read_mol_blocks
 
@@ -271,7 +283,7 @@ class Converter:
     def records(self, records: Iterator[Records], max_bytes: int) -> Iterator[Records]:
         """Yield the good records, with objects as the first column, in pieces of about `max_bytes`."""
         if self.choice.kind == "strings":
-            yield from records
+            yield from self._texts(records)
             return
         convert = self._molecules if self.choice.kind == "graphs" else self._numbers
         for part in records:
@@ -280,6 +292,18 @@ class Converter:
                 if len(kept):
                     rest = tuple(part_of(column, kept) for column in piece.columns[len(self.choice.objects) :])
                     yield piece.take(kept, (objects, *rest))
+
+    def _texts(self, records: Iterator[Records]) -> Iterator[Records]:
+        """Yield the records whose text is not empty; pass the other rows to `_refuse`."""
+        for part in records:
+            full = np.diff(part.columns[0].offsets) > 0
+            for i in np.flatnonzero(~full).tolist():
+                name = short(self.header[self.choice.objects[0]])
+                self._refuse(part, i, f"the text (column {name}) is empty", FILL)
+            if full.all():
+                yield part
+            elif full.any():
+                yield part.take(np.flatnonzero(full))
 
     def _molecules(self, part: Records) -> tuple[Any, Int]:
         """Return the valid molecules as graphs, and the indices of their rows; pass the other rows to `_refuse`."""
@@ -349,11 +373,10 @@ class Converter:
 
     def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
         """Add row i of `part` to the list of skipped rows, or raise if there is no such list."""
-        number = int(part.rows[i]) if part.begins is None and part.rows is not None else 0
-        if self.skips is None:
-            at = place_of(number) if part.begins is None else place_of(i, part.begins)
-            raise BadFile(self.path, f"{why}; {remedy}", at=at)
-        self.skips.add(number if part.begins is None else int(part.begins[i]), why)
+        if part.begins is None and part.rows is not None:  # binary files have no lines
+            leave_out(self.path, self.skips, why, int(part.rows[i]), remedy=remedy)
+        else:
+            leave_out(self.path, self.skips, why, i, part.begins, remedy)
 
 
 def _number(cell: str) -> float:
@@ -380,8 +403,9 @@ def read_columns(
     header: bool = True,
     on_error: str = "stop",
     skipped: str | os.PathLike[str] | None = None,
+    keep_missing: bool = False,
 ) -> tuple[list[Any], ...]:
-    r"""Read columns of a CSV, TSV or Parquet table.
+    r"""Read columns of a CSV, TSV or Parquet table; a missing cell is an error.
 
     Parameters
     ----------
@@ -397,20 +421,25 @@ def read_columns(
     header : bool, default=True
         Whether the first line of a text file holds the names of the columns. If not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
-        What to do with rows of a text file that have more or fewer cells than the first: raise, or leave them out.
+        What to do with rows in which one of `columns` has no value, and with rows of a text file that have more or
+        fewer cells than the first: raise, or leave them out. Without a value are empty cells and, in a column of
+        numbers, texts such as NA; in Parquet also nulls.
     skipped : path, optional
-        CSV file to write, with the line number of each skipped row, and the reason.
+        CSV file to write, with the line number of each skipped row (for Parquet, its number), and the reason.
+    keep_missing : bool, default=False
+        Whether to return missing values instead: as in the file, with None for nulls of Parquet.
 
     Returns
     -------
     tuple of lists, one for each of `columns`
         From text files: int or float if all cells of a column are finite numbers without leading zeros; otherwise str.
-        From Parquet: the values as stored, with None for missing ones.
+        From Parquet: the values as stored.
 
     Raises
     ------
     ValueError
-        If a column does not exist, the file is damaged, or a row has a wrong number of cells (see `on_error`).
+        If a column does not exist, the file is empty or damaged, or a row has a missing value or a wrong number of
+        cells (see `on_error`); attribute `at` of the error is the place, such as "line 6".
     TypeError
         If one of `columns` is neither str nor int, such as a list of names.
 
@@ -432,16 +461,44 @@ def read_columns(
                 f"a column must be a name or a position, got {type(column).__name__} ({short(column)}); "
                 "write read_columns(path, 'a', 'b')"
             )
-    if as_path(path).suffix.lower() == ".parquet":
+    place = as_path(path)
+    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error, skipped=skipped)
+    if place.is_file() and place.stat().st_size == 0:
+        raise BadFile(path, "is empty")
+    skips = reading.skips()
+    if place.suffix.lower() == ".parquet":
         with parquet_file(path) as file:
             names = file.schema_arrow.names
             wanted = [names[position_of(path, column, names)] for column in columns]
             arrow = file.read(columns=wanted)
-            return tuple(arrow.column(name).to_pylist() for name in wanted)
-    found: tuple[list[Any], ...] = tuple([] for _ in columns)
-    reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error, skipped=skipped)
-    table = Table(path, reading.sep or delimiter_of(path), header, encoding, reading.skips())
-    for records in refuse_bombs(path, table.records([table.position_of(column) for column in columns])):
-        for values, column in zip(found, records.columns, strict=True):
+            cells: list[list[Any]] = [arrow.column(name).to_pylist() for name in wanted]
+        return tuple(cells if keep_missing else _without_missing(path, wanted, cells, None, skips))
+    table = Table(path, reading.sep or delimiter_of(path), header, encoding, skips)
+    positions = [table.position_of(column) for column in columns]
+    cells = [[] for _ in columns]
+    begins: list[Any] = []
+    for records in refuse_bombs(path, table.records(positions)):
+        for values, column in zip(cells, records.columns, strict=True):
             values += column.tolist()
-    return tuple(map(typed, found))
+        begins.append(records.begins)
+    if not keep_missing:
+        shown = [table.first[position] if header else str(position) for position in positions]
+        cells = _without_missing(path, shown, cells, np.concatenate(begins), skips)
+    return tuple(map(typed, cells))
+
+
+def _without_missing(path: Any, names: list[str], cells: list[list[Any]], lines: Any, skips: Skips | None) -> list[Any]:
+    """Leave out, or refuse, the rows in which a column has no value; `lines` are None for a file without lines."""
+    why: dict[int, str] = {}
+    for name, column in zip(names, cells, strict=True):
+        for i in missing_among(column):
+            why.setdefault(i, f"the value in column {short(name)} is missing")
+    for i in sorted(why):
+        leave_out(path, skips, why[i], i, lines, FILL)
+    if not why:
+        return cells
+    if len(why) == len(cells[0]):
+        raise BadFile(path, "has no row with a value in each column that is read")
+    if skips is not None:
+        skips.sort()
+    return [[cell for i, cell in enumerate(column) if i not in why] for column in cells]

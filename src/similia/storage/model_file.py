@@ -14,6 +14,7 @@ Only then, and if all names are allowed (`refused_names`), does `Builder` create
 from __future__ import annotations
 
 import builtins
+import codecs
 import importlib
 import json
 import sys
@@ -114,6 +115,8 @@ def written_by(stream: IO[bytes]) -> str | None:
 
 def check_model_file(stream: IO[bytes]) -> Any:
     """Return the ``schema.json`` of a model file; raise ValueError if the archive or this description is invalid."""
+    if found := _other_file(stream):
+        raise ValueError(f"is {found}, not a model; similia.save(model, path) or similia fit writes one")
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
@@ -121,6 +124,32 @@ def check_model_file(stream: IO[bytes]) -> Any:
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         problem = short(str(error), 120)[1:-1]
         raise ValueError(f"is not a model, or it is truncated ({problem}); save the model again") from None
+
+
+def _other_file(stream: IO[bytes]) -> str:
+    """Return what a file is that does not begin like a zip archive, by its first bytes; "" if it does or is damaged."""
+    start = stream.tell()
+    begin = stream.read(4096)
+    stream.seek(start)
+    if begin.startswith(b"PK"):
+        return ""
+    if not begin:
+        return "empty"
+    for marks, found in ((b"PAR1", "a Parquet table"), (b"\x93NUMPY", "an array of numpy"), (b"\x80", "a pickle")):
+        if begin.startswith(marks):
+            return found
+    text = codecs.getincrementaldecoder("utf-8")
+    try:
+        letters = text().decode(begin)
+    except UnicodeDecodeError:
+        return ""
+    if any(letter < " " and letter not in "\t\r\n\f" for letter in letters):
+        return ""
+    line = letters.splitlines()[0] if letters.splitlines() else ""
+    for sep, found in (("\t", "a table with tabs"), (",", "a CSV table"), (";", "a CSV table")):
+        if sep in line and not line.startswith((">", "<", "{", "[")):
+            return found
+    return "a text file"
 
 
 def _check_archive(archive: zipfile.ZipFile) -> None:
