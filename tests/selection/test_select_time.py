@@ -393,9 +393,7 @@ def test_compiling_is_not_counted_in_the_budget(monkeypatch, objects, capsys):
     use(monkeypatch, [timed("a", 1e-5, 0.6), timed("b", 1e-4, 0.9)])
     found = [choose(*objects, budget=30, nested=False, random_state=0, progress=True) for _ in range(2)]
     assert compiled == ["vectors"]  # once in a process
-    assert capsys.readouterr().err.startswith(
-        "prepare fast code for vectors, once for each installation (not counted in the budget)"
-    )
+    assert capsys.readouterr().err.startswith("prepare fast code for vectors (once, not counted in the budget): 1/1")
     assert [one.best_name_ for one in found] == ["b", "b"]
     assert not any(one.stopped_early_ for one in found)
     assert found[0].seconds_ == pytest.approx(found[1].seconds_)

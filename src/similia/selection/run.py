@@ -46,10 +46,10 @@ def compile_loops(kind: str, shown: bool) -> None:
     """Compile the loops for a kind of objects before any candidate is timed."""
     if kind in _compiled or kind not in compilation.KINDS:
         return
-    what = f"prepare fast code for {kind}, once for each installation (not counted in the budget)"
+    what = f"prepare fast code for {kind} (once, not counted in the budget)"
     enough = max(settings().max_memory, _MEMORY_TO_COMPILE)
     with logged(_logger, what), config(progress=shown, max_memory=enough):
-        for one in track([kind], what):
+        for one in track([kind], what, 1):
             compilation.warmup([one])
     _compiled.add(kind)
 
