@@ -180,7 +180,7 @@ def test_what_is_left_of_the_budget_goes_to_candidates_that_have_waited(monkeypa
     assert found.stopped_early_
     assert 90 <= Clock.now <= 135
     waits = [row for row in rows(found) if row["state"] == "out of time" and not row["n_objects"]]
-    assert f"and {len(waits)} of 8 were never tried" in " ".join(found.notes_)
+    assert f"before {len(waits)} of 8 candidates were tried" in " ".join(found.notes_)
 
 
 def test_having_waited_changes_nothing_if_there_was_time_in_the_end(monkeypatch, objects):
