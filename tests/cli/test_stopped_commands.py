@@ -110,7 +110,7 @@ def test_nothing_was_written(folder, monkeypatch, arguments, where, again):
 def test_what_was_written_is_not_denied(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for _ in ("new", "in the place of another"):
-        arguments = "fit words.csv -o done.similia --kernel Spectrum(k=2) --bits 64"
+        arguments = "fit words.csv -o done.similia --kernel Spectrum(k=2) --bits 64 --test 0"
         assert interrupted(monkeypatch, arguments, "cli.voice.result") == (130, "similia: stopped\n")
     assert (folder / "done.similia").exists()
     to_terminal = interrupted(monkeypatch, "predict m.similia words.csv", "scale.stream.print_stream")
