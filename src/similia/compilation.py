@@ -92,6 +92,9 @@ def _strings(rng: np.random.Generator) -> None:
     compared = [sm.kernels.MinMax(kernels[0]), sm.kernels.Intersection(sm.kernels.Sum(kernels[:2]))]
     _similarities(X, [*kernels, *compared], [getattr(sm.distances, name)() for name in names])
     _systems(X, kernels[1], sm.distances.Levenshtein())
+    encoder = sm.recipes.nyshd(kernels[0], n_landmarks=_N, n_bits=64, random_state=0)[:-1]
+    search = sm.SimilaritySearch(encoder, sm.distances.Levenshtein()).fit(X)
+    search.kneighbors(X[:1], 3)  # one query has a plan
     for kernel in (kernels[0], kernels[4], compared[1]):
         sm.KernelFeatures(kernel, 64).fit_transform(X)
     sm.NGramEncoder(256).fit_transform(X)
