@@ -32,7 +32,9 @@ def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Exp
 
     Explanations whose parts have places, and those of other objects, are returned as they are.
     """
-    letters = x if isinstance(x, str | bytes) else x[0] if found._x is not None and found._x.kind == "strings" else ""
+    letters = (
+        x if isinstance(x, str | bytes) else _first(x) if found._x is not None and found._x.kind == "strings" else ""
+    )
     if found.shares_x is not None or not isinstance(letters, str | bytes) or len(letters) <= _SHORTEST:
         return found
     try:
@@ -40,6 +42,11 @@ def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Exp
     except (TypeError, ValueError) as error:  # a model of strings of one length, for example, takes no shorter ones
         told = f"stretches of x cannot be left out, because {name_of(steps[-1])} then does not predict: {error}"
         return replace(found, note="; ".join(filter(None, (found.note, told))))
+
+
+def _first(x: Any) -> Any:
+    """Return the object of a collection of one object."""
+    return np.asarray(x, dtype=object).ravel()[0] if hasattr(x, "iloc") else x[0]
 
 
 def _stretches(found: Explanation, steps: list[Any], letters: Any, top: int) -> LeftOut:
