@@ -69,6 +69,9 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     claimed = [float(number) for block in code for number in re.findall(r"print\(.*  # (0\.\d\d)", block)]
     assert len(claimed) == 3
     assert [*map(float, said[:3])] == pytest.approx(claimed, abs=0.015)
+    (alone,) = (float(share) for share in re.findall(r"most common class alone: (0\.\d\d)", "".join(code)))
+    labels = names["y"][1::2].tolist()
+    assert max(map(labels.count, labels)) / len(labels) == pytest.approx(alone, abs=0.006)
     assert said[3].startswith("similarity of x and y by Spectrum(k=4)")
     assert (tmp_path / "splice.similia").exists()
     assert (tmp_path / "report.html").exists()

@@ -52,10 +52,11 @@ def families(n: int, length: int = 50) -> list[str]:
     rows = np.repeat(ancestors, 4, axis=0)
     changed = RNG.random(rows.shape) < RNG.choice([0.0, 0.03, 0.08], (len(rows), 1))
     rows[changed] = RNG.choice(list("acgt"), int(changed.sum()))
-    return [*("".join(row) for row in RNG.permutation(rows)), "a", "ac", "t", "acg", "acgπ", "a"]
+    return [*("".join(row) for row in RNG.permutation(rows)), "a", "ac", "", "acg", "acgπ", "a"]
 
 
 TEXTS = families(2400)
+CELLS = [text or "t" for text in TEXTS]  # a table has no empty texts; FASTA has
 
 
 def same(found: Any, expected: Any) -> None:
@@ -66,11 +67,14 @@ def same(found: Any, expected: Any) -> None:
     assert (found.threshold, found.relative, found.method) == (expected.threshold, expected.relative, expected.method)
 
 
+def fasta(path: Path, texts: list[str]) -> Path:
+    path.write_text("".join(f">t{i}\n{text}\n" for i, text in enumerate(texts)), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("texts") / "texts.csv"
-    path.write_text("text\n" + "".join(f'"{text}"\n' for text in TEXTS), encoding="utf-8")
-    return path
+    return fasta(tmp_path_factory.mktemp("texts") / "texts.fasta", TEXTS)
 
 
 @pytest.mark.same_bits
@@ -82,7 +86,7 @@ def test_a_file_gives_what_a_list_gives_for_any_chunks_and_memory(
     assert len(expected.pairs) > 300
     for chunk, memory in ((10_000, "1GB"), (113, LITTLE[similarity is CASES[3][0]])):
         with sm.config(max_memory=memory):
-            source = open_stream(table, text="text", chunk=chunk)
+            source = open_stream(table, chunk=chunk)
             same(near_duplicates(source, similarity, **options, random_state=0), expected)
 
 
@@ -125,11 +129,11 @@ def test_cosines_of_any_source_are_those_in_memory(form: str) -> None:
 
 
 def test_strings_that_are_all_short(tmp_path: Path) -> None:
-    X = ["a", "b", "d", "a", "c"] * 500
-    (tmp_path / "x.csv").write_text("text\n" + "".join(f'"{x}"\n' for x in X))
+    X = ["a", "b", "", "a", "c"] * 500
+    path = fasta(tmp_path / "x.fasta", X)
     expected = near_duplicates(X, Levenshtein(), 0, method="hashes", random_state=0)
     with sm.config(max_memory="300KB"):
-        same(near_duplicates(open_stream(tmp_path / "x.csv"), Levenshtein(), 0, random_state=0), expected)
+        same(near_duplicates(open_stream(path), Levenshtein(), 0, random_state=0), expected)
 
 
 @pytest.mark.parametrize(("similarity", "options"), [*CASES[:2], NORMALIZED], ids=["shingles", "edits", "normalized"])
@@ -178,7 +182,7 @@ def test_a_run_that_stops_at_any_commit_goes_on(
     with sm.config(max_memory=LITTLE[similarity is CASES[3][0]]):
         for tries in range(200):  # noqa: B007
             try:
-                source = open_stream(table, text="text", chunk=500)
+                source = open_stream(table, chunk=500)
                 found = near_duplicates(source, similarity, **options, random_state=0, folder=folder)
             except Stopped:
                 continue
@@ -195,7 +199,7 @@ def test_a_run_that_stops_at_any_commit_goes_on(
 
 def test_a_folder_of_other_objects_or_parameters_starts_again(table: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    source = open_stream(table, text="text")
+    source = open_stream(table)
     near_duplicates(source, SHINGLES, 0.9, random_state=0, folder=folder)
     for threshold, seed in ((0.6, 0), (0.6, 1)):
         found = near_duplicates(source, SHINGLES, threshold, random_state=seed, folder=folder)
@@ -212,7 +216,7 @@ def test_a_full_disk_keeps_what_is_done(table: Path, tmp_path: Path, monkeypatch
             raise OSError(28, "No space left on device")
         append(self, data, stop)
 
-    source, folder = open_stream(table, text="text", chunk=500), tmp_path / "work"
+    source, folder = open_stream(table, chunk=500), tmp_path / "work"
     with monkeypatch.context() as patched:
         patched.setattr(Journal, "append", full)
         with pytest.raises(OSError, match="No space left"):
@@ -310,7 +314,7 @@ def test_records_are_read_by_position(tmp_path_factory: Any, wanted: set[int], r
     ],
 )
 def test_what_cannot_be_done_is_said(table: Path, change: dict[str, Any], words: str) -> None:
-    arguments: dict[str, Any] = {"X": open_stream(table, text="text"), "similarity": SHINGLES, "threshold": 0.6}
+    arguments: dict[str, Any] = {"X": open_stream(table), "similarity": SHINGLES, "threshold": 0.6}
     arguments |= change
     if not isinstance(arguments["X"], list | sm.sources.streams.ObjectStream):
         arguments["X"] = open_stream(arguments["X"])
@@ -327,7 +331,7 @@ def command(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: Path, ending: str) -> None:
     data = tmp_path / "texts.csv"
-    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(TEXTS)), encoding="utf-8")
+    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(CELLS)), encoding="utf-8")
     for name, memory in (("large", "200KB"), ("small", "1GB")):
         outputs = [tmp_path / f"{name}{what}" for what in (f".{ending}", f".groups.{ending}", ".html")]
         options = [f"-o {outputs[0]}", f"--groups {outputs[1]}", f"--report {outputs[2]}", f"--max-memory {memory}"]
@@ -346,19 +350,19 @@ def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: 
 
 def test_the_command_lists_all_skipped_rows(tmp_path: Path) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
-    rows = [f't{i},"{text}"\n' for i, text in enumerate(TEXTS)]
+    rows = [f't{i},"{text}"\n' for i, text in enumerate(CELLS)]
     data.write_text("id,text\n" + "".join([rows[0], "one cell\n", *rows[1:], "another\n"]), encoding="utf-8")
     done = command(data, "--max-memory", "200KB", "-o", str(output), "--on-error", "skip")
     assert done.returncode == 0, done.stderr
     listed = (tmp_path / "pairs.csv.skipped.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in listed] == ["line", "3", str(len(TEXTS) + 3)]
-    expected = near_duplicates(TEXTS, MinMax(Spectrum(5)), 0.7, random_state=0)
+    assert [line.split(",")[0] for line in listed] == ["line", "3", str(len(CELLS) + 3)]
+    expected = near_duplicates(CELLS, MinMax(Spectrum(5)), 0.7, random_state=0)
     assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
 
 
 def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
-    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(TEXTS)), encoding="utf-8")
+    data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(CELLS)), encoding="utf-8")
     killer = (
         "import os, signal, sys\nfrom similia.storage.journal import Journal\nfrom similia.cli.app import app\n"
         "append, count = Journal.append, iter(range(9))\n"
@@ -372,6 +376,6 @@ def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "pairs.csv.partial").exists()
     done = command(data, "--max-memory", "200KB", "-o", str(output))
     assert done.returncode == 0, done.stderr
-    expected = near_duplicates(TEXTS, MinMax(Spectrum(5)), 0.7, random_state=0)
+    expected = near_duplicates(CELLS, MinMax(Spectrum(5)), 0.7, random_state=0)
     assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
     assert not (tmp_path / "pairs.csv.partial").exists()

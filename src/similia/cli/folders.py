@@ -75,7 +75,8 @@ def create(
         if by != "auto":
             search.fit(sample.objects)
         remember_columns(search.encoder_, data, table)
-        counts = _COUNTS if asked["candidates"] is None and 0 <= (n or -1) <= _SMALL else (search.n_candidates,)
+        small = n is not None and n <= _SMALL
+        counts = _COUNTS if asked["candidates"] is None and small else (search.n_candidates,)
         recall = _measured_recall(search, sample.objects, sort, seed, counts)
         asked = asked | {"candidates": search.n_candidates}
         SearchFolder.create(folder, search, {**asked, "encoder": spec} | ({} if recall is None else {"recall": recall}))
@@ -84,7 +85,7 @@ def create(
 
 
 def check_way(by: str, kind: str, bits: int | None) -> int:
-    """Return the value of --bits; raise if it or the options --by and --kind are unknown or contradict each other."""
+    """Return --bits, or its default; raise if --by, --kind and --bits are unknown or contradict each other."""
     if by not in BITS:
         raise ValueError(f"--by must be bits, features, vectors or auto, got {by}")
     if by != "bits" and kind != "exact":

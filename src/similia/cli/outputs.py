@@ -61,13 +61,9 @@ def resumable() -> Iterator[None]:
 
 def size_of(n_bytes: int) -> str:
     """Return a size for messages, such as "45 kB" or "7.0 MB"."""
-    return (
-        f"{n_bytes / 1e6:.1f} MB"
-        if n_bytes >= 1e5
-        else f"{n_bytes / 1e3:.0f} kB"
-        if n_bytes >= 1e3
-        else f"{n_bytes} bytes"
-    )
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e5 else f"{n_bytes / 1e6:.1f} MB"
 
 
 class Spoken(Progress):

@@ -205,12 +205,12 @@ class Explanation:
         in `shares_x` and the methods that draw it.
 
         The number below a letter is that of the row of the largest listed part that covers the letter; letters (a, b,
-        ...) are the rows of `left_out`. For molecules, and for strings
-        whose listed parts hold less than half of `absolute_sum`, tables of `groups` come first; each table splits the
-        whole value. Percentages are shares of the value or, if a table has positive and negative amounts, of the sum of
-        absolute amounts; the head of the column says which. A series whose decision is split by time is drawn in bars;
-        the sign below a bar, + or -, means that its time points add, or subtract, more than the mean amount. Lines have
-        at most about 100 characters and no control characters.
+        ...) are the rows of `left_out`. For molecules, and for strings whose listed parts hold less than half of
+        `absolute_sum`, tables of `groups` come first; each table splits the whole value. Percentages are shares of the
+        value or, if a table has positive and negative amounts, of the sum of absolute amounts; the head of the column
+        says which. A series whose decision is split by time is drawn in bars; the sign below a bar, + or -, means that
+        its time points add, or subtract, more than the mean amount. Lines have at most about 100 characters and no
+        control characters.
         """
         from similia.explanations._text import as_text
 

@@ -155,8 +155,9 @@ def _system(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats
 
 
 def _by_iteration(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats] | None:
-    """Return (prototypes, mean) by conjugate gradients, without a Gram matrix; None if `_by_samples` takes less time.
+    """Return (prototypes, mean) by conjugate gradients, without a Gram matrix.
 
+    Return None if `_by_samples` takes less time, or if they do not converge in the time that it takes.
     The columns of Y sum to 1, so those of the solution sum to 0, and one of them need not be solved for.
     """
     n, d = len(X), dimension(X)

@@ -4,8 +4,8 @@ If x has a bits and y has b, they have at most min(a, b) in common, and distance
 (1 - d) (a + b) / (2 - d) in common. Rows are visited in ascending order of their number of bits, outwards from that of
 the queries, in tiles that stay in cache. A tile whose rows have too few or too many bits is skipped for a query. In
 other tiles, x and y have at most the sum over words of min(a_w, b_w) bits in common, where a_w and b_w are their bits
-in word w. These numbers take a byte for 64 bits, and this bound a fifth of the time of a comparison (half of it for
-queries of more than 255 bits); only rows that pass it are compared. If more than a quarter pass, the whole tile is
+in word w. These numbers take a byte for 64 bits, so this bound takes less time than a comparison (most for queries of
+up to 255 bits); only rows that pass it are compared. If more than a quarter pass, the whole tile is
 compared: first the words in which the query has most bits that are rare. Once the bits found so far and those that the
 query has left are too few for every row, the tile is abandoned.
 
