@@ -133,7 +133,8 @@ def d2ke(
         regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat.
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
-        the one that `task` and `C` describe. Its random states that are None are drawn from `random_state`.
+        the one that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from
+        `random_state`.
     cv : int or splitter, default=5
         Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional

@@ -232,8 +232,8 @@ def test_another_encoder_because_of_the_bits_is_told(command, tmp_path):
         assert notes == []
         shown, [line] = said(data, 256)
         assert f"256 bits by {other}" in shown
-        assert f"too few directions for 256 bits by {usual}. The bits are made by {other}," in line
-        assert line.endswith(f"use fewer --bits for {usual}")
+        assert f"too few directions for 256 bits by {usual}, the usual way. The bits are made by {other}," in line
+        assert line.endswith("with fewer --bits, the usual way may work")
     assert said(tmp_path / "narrow.npy", 64)[1] == []  # of five features are no eight bits
 
 

@@ -52,7 +52,7 @@ def tables(folder, words):
 @pytest.mark.parametrize("read", [read_objects, lambda data, **how: list(open_objects(data, chunk=7, **how).chunks())])
 def test_empty_cells_stop_or_are_left_out(read, tmp_path, capsys):
     for data in tables(tmp_path, ["" if i in (31, 12) else word for i, word in enumerate(WORDS)]):
-        place = "row 12 (from 0)" if data.suffix == ".parquet" else "line 14"
+        place = "row 12 (counted from 0)" if data.suffix == ".parquet" else "line 14"
         with pytest.raises(
             BadFile, match=r"the text \(column 'text'\) is empty; fill it in or leave the row"
         ) as caught:
@@ -181,7 +181,7 @@ def test_a_bad_letter_is_not_called_a_wrong_kind(tmp_path):
     model = sm.save(recipe.fit(WORDS, LABELS), tmp_path / "m.similia")
     data = tmp_path / "odd.fasta"
     data.write_text(">a\nACGT-ACGTTAC\n")
-    assert refused("predict", model, data).startswith(f"{data}, object 0 (from 0): {NO_COMPLEMENT}")
+    assert refused("predict", model, data).startswith(f"{data}, object 0 (counted from 0): {NO_COMPLEMENT}")
     data.write_text(">a label=even\nACGT-ACGTTAC\n" + ">b label=odd\nACGT\n" * 9)
     assert NO_COMPLEMENT in refused("fit", data, *STRANDS, "-o", model)
     numbers = tmp_path / "n.npy"
@@ -197,7 +197,7 @@ def test_a_bad_letter_is_named_by_its_place_in_the_file_not_in_the_split(tmp_pat
     table.write_text("text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(words, labels, strict=True)))
     for seed in range(3):  # the bad one is held out in some splits and not in others
         fit = (*STRANDS, "-o", model, "--seed", seed)
-        assert refused("fit", fasta, *fit).startswith(f"{fasta}, object 40 (from 0), 'r40': {NO_COMPLEMENT}")
+        assert refused("fit", fasta, *fit).startswith(f"{fasta}, object 40 (counted from 0), 'r40': {NO_COMPLEMENT}")
         assert refused("fit", table, *fit).startswith(f"{table}, line 42: {NO_COMPLEMENT}")
 
 

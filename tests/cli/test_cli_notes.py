@@ -102,7 +102,7 @@ def test_a_model_that_compares_nothing_remembers_its_kind_of_data(peptides, numb
 def test_a_warning_numbers_an_object_as_the_predictions_do():
     with speaking(), _short_warnings():
         text = warnings.formatwarning(ObjectsWarning(2, 9, "are odd", 4, "look"), UserWarning, "x.py", 1)
-    assert text == "warning: 2 of 9 objects are odd, e.g. object 4 (from 0); look\n"
+    assert text == "warning: 2 of 9 objects are odd, e.g. object 4 (counted from 0); look\n"
 
 
 # ---- the report

@@ -556,7 +556,7 @@ def test_clear_sentences(files, tmp_path):
     commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
     with pytest.raises(ValueError, match=r"holds vectors, but .* is an index of strings"):
         commands.add(str(tmp_path / "v.npy"), {}, folder)
-    with pytest.raises(ValueError, match=r"codes are written as \.npy; end"):
+    with pytest.raises(ValueError, match=r"codes are written as \.npy; give"):
         encode(first, TABLE, tmp_path / "codes.csv", **OPTIONS)
     np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
     with pytest.raises(ValueError, match=r"expected numbers of shape \(n, n_features\)"):

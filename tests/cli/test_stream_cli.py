@@ -326,10 +326,10 @@ def test_a_bad_object_is_named_by_its_file_and_line(name, tmp_path):
     place = "line 32"
     if name == "b.parquet":
         parquet.write_table(pa.table({"text": words}), bad)
-        place = "object 30 (from 0)"
+        place = "object 30 (counted from 0)"
     elif name == "b.fasta":
         bad.write_text("".join(f">r{i}\n{word}\n" for i, word in enumerate(words)))
-        place = "object 30 (from 0), 'r30'"
+        place = "object 30 (counted from 0), 'r30'"
     else:
         bad.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     for command in (

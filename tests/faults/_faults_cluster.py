@@ -318,7 +318,7 @@ class Raising(Killing):
         run = Run(jobs.call, *arguments, chunk=chunk, workers=where)
         run.end(tally)
         tally.faults += 1
-        if not any(place in run.text for place in (f"X[{jobs.POISONED}]", f"object {jobs.POISONED} (from 0)")):
+        if not any(place in run.text for place in (f"X[{jobs.POISONED}]", f"object {jobs.POISONED} (counted from 0)")):
             tally.complain(f"does not name the object: {run.text}")
         with Journal(partial_of(output)) as journal:
             if journal.header is not None:

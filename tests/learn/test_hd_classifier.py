@@ -699,7 +699,7 @@ BAD = [
     ("seed", lambda: HDClassifier(random_state="x").fit(CODES, LABELS), "random_state must be"),
     ("NaN", lambda: HDClassifier().fit(NAN, LABELS), r"X\[4\] holds NaN or infinity"),
     ("too long", lambda: HDClassifier().fit(np.diag([1, 1, 1e80, 1, 1, 1]), LABELS), r"X\[2\] has norm 1e\+80"),
-    ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"one vector v is v\[None\]"),
+    ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"write one vector v as v\[None\]"),
     ("empty", lambda: HDClassifier().fit(CODES[:0], LABELS[:0]), r"X is empty: found 0 vectors"),
     ("booleans", lambda: HDClassifier().fit(CODES > 9, LABELS), "dtype bool, expected packed bits"),
     ("text", lambda: HDClassifier().fit([["a"]] * 6, LABELS), "expected packed bits"),

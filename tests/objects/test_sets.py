@@ -135,7 +135,7 @@ REFUSED = {
     "another dimension": (
         [ONES, ONES, np.ones((4, 3))],
         ValueError,
-        "set 2 holds points of dimension 3, but set 0 of 2",
+        "set 2 holds points of dimension 3, but set 0 of dimension 2",
     ),
     "an empty set of another dimension": ([ONES, np.ones((0, 3))], ValueError, "set 1 holds points of dimension 3"),
     "dimension 0": ([np.ones((3, 0))], ValueError, "set 0 holds points of dimension 0"),

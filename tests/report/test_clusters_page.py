@@ -180,7 +180,7 @@ def test_the_command_chooses_the_number(table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-o", "out.txt"), "end out.txt in .csv or .parquet"),
+        (("-o", "out.txt"), "give out.txt the ending .csv or .parquet"),
         (("-o", "out.csv", "--clusters", "many"), "must be a number of at least 1, or stability"),
         (("-o", "out.csv", "--clusters", "50"), "at least n_clusters=50"),
         (("-o", "out.csv", "--report", "out.txt"), "end out.txt in .html"),

@@ -143,7 +143,9 @@ def test_score_is_by_the_score_that_was_asked_for(few):
 
 def test_numbers_are_no_classes():
     X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match=r"y\[1\] is 0.1, which is no class; AutoRegressor predicts numbers"):
+    with pytest.raises(
+        ValueError, match=r"y\[1\] is 0.1, which is not a class label; use AutoRegressor to predict numbers"
+    ):
         sm.AutoClassifier(**QUICK).fit(X, np.arange(20) / 10)
 
 

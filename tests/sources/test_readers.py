@@ -188,7 +188,7 @@ def test_parquet(tmp_path):
     assert read_columns(path, "label", "text", on_error="skip") == ([1, 3], ["a", "c"])
     with pytest.raises(BadFile, match="the value in column 'text' is missing") as caught:
         read_columns(path, 0)
-    assert caught.value.at == "row 1 (from 0)"
+    assert caught.value.at == "row 1 (counted from 0)"
     for column, sentence in (
         ("none", "no column 'none'; it has 'text', 'label'"),
         (2, "2 columns, none at position 2"),

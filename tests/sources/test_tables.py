@@ -119,7 +119,9 @@ def test_a_table_without_a_header(tmp_path):
 
 def test_two_columns_of_one_name_are_refused_where_they_are_used(tmp_path):
     path = write(tmp_path / "a.csv", "text,x,text,y,y\nA,1,B,2,3\n")
-    assert refused(path) == "a.csv has 2 columns named 'text', at positions 0 and 2 (from 0); rename all but one"
+    assert (
+        refused(path) == "a.csv has 2 columns named 'text', at positions 0 and 2 (counted from 0); rename all but one"
+    )
     assert "2 columns named 'y'" in refused(path, text="x", label="y")
     assert "2 columns named 'y'" in refused(path, values="x,y")
     assert read_objects(path, text="x").objects.tolist() == ["1"]

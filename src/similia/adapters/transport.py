@@ -179,11 +179,11 @@ def from_pot(
     function : str or callable, default="emd2"
         A function of ``ot``, or its name. The names of its first parameters decide which arguments it gets:
 
-        - (a, b, M), as of "emd2" and "sinkhorn2": the weights of the points of two sets (equal within a set) and the
+        - (a, b, M), as for "emd2" and "sinkhorn2": the weights of the points of two sets (equal within a set) and the
           distances from the points of one set to those of the other. If `cost` is given: two histograms and `cost`.
-        - (X_s, X_t), as of "sliced_wasserstein_distance": the points of both sets.
-        - (C1, C2), as of "gromov_wasserstein2": the distances within each set.
-        - (u_values, v_values), as of "wasserstein_1d": two sets of one-dimensional points.
+        - (X_s, X_t), as for "sliced_wasserstein_distance": the points of both sets.
+        - (C1, C2), as for "gromov_wasserstein2": the distances within each set.
+        - (u_values, v_values), as for "wasserstein_1d": two sets of one-dimensional points.
     metric : str, default="euclidean"
         Distance between points, by its name in ``scipy.spatial.distance.cdist``. It is used for M, C1 and C2.
     cost : ndarray of shape (n_bins, n_bins), optional
@@ -194,8 +194,8 @@ def from_pot(
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x). If True, ``d(X)`` calls the function once, not twice, for each pair of objects.
     **params
-        Options of the function, such as ``reg=0.1`` for "sinkhorn2". If you do not give ``seed`` or ``random_state``
-        to a function that has it, it is 0.
+        Options of the function, such as ``reg=0.1`` for "sinkhorn2". If the function has an option ``seed`` or
+        ``random_state``, it is 0 by default.
 
     Returns
     -------

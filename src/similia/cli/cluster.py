@@ -21,7 +21,8 @@ def cluster(
     clusters: Annotated[
         str,
         typer.Option(
-            help="Number of clusters; or stability: the largest number from 2 to 10 on which subsamples agree."
+            help="Number of clusters; or stability: the largest number from 2 to 10 for which random subsamples give "
+            "the same clusters."
         ),
     ] = "stability",
     report: Annotated[

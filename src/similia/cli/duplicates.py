@@ -36,10 +36,11 @@ def duplicates(
         typer.Option(help="Least similarity (--kernel; 0.7 by default) or largest distance (--distance) of a pair."),
     ] = None,
     relative: Annotated[
-        bool, typer.Option("--relative", help="Threshold of Levenshtein as a share of the longer string.")
+        bool, typer.Option("--relative", help="The threshold is a share of the longer string's length.")
     ] = False,
     groups: Annotated[
-        Path | None, typer.Option(help="Also write the group of each object, and whether it is kept (.csv, .parquet).")
+        Path | None,
+        typer.Option(help="Also write the group of each object, and whether it is the one kept (.csv, .parquet)."),
     ] = None,
     report: Annotated[
         Path | None,
@@ -52,10 +53,10 @@ def duplicates(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """List pairs of near-duplicates, and groups with one kept of each. Texts are compared by shingles of 5 letters.
+    """List pairs of near-duplicates, and the groups that they form. Texts are compared by their runs of 5 letters.
 
-    A file larger than a quarter of --max-memory (1 GiB) is read in chunks, several times. After Ctrl-C, a crash or on a
-    full disk, the same command goes on where it was stopped.
+    A file larger than a quarter of --max-memory (1 GiB) is read in chunks, several times. Then the run resumes when the
+    command is repeated after Ctrl-C, a crash or a full disk.
 
     [bold]similia duplicates messages.csv --text message -o pairs.csv --report pairs.html[/bold]
 

@@ -30,7 +30,8 @@ def encode(
     landmarks: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Without --model: number of landmarks, the objects with which each is compared. Default: 256."
+            min=1,
+            help="Without --model: number of landmarks, the objects with which each object is compared. Default: 256.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Without --model: seed of the random numbers. Default: 0.")] = None,
@@ -84,7 +85,7 @@ def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | 
     from similia.cli.voice import voice
 
     if output.suffix != ".npy":
-        raise ValueError(f"codes are written as .npy; end {output} in .npy")
+        raise ValueError(f"codes are written as .npy; give {output} this ending")
     if model is None and voice().piped:
         raise ValueError(
             "with -o - there is no folder to write the fitted encoder to; give an encoder with --model, or name a file"

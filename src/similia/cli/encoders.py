@@ -132,8 +132,8 @@ def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
     """Print that `made_by` makes the bits because `instead_of` makes at most `most`; print nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
-            f"note: the data vary in too few directions for {bits} bits by {instead_of}. The bits are made by "
-            f"{made_by}, which often finds fewer neighbours; use fewer --bits for {instead_of}"
+            f"note: the data vary in too few directions for {bits} bits by {instead_of}, the usual way. The bits are "
+            f"made by {made_by}, which often finds fewer neighbours; with fewer --bits, the usual way may work"
         )
 
 

@@ -38,7 +38,7 @@ def explain(
         Path | None, typer.Option("--output", "-o", help="HTML page to write. Default: print to the terminal.")
     ] = None,
 ) -> None:
-    """Show why two objects are similar, or why a model predicts a label: by k-mers, patterns of graphs or alignments.
+    """Show why two objects are similar, or why a model predicts a label: by substrings, subgraphs or alignments.
 
     [bold]similia explain model.similia reads.csv --text sequence --pair 3 17[/bold]
 

@@ -21,8 +21,8 @@ def export(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="Sample of the objects, such as the training data: it sets units, letters and sizes, and gives tests. "
-            + DATA_HELP
+            help="Sample of the objects, such as the training data, which decides the rounding of numbers, the letters "
+            "and the sizes that the code accepts, and is used for tests. " + DATA_HELP
         ),
     ] = None,
     name: Annotated[
@@ -61,7 +61,7 @@ def export(
 ) -> None:
     """Write a model as C99 (in whole numbers or float32), or its core as Verilog.
 
-    The code computes the same labels and codes as its twin in Python, similia.quantise, bit for bit.
+    The code computes the same labels and codes, bit for bit, as the quantised model in Python (similia.quantise).
 
     [bold]similia fit splice --kernel 'GappyKmers(k=4)' --landmarks 100 --bits 2000 -o splice.similia[/bold]
 

@@ -37,8 +37,8 @@ def build(
         str,
         typer.Option(
             help="How to find the candidates: by 'bits'; by 'features', with an inverted index of the features of "
-            "--kernel (of k-mers, for strings without one); by 'vectors', with a few bits for each number; or 'auto': "
-            "the best of these on a sample of the objects."
+            "--kernel (for strings without --kernel, of substrings); by 'vectors', each number of which is kept in a "
+            "few bits; or 'auto': the best of these on a sample of the objects."
         ),
     ] = "bits",
     kind: Annotated[
@@ -59,8 +59,8 @@ def build(
         int | None,
         typer.Option(
             min=1,
-            help="Number of candidates that --rerank sorts. Default: 100 or, of up to 20,000 objects, as many (up to "
-            "2000) as find 90 % of the nearest.",
+            help="Number of candidates that --rerank sorts. Default: 100; for up to 20,000 objects, the number, "
+            "at most 2000, that finds 90 % of the nearest neighbours.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -112,9 +112,7 @@ def add(
     data: Data,
     table: Table,
     folder: Folder,
-    again: Annotated[
-        bool, typer.Option("--again", help="Add the objects of a file again that was added before.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Add the objects even if the file was added before.")] = False,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
@@ -149,7 +147,7 @@ def remove(
     folder: Folder,
     ids: Annotated[list[str], typer.Argument(help="Ids of objects, or their names.")],
     by: Annotated[
-        str | None, typer.Option(help="id or name: what a number means that is both an id and a name.")
+        str | None, typer.Option(help="id or name: how to read a number that is both an id and a name.")
     ] = None,
 ) -> None:
     """Remove objects from an index by their ids or names.
@@ -197,7 +195,7 @@ def search(
     candidates: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of candidates that are sorted; more find more. Default: as the index was built."
+            min=1, help="Number of candidates to sort; more of them miss fewer neighbours. Default: set when building."
         ),
     ] = None,
     output: CsvOut = None,

@@ -25,7 +25,7 @@ def map(
     ] = "landmarks",
     landmarks: Landmarks = 300,
     objects: Annotated[
-        int, typer.Option(min=10, help="Maximum number of objects on the page; of more, a random sample is shown.")
+        int, typer.Option(min=10, help="Maximum number of objects on the page; if there are more, a random sample.")
     ] = 100_000,
     save: Annotated[
         Path | None,

@@ -29,7 +29,7 @@ def check_table(output: Path, *inputs: str | Path | None) -> None:
     """Raise as `check_output` does, or if `output` ends neither in .csv nor in .parquet."""
     check_output(output, *inputs)
     if output.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(f"tables are written as CSV or Parquet; end {output} in .csv or .parquet")
+        raise ValueError(f"tables are written as CSV or Parquet; give {output} the ending .csv or .parquet")
 
 
 def check_page(output: Path, *inputs: str | Path | None) -> None:

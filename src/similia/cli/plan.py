@@ -31,7 +31,8 @@ def plan(
     landmarks: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of landmarks, the objects with which each is compared. Default: 300, or all if fewer."
+            min=1,
+            help="Number of landmarks, the objects with which each object is compared. Default: 300, or all if fewer.",
         ),
     ] = None,
     random: Annotated[

@@ -23,7 +23,7 @@ def report(
     ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Without --unseen: number of folds of cross-validation.")] = 5,
     objects: Annotated[
-        int, typer.Option(min=10, help="Maximum number of objects; of more, a random sample is taken.")
+        int, typer.Option(min=10, help="Maximum number of objects; if there are more, a random sample.")
     ] = 5000,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Seed = 0,

@@ -20,9 +20,9 @@ def warmup(
         ),
     ] = None,
 ) -> None:
-    """Compile all loops in advance, so that the first request is as fast as later ones. Takes a minute or two, once.
+    """Compile the fast loops in advance, so that first calls are as fast as later ones. Takes a minute or two, once.
 
-    Run it when you set up a machine or an image. Set NUMBA_CACHE_DIR to a folder that the service can read.
+    Run it when you set up a machine or a container image. Set NUMBA_CACHE_DIR to a folder that the service can read.
 
     [bold]similia warmup strings codes[/bold]
     """

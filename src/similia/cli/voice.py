@@ -74,7 +74,7 @@ def _short_warnings() -> Iterator[None]:
 
     def line(message: Warning | str, *place: Any) -> str:
         if isinstance(message, ObjectsWarning):  # numbered like the items of predictions
-            message = message.about(f"object {message.index} (from 0)")
+            message = message.about(f"object {message.index} (counted from 0)")
         return "" if how.quiet else f"warning: {message}\n"
 
     if not how.verbose:

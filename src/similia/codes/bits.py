@@ -43,7 +43,7 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
     """
     values = np.asarray(values)
     if values.ndim != 2:
-        raise ValueError(f"values must be 2-D (n, n_bits), got shape {values.shape}; one row v is v[None]")
+        raise ValueError(f"values must be 2-D (n, n_bits), got shape {values.shape}; write one row v as v[None]")
     check_n_bits(values.shape[1])
     missing = np.isnan(values).any(axis=1)
     if missing.any():

@@ -86,7 +86,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     frequencies_ : ndarray of float64, shape (n_features, n_bits // 2)
         The random frequencies: column j maps a vector to an angle, in quarter turns.
     phases_ : ndarray of float64, shape (n_bits // 2,)
-        Random angles in [0, 4), in quarter turns, that are added to those.
+        Random angles in [0, 4), in quarter turns, that are added to the angles of `frequencies_`.
 
     Notes
     -----

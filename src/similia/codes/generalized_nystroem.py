@@ -54,12 +54,12 @@ class GeneralizedNystroemPCA(Transformer):
         Number of directions (principal components).
     sample_fraction : float or int, default=0.05
         Fraction of the rows to sample (float), or number of rows (int). With a fraction, the sample has at least
-        ``4 * n_components`` rows, or all rows if there are fewer. A number below `n_components` (or, if `center`, below
-        ``n_components + 1``) is raised to it.
+        ``4 * n_components`` rows, or all rows if there are fewer. A number of rows below `n_components` (``n_components
+        + 1`` if `center`) is increased to this minimum.
     feature_fraction : float or int, default=0.3
         Fraction of the features to sample (float), or number of features (int). With a fraction, the sample has at
-        least ``1.5 * n_components`` features, or all features if there are fewer. A number below `n_components` is
-        raised to it.
+        least ``1.5 * n_components`` features, or all features if there are fewer. A number of features below
+        `n_components` is increased to this minimum.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"`` draws rows and features without replacement, and reads only the sampled rows. ``"norm"`` is the
         algorithm ConstantTimeSVD of Drineas et al.: it draws rows, then features of the drawn rows, with replacement
@@ -203,7 +203,7 @@ class GeneralizedNystroemPCA(Transformer):
 
         After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
         ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has no rows to continue
-        from, so its `partial_fit` raises.
+        from, so its `partial_fit` raises an error.
 
         Parameters
         ----------

@@ -67,8 +67,8 @@ class GraphHDEncoder(SeededEncoder):
     Attributes
     ----------
     seed_ : int
-        The seed and a rank determine the random vector of that rank. So graphs may be larger than those of `fit`, and
-        every process encodes them identically.
+        Seed of the random vectors: `seed_` and the rank of a node by PageRank determine the vector of the node. So
+        graphs may be larger than those of `fit`, and every process encodes them identically.
 
     Notes
     -----

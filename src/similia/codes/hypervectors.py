@@ -63,9 +63,9 @@ def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return random codes for n levels of a quantity, shape (n, n_bits // 8); near levels have similar codes.
 
-    The code of level 0 is random. Level i differs from it in the first ``i * n_bits / (2 (n - 1))`` positions, rounded,
-    of a random order of all positions. Up to this rounding, levels i and j have the similarity
-    ``1 - |i - j| / (n - 1)``; it is exactly 0 for the first and the last.
+    The code of level 0 is random. All bit positions are put in a random order, and level i differs from level 0 in the
+    first ``i * n_bits / (2 (n - 1))`` of them, rounded. Up to this rounding, levels i and j have the similarity ``1 -
+    |i - j| / (n - 1)``; it is exactly 0 for the first and the last.
 
     Parameters
     ----------

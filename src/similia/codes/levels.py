@@ -101,8 +101,9 @@ class LevelEncoder(RangeEncoder):
         Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
         in `fit`. Numbers outside this range are encoded as the nearer end.
     output : {"bits", "counts"}, default="bits"
-        Each number gives the vector of its level, multiplied by a random vector of its feature, the role. `transform`
-        returns the bitwise majority of these products for each row, packed ("bits"), or their sum ("counts").
+        Each number becomes the vector of its level, multiplied by a random vector that belongs to its feature (the
+        role). `transform` returns the bitwise majority of these products for each row, packed ("bits"), or their sum
+        ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 

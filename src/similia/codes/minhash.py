@@ -100,15 +100,15 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        Wraps `kernel`, with its data-dependent settings fixed.
+        Wraps `kernel`, with the settings that depend on the training objects fixed.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Hashing needs whole counts, so features are multiplied by this factor and rounded at random, up or down. The sum
-        of an object's counts is its number of elements. `scale_` is 1 if the features of the training objects are whole
-        numbers and the median object has at most 64 * n_hashes elements. Otherwise it is a power of two such that the
-        median object has 4 to 8 times n_hashes elements. `fit` looks at 256 training objects at most.
+        Factor by which features are multiplied before they are rounded at random, up or down, to the whole counts that
+        hashing needs. The sum of an object's counts is called its number of elements. `fit` takes the median of this
+        number over at most 256 training objects. `scale_` is 1 if their features are whole numbers and the median is at
+        most 64 * n_hashes. Otherwise it is a power of two that brings the median to 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 
@@ -233,7 +233,7 @@ class MinHash(ComparesObjects, Transformer):
         return sp.csr_array((data, out.ravel(), indptr), shape=(n, self._n_features_out))
 
     def bands(self, X: Any, rows: int = 1) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-        """Return one 64-bit key for each band of `rows` hashes, and the hashes, to find similar objects in hash tables.
+        """Return keys by which a hash table finds similar objects: one for each band, a group of `rows` hashes.
 
         If the min-max kernel of two objects is J, their keys of a band are equal with probability J**rows.
 

@@ -51,6 +51,9 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 class SequenceEncoder(RangeEncoder):
     """Encode a time series as the majority or sum of the vectors of its n-grams or single values.
 
+    A value has the vector of its level (see `n_levels`). The vector of an n-gram, n consecutive values, is the product
+    of the vectors of these values, each shifted by its place in the n-gram.
+
     Parameters
     ----------
     n_levels : int, default=100

@@ -93,8 +93,8 @@ class SignRandomProjection(SignEncoder):
       matrix, and its codes estimate cosines with less noise.
     - "hadamard" suits small devices (`similia.quantise`), because it never stores a matrix. For more than 128 features,
       it is the same as "structured".
-    - "gaussian", the default, is the method of the published NysHD. Use it, too, for very sparse rows, where the bias
-      of the other methods is about 0.01.
+    - "gaussian", the default, is the method of the published NysHD. Use it also for very sparse rows, for which the
+      other methods have a bias of about 0.01.
 
     Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
     inner product <phi_x, phi_y> estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of

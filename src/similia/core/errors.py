@@ -28,7 +28,7 @@ class DataError(Exception):
     path : str
         Path or name of the file with the bad object; empty if the object is not from a file.
     at : str
-        Place in the file, such as "line 3" or "row 2 (from 0)"; empty for the whole file.
+        Place in the file, such as "line 3" or "row 2 (counted from 0)"; empty for the whole file.
     """
 
     path = at = ""

@@ -168,7 +168,7 @@ class ListParams(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters: ``v0`` (if the letter is v) replaces entry 0 of the list, ``v0__name`` a parameter of it."""
+        """Set parameters by the names that `get_params` returns, also entries of the list and their parameters."""
         if self._list in params:
             setattr(self, self._list, params.pop(self._list))
         parts = self._listed()

@@ -102,7 +102,8 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
             f"and shape {codes.shape}; {remedy}"
         )
     if n_bits is not None and codes.shape[1] * 8 != n_bits:
-        raise ValueError(f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}: both must come from one encoder")
+        found = f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}"
+        raise ValueError(f"{found}; codes to compare must come from one encoder")
     return np.ascontiguousarray(codes)
 
 
@@ -241,7 +242,7 @@ def not_real(name: str = "X") -> BadValue:
 
 def not_2d(name: str, shape: tuple[int, ...]) -> BadValue:
     found = f"must be a 2-D array (n, n_features), got shape {shape}"
-    return BadValue(None, found, remedy="Reshape your data: one vector v is v[None]", collection=name)
+    return BadValue(None, found, remedy="Reshape your data: write one vector v as v[None]", collection=name)
 
 
 def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> BadValue:

@@ -59,7 +59,7 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A model of whole numbers or float32, made from a fitted pipeline by `similia.quantise`.
+    """A model that computes with whole numbers or float32; `similia.quantise` makes it from a fitted pipeline.
 
     Attributes
     ----------
@@ -87,22 +87,22 @@ class Quantised:
 
     @property
     def in_floats(self) -> bool:
-        """Whether coordinates are float32."""
+        """Whether the model computes with float32 instead of whole numbers."""
         return isinstance(self.linear, FloatLinear)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the tables that a device keeps, such as landmarks, factors, projection and prototypes."""
+        """Total size in bytes of the tables on the device, such as landmarks, projection and prototypes."""
         return sum(sizes_of(self).values())
 
     @property
     def operations(self) -> dict[str, int]:
-        """Number of operations, by kind, that the label of the longest object takes."""
+        """Number of operations of each kind to predict the label of the longest object."""
         return operations_of(self)
 
     @property
     def hint(self) -> str:
-        """A sentence on how many bytes Hadamard directions would save; empty if they would save none."""
+        """Bytes that ``SignRandomProjection(method="hadamard")`` would save, in a sentence; empty if none."""
         if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
@@ -156,7 +156,7 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of objects that ``input.read`` has read."""
+        """Return the codes of objects, given as the result of ``self.input.read(X)``."""
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
@@ -189,20 +189,20 @@ def quantise(
         - vectors that `similia.Nystroem` makes with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
           ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
         - vectors that `similia.D2KE` makes with ``Levenshtein`` or ``DTW``;
-        - the user's own vectors.
+        - your own vectors.
 
         Scalers and ``PCA`` of scikit-learn may come before the projection. A pipeline without a projection can make the
         codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks, they set the limits of the model: strings may
-        hold only letters that occur in these objects, and no object may be longer than the longest of these. With
-        ``numbers="whole"``, the numbers of vectors and series become int16. Numbers that are all whole stay as they
-        are; others are divided by a step and rounded. The step is a power of two for which numbers twice as large still
-        fit. `X` is then needed for models that store no objects: projections of the user's own vectors, and encoders of
-        hypervectors.
+        Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
+        they set its limits: strings may hold only letters that occur in these objects, and no object may be longer than
+        the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16. If all are whole
+        numbers, they stay as they are; otherwise they are divided by a power of two, so small that even numbers twice
+        as large fit into int16, and rounded. So with "whole", `X` is needed if the model stores no objects, because it
+        projects your own vectors or makes its codes by an encoder.
     max_length : int, optional
-        Maximum number of letters of a string, points of a series or nodes of a graph. By default, it is that of the
-        longest of the landmarks and of `X`.
+        Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
+        largest object among the landmarks and `X`.
     letters : str, default=""
         Further letters that strings may hold. For other letters, Python raises an error and a device returns an error
         code.
@@ -233,9 +233,9 @@ def quantise(
     -----
     With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
     exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
-    of a matrix and these similarities. If rounding the similarities changes a coordinate by more than its own size
-    (both in mean square), the coordinate is left out. The entries of the matrix have 16 bits, and each row has a power
-    of two as its scale; they have up to 32 bits if 16 would change the coordinates by more than 1 %. The entries of the
+    of a matrix and these similarities. A coordinate is left out if rounding the similarities changes it, in mean
+    square, by more than its own mean square. The entries of the matrix have 16 bits, and each row has a power of two as
+    its scale; they have up to 32 bits if 16 would change the coordinates by more than 1 %. The entries of the
     projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The norm of an object
     is not computed, because it does not change the signs that make up the code. With
     ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for

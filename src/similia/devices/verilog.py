@@ -105,20 +105,21 @@ def export_verilog(
     """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
 
     The core, ``NAME.v``, reads the numbers of an object one by one. If objects are vectors, these are their numbers.
-    Otherwise they are the object's similarities to the landmarks; the core does not compute them, but the C code from
-    `export_c` does. The core outputs the code byte by byte, and the number of the label. It has one multiplier and one
-    clock, and needs no vendor's library. The testbench, ``NAME_tb.v``, simulates the core, and counts the objects whose
-    code or label differs from Python. ``NAME_*.hex`` hold the tables of the core and of the testbench.
-    ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes, clocks and operations.
+    Otherwise they are the object's similarities to the landmarks, the training objects that the model stores. The core
+    does not compute these similarities; the C code from `export_c` does. The core outputs the code byte by byte, and
+    the number of the label. It has one multiplier and one clock, and needs no vendor's library. The testbench,
+    ``NAME_tb.v``, simulates the core, and counts the objects whose code or label differs from Python. ``NAME_*.hex``
+    hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the simulation, and lists
+    sizes, clock cycles and operations.
 
     Parameters
     ----------
     model, folder : Pipeline or Quantised, path
         The same as in `similia.export_c`.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
-        maximum length of an object; see `similia.quantise`. The first 1000 become the tests. Without `X`, the first
-        1000 landmarks become the tests; without landmarks, `X` is needed.
+        Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
+        they set its limits, such as the maximum length of an object; see `similia.quantise`. The first 1000 become the
+        tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
     name : str, default="model"
         Name of the module, with which the names of all files begin: letters, digits and underscores.
     max_length, letters, overwrite : int, str, bool

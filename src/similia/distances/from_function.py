@@ -44,9 +44,9 @@ class FromFunction(Distance):
 
     Notes
     -----
-    `similia.adapters` has the distances of aeon, tslearn, POT and GraKeL, with the right axes and options. Set options
-    of the function with ``functools.partial``, for example ``functools.partial(function, window=0.1)``. The distance
-    can be pickled if the function is defined at the top level of a module. The function need not be a metric.
+    `similia.adapters` has the distances of aeon, tslearn and POT, with the right axes and options. Set options of the
+    function with ``functools.partial``, for example ``functools.partial(function, window=0.1)``. The distance can be
+    pickled if the function is defined at the top level of a module. The function need not be a metric.
 
     Examples
     --------

@@ -54,11 +54,11 @@ class TimeShares(Transformer):
         -----
         Each column is a statistic of the outputs of a convolution, or of the values of an interval. The difference of
         the column from its centre, times its weight, is an amount, which is divided in two steps. First, it is divided
-        equally among some of the outputs:
+        equally among some of the outputs (or values):
 
         - if the column is the share of positive outputs: among the positive outputs if the share is above the centre,
-          otherwise among the other outputs. The outputs that win or lose in a group of `Hydra` and the longest stretch
-          of positive outputs (the first of several) are treated like the positive outputs;
+          otherwise among the other outputs. The same holds for the outputs that win or lose in a group of `Hydra`, and
+          for those in the longest stretch of positive outputs (the first, if several are longest);
         - if it is the mean excess or the mean position of positive outputs: among the positive outputs, or among all
           outputs if none is positive;
         - if it is a quantile: among all values of its interval.

@@ -99,8 +99,8 @@ class DilatedKernels:
 class RandomConvolutions(TimeShares):
     r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
-    A kernel, nine weights, moves along the series and reads every d-th point, where d is its dilation. The features say
-    how often, and where, its output exceeds a threshold, its bias.
+    A convolution kernel, here nine weights, moves along the series and reads every d-th point, where d is its dilation.
+    The features say how often, and where, its output exceeds a threshold, the bias.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ class D2KE(ComparesObjects, Transformer):
         return self._cached_distances()(self.distance, X, objects)
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Return the features of distances `D`, shape (n, R): ``transform(X)`` is ``features(distances(X))``."""
+        """Turn distances to the random objects, shape (n, R), into features of this shape, as `transform` does."""
         check_is_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
@@ -198,7 +198,7 @@ class D2KE(ComparesObjects, Transformer):
         Parameters
         ----------
         n_components : int
-            New total number of random objects; raises if it is below the current number.
+            New total number of random objects; a number below the current one raises ValueError.
         X : collection of objects, optional
             The training objects, needed only by `Representatives`, by `Mosaics` and by samplers of your own that use
             them.

@@ -52,17 +52,18 @@ class HeatRandomFeatures(Transformer):
     ----------
     n_components : int, default=1024
         Number m of features. Each of m / 2 directions w (random unit vectors) gives two features of a row x: the real
-        and the imaginary part of f(s) at s = <x, w>. The docstring of the module ``similia.embeddings.heat_features``
-        defines the complex function f. If m is odd, the last direction gives one feature: the real part if the first
-        coordinate of the direction is >= 0, else the imaginary part. The estimate is unbiased in this case too, since
-        f(-s) is the conjugate of f(s).
+        and the imaginary part of f(s), where s is the inner product of x and w. The complex function f is defined in
+        the docstring of the module ``similia.embeddings.heat_features``. If m is odd, the last direction gives one
+        feature: the real part if the first coordinate of the direction is >= 0, else the imaginary part. The estimate
+        is unbiased in this case, too.
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for rows of n columns, which sets the diffusion time t of the kernel;
         must be below n. See `similia.kernels.heat.HypersphericalHeat`.
     t : float, optional
         Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.hypersphere.to_hypersphere`. `fit` resolves "auto".
+        How rows become unit vectors; see `similia.kernels.to_hypersphere`. `fit` decides from the rows what "auto"
+        means.
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
     orthogonal : bool or "auto", default="auto"
@@ -80,16 +81,15 @@ class HeatRandomFeatures(Transformer):
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None
-        The resolved `mapping`.
+        The mapping used, never "auto".
     n_features_in_ : int
         Number n of columns seen in `fit`. The kernel depends on n, even if some columns are all zero.
 
     Raises
     ------
     ValueError
-        If an entry is negative and the mapping (after `fit` has resolved "auto") is "sqrt"; if a row is zero and
-        `zero_rows` is "raise"; if a row is not a unit vector and the mapping is None; or if t is so small that the
-        table of f would take too long to compute.
+        If an entry is negative and `mapping_` is "sqrt"; if a row is zero and `zero_rows` is "raise"; if a row is not a
+        unit vector and `mapping` is None; or if t is so small that the table of f would take too long to compute.
 
     Notes
     -----

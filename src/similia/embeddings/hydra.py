@@ -60,8 +60,8 @@ class Hydra(TimeShares):
     n_groups : int, default=64
         Number of groups for each dilation. Half of them (rounded up) read the series, the others its first differences.
     n_kernels : int, default=8
-        Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many,
-        a dictionary method.
+        Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many
+        kernels, it resembles methods that count the patterns of a dictionary.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the kernels and their channels.
 

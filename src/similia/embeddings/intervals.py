@@ -51,7 +51,7 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
     _n_features_out=count(least=1),
 )  # fmt: skip
 class IntervalQuantiles(TimeShares):
-    r"""Embed time series by quantiles of their intervals: QUANT.
+    r"""Embed time series by quantiles of the values in their intervals, as QUANT does.
 
     The quantiles of an interval go from its smallest value to its largest at equal steps; if there is only one, it is
     the median. From every second quantile of an interval, the mean of the interval is subtracted.
@@ -192,7 +192,7 @@ class IntervalQuantiles(TimeShares):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the name of each column: channel, derived series, level, time points, and which quantile it is.
+        """Return a name for each column: channel, derived series (see the class), level, time points, and quantile.
 
         For the Fourier transform, the points are frequencies, in cycles per series of median length.
         """

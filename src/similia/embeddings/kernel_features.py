@@ -74,7 +74,7 @@ class KernelFeatures(ComparesObjects, Transformer):
     -----
     `transform` does not need `fit`: an object has the same row in any collection and process. Features are hashed to
     columns, so `get_feature_names_out` does not name substructures: it returns kernelfeatures0, kernelfeatures1 and so
-    on. Output is sparse, so scikit-learn raises after ``set_output(transform="pandas")``.
+    on. Output is sparse, so scikit-learn raises an error after ``set_output(transform="pandas")``.
 
     Examples
     --------
@@ -149,9 +149,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object seems to share no feature with the training objects: no more of its columns are marked in
-            `met_` than hash collisions explain. Also if more than half of the objects (in a stream: any object) have no
-            features, such as strings that are too short. Both warnings need `met_`.
+            If an object seems to share no feature with the training objects, because chance collisions of hashes can
+            explain all its columns that are marked in `met_`. Also if more than half of the objects (in a stream: any
+            object) have no features, such as strings that are too short. Both warnings need `met_`.
         """
         self._check()
         if is_table(X):

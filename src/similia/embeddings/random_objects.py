@@ -67,7 +67,7 @@ class RandomObjects(BaseEstimator):
 
 
 class RandomStrings(RandomObjects):
-    """Random strings for `D2KE`: independent letters, with length and letters drawn uniformly.
+    """Random strings for `D2KE`: independent letters; length and letters are drawn uniformly.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class RandomStrings(RandomObjects):
 
 
 class RandomSeries(RandomObjects):
-    """Random series for `D2KE`: independent normal values, with length drawn uniformly.
+    """Random series for `D2KE`: independent normal values; the length is drawn uniformly.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class RandomSeries(RandomObjects):
 
 
 class RandomSets(RandomObjects):
-    """Random sets for `D2KE`: independent points on a sphere, with size and points drawn uniformly.
+    """Random sets for `D2KE`: independent points, uniform on a sphere; their number is drawn uniformly, too.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class SharedPart(NamedTuple):
     Attributes
     ----------
     name : str
-        Name of the part, such as a k-mer, a word or a subgraph.
+        Name of the part, such as a substring, a word or a subgraph.
     contribution : float
         Amount that the part adds to the decision for the class, averaged over the explained members; a member without
         the part counts as 0.

@@ -139,7 +139,7 @@ def explain(
     Two amounts stay unexplained and form the residual: the entropy term of soft alignments (`SoftDTW`,
     `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
 
-    **Min-max similarity.** A machine on `similia.kernels.MinMax` decides by
+    **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i, where z_i are its training objects, support vectors or landmarks with
     coefficients a_i, f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
     sum_i a_i min(f(x), f(z_i)) / D_i, its share of the similarity of x to the training objects for given D_i. The sign

@@ -31,7 +31,7 @@ class Part:
     Attributes
     ----------
     name : str
-        Name of the part, such as a k-mer, a tree of labels, an edit, a step of a warping path or a column.
+        Name of the part, such as a substring, a tree of labels, an edit, a step of a warping path or a column.
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
@@ -177,10 +177,10 @@ class Explanation:
         """Return substructures of molecules and stretches of strings, the largest contribution first.
 
         Each atom belongs to one group: a functional group, an aromatic ring system, or a chain or ring of other
-        carbons. Each letter belongs to one stretch, in which all letters add more than the mean amount of a letter, or
-        all less, and all with one sign. A group contributes the sum of `shares_x` (or `shares_y`) over its places, so
-        the groups of x add up to the sum over all its places, and so do those of y. Groups that add nothing are left
-        out. Other objects have no groups.
+        carbons. Each letter belongs to one stretch, a run of letters whose amounts have the same sign and are all
+        above, or all below, the mean amount of a letter. A group contributes the sum of `shares_x` (or `shares_y`) over
+        its places, so the groups of x add up to the sum over all its places, and so do those of y. Groups that add
+        nothing are left out. Other objects have no groups.
         """
         found = []
         for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):
@@ -201,16 +201,16 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        If the listed parts hold little, a note says where the amounts of all parts are shown: in `rest_in`, by default
-        in `shares_x` and the methods that draw it.
+        If the listed parts are a small share of the value, a note says where all amounts are shown. `rest_in` is the
+        place that the note names, by default `shares_x` and the methods that draw it.
 
-        The number below a letter is that of the row of the largest listed part that covers the letter; letters (a, b,
-        ...) are the rows of `left_out`. For molecules, and for strings whose listed parts hold less than half of
-        `absolute_sum`, tables of `groups` come first; each table splits the whole value. Percentages are shares of the
-        value or, if a table has positive and negative amounts, of the sum of absolute amounts; the head of the column
-        says which. A series whose decision is split by time is drawn in bars; the sign below a bar, + or -, means that
-        its time points add, or subtract, more than the mean amount. Lines have at most about 100 characters and no
-        control characters.
+        The number below a letter of a string is a row of the table: that of the largest listed part that covers the
+        letter. The marks a, b, ... stand for the rows of `left_out`. For molecules, and for strings whose listed parts
+        hold less than half of `absolute_sum`, tables of `groups` come first; each table splits the whole value.
+        Percentages are shares of the value or, if a table has positive and negative amounts, of the sum of absolute
+        amounts; the head of the column says which. A series whose decision is split by time is drawn in bars; the sign
+        below a bar, + or -, means that its time points add, or subtract, more than the mean amount. Lines have at most
+        about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 
@@ -231,8 +231,9 @@ class Explanation:
         Letters of strings, nodes of graphs and time points of one series are coloured by their contribution to the
         explained value; two series are drawn with lines between matched points. RDKit draws molecules if it is
         installed. A bar chart shows the contribution of each part, such as a substring; for molecules, whole
-        substructures come first. Blue marks positive and orange negative contributions; for distances, which positive
-        contributions enlarge, it is the reverse. Colour-blind readers can tell the two colours apart.
+        substructures come first. Blue marks positive and orange negative contributions. For distances, the colours are
+        exchanged, since a positive contribution makes objects less similar. Colour-blind readers can tell the two
+        colours apart.
 
         Parameters
         ----------
@@ -267,7 +268,7 @@ class Explanation:
         Raises
         ------
         ValueError
-            If the explained objects are not strings, or their parts have no places.
+            If the explained objects are not strings, or their parts have no positions in them.
         """
         from similia.explanations._plots import logo
 

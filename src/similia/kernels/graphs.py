@@ -125,9 +125,9 @@ class EdgeHistogram(GraphKernel):
 
     Notes
     -----
-    The arcs u-v and v-u together count as one edge, but as two if edge labels are used and these differ. An arc without
-    its reverse counts as one edge, and so does a self-loop. The order of the two node labels does not matter. Edge
-    weights are ignored.
+    Two arcs (directed edges) u-v and v-u together count as one edge, unless edge labels are used and differ: then they
+    count as two. An arc without its reverse counts as one edge, and so does a self-loop. The order of the two node
+    labels does not matter. Edge weights are ignored.
 
     References
     ----------
@@ -187,7 +187,7 @@ class WeisfeilerLehman(GraphKernel):
     -----
     Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
     v distinct colours, at least two have the same hash with a probability of about v**2 / 2**65. The neighbours of a
-    node are the targets of its arcs; edge weights are ignored. Some different graphs, such as a hexagon and two
+    node are those to which its edges lead; edge weights are ignored. Some different graphs, such as a hexagon and two
     triangles, have equal features.
 
     References
@@ -245,8 +245,9 @@ class ShortestPath(GraphKernel):
 
     Notes
     -----
-    The distance of two nodes is the smallest number of arcs between them; edge weights and edge labels are ignored.
-    Pairs are ordered, so each pair of an undirected graph counts twice. Pairs without a path are not counted.
+    The distance from one node to another is the smallest number of arcs (directed edges) on a path between them; edge
+    weights and edge labels are ignored. Pairs are ordered, so each pair of an undirected graph counts twice. Pairs
+    without a path are not counted.
 
     References
     ----------

@@ -195,7 +195,7 @@ class Spectrum(StringKernel):
 
 
 class GappyKmers(StringKernel):
-    """Gappy k-mer kernel: inner product of the counts of k-mers with a gap between their halves.
+    """Gappy k-mer kernel: inner product of the counts of k letters with a gap between their halves.
 
     A feature is a pair of two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters after the end of u.
     The NysHD paper uses this kernel (see `similia.recipes.nyshd`). With ``gaps=0`` it is the spectrum kernel. In
@@ -243,7 +243,7 @@ class GappyKmers(StringKernel):
 
 
 class Mismatch(StringKernel):
-    """Mismatch kernel: a spectrum kernel in which each k-mer also counts for all similar k-mers.
+    """Mismatch kernel: a `Spectrum` kernel in which each k-mer (k letters) also counts for all similar k-mers.
 
     A string has a feature for each k-mer a over the alphabet: the number of its substrings of length k that differ from
     a in at most `mismatches` letters.

@@ -253,9 +253,9 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     def p_values(self, X: Any) -> Floats:
         """Return the p-value of each label for each object, shape (m, n_classes).
 
-        The p-value is the share of objects that are at least as strange, among the calibration objects with their true
-        labels and the object itself with this label. If the label is true and the method is "split", the probability of
-        p <= t is at most t, for each t.
+        Take the calibration objects with their true labels, and add the object with the label in question. The p-value
+        is the share of these that are at least as strange as the object with that label. If the label is true and the
+        method is "split", the probability of p <= t is at most t, for each t.
         """
         sizes = self._sizes()
         return (self._counts(X) + 1.0) / (sizes + 1.0)

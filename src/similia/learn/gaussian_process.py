@@ -102,9 +102,10 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
-        "integrated": predictions average over the noise, the scale and the mean of the process, each weighted by how
-        likely the targets make it. "maximized": predictions use the most likely values only. They are too certain if
-        the targets hardly tell noise from detail, for instance if few objects are measured twice.
+        "integrated": predictions average over the noise, the scale and the mean of the process, weighted by how likely
+        the targets make them. They are a mixture of components, one for each of several ratios of noise to scale.
+        "maximized": predictions use the most likely values only, so there is one component. They are too certain if the
+        targets hardly tell noise from detail, for instance if few objects are measured twice.
 
     Attributes
     ----------
@@ -157,8 +158,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
 
     Notes
     -----
-    The share of the noise in the variance of a target has a uniform prior between 0 and 1, the logarithm of the scale
-    and the mean have flat priors. For fixed targets and kernel, nothing is random.
+    The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
+    of the scale have flat priors. Without landmarks, nothing in `fit` is random.
 
     The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`; its variance is that of the
     noise alone. If k(x, x) grows with the size of objects, predictions for small objects seem too certain: set
@@ -329,7 +330,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     def log_density(self, X: Any, y: Any) -> Floats:
         """Return the logarithm of the density of the targets `y` of m objects, as predicted, shape (m,).
 
-        Its mean over objects that `fit` has not seen is a score of mean and uncertainty at once; more is better.
+        Its mean over objects that `fit` has not seen scores predicted means and uncertainties together; larger is
+        better.
         """
         check_is_fitted(self)
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
@@ -342,8 +344,9 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     ) -> Floats:
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
-        Each sample draws its component by `weights_`. With `with_noise`, the values are those of measurements, which
-        have noise. The cost is that of a Cholesky factor of an m x m matrix for each component that is drawn.
+        Each sample comes from one component, drawn with the probabilities `weights_`. With `with_noise`, the values are
+        those of measurements, which have noise. The cost is that of a Cholesky factor of an m x m matrix for each
+        component that is drawn.
         """
         check_is_fitted(self)
         check_positive_int(n_samples, "n_samples")
@@ -408,11 +411,12 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         return self._most_improving(pool, n, sign)
 
     def knowledge(self, X: Any) -> Floats:
-        """Return by how much each of `objects_` reduces the variance of f at m objects, shape (m, n_kept).
+        """Return by how much each of `objects_` reduces the variance of the process at m objects, shape (m, n_kept).
 
-        Reductions are shares of the variance before training, s^2 k(x, x), for known mean, scale and noise, averaged
-        over the components. With "maximized", the row of x sums to 1 - V / (s^2 k(x, x)), where V is the variance of f.
-        A share may be negative if several of `objects_` resemble each other.
+        A reduction is a share of the variance before training, ``scale_ * k(x, x)``. It is computed as if mean, scale
+        and noise were known, and averaged over the components. With "maximized", the row of x sums to 1 minus the share
+        of the variance that is left after training. A share may be negative if several of `objects_` resemble each
+        other.
         """
         check_is_fitted(self)
         n, rank = self.basis_.shape

@@ -77,7 +77,7 @@ class HDClassifier(ByPrototypes):
     r"""Classifier with one prototype hypervector per class.
 
     A hypervector is a long vector, such as d signs ±1. `predict` returns the class whose prototype is most similar to
-    the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All updates (see `update`) but
+    the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All updates (see `update`) except
     ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most similar to a
     sample x is of the wrong class, they correct two prototypes: they subtract learning_rate (1 - q) x from the wrong
     one and add it to the right one, where q is the cosine of x and the prototype to be corrected.
@@ -93,7 +93,7 @@ class HDClassifier(ByPrototypes):
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
           epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n <= d samples, time
-          grows with n^3, or n d for thousands of packed samples of few classes, and memory with n^2; for n > d, time
+          grows with n^3 (with n d for thousands of packed samples of few classes) and memory with n^2; for n > d, time
           grows with n d^2 and memory with d^2.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
@@ -123,8 +123,8 @@ class HDClassifier(ByPrototypes):
     prototype_bits : {None, 8, 4, 1}, default=None
         Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
         4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
-        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` keeps the mean
-        score of each class as it was before. The guide lists the loss of accuracy.
+        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` makes up for the
+        change of the mean score of each class. The page "Bits" of the guide gives the loss of accuracy.
     probability : bool, default=False
         Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
         ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.

@@ -148,7 +148,7 @@ class ByPrototypes(ClassifierMixin, BaseEstimator):
         return np.packbits(whole > 0, axis=1) if self.bits_ == 1 else whole.astype(np.int8)
 
     def in_integers(self) -> tuple[npt.NDArray[np.int8], Floats, Floats, int]:
-        """Return (R, f, b, bits): the prototypes R as integers of `prototype_bits` bits, or of 8 if that is None.
+        """Return (R, f, b, bits): prototypes R as integers of `prototype_bits` bits, or 8 if that is None.
 
         The scores of a sample x of unit length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f
         and b have shape (n_classes,).
@@ -162,7 +162,7 @@ class ByPrototypes(ClassifierMixin, BaseEstimator):
         return whole.astype(np.int8), factors, self.intercept_.copy(), bits
 
     def in_floats(self) -> tuple[Floats, Floats]:
-        """Return (R, b), of shapes (n_classes, d) and (n_classes,).
+        """Return scaled prototypes R and constants b, of shapes (n_classes, d) and (n_classes,).
 
         The scores of a sample x of unit length are ``R @ x + b``.
         """

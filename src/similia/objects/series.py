@@ -309,7 +309,7 @@ def _from_each(X: Any, axes: str | None) -> SeriesBatch:
             raise BadValue(
                 i,
                 f"has {counted(arrays[i].shape[1], 'channel')} and {{other}} has {arrays[0].shape[1]}",
-                "one number of channels",
+                "the same number of channels in all series",
                 f"arrays (n_channels, length) need as_series(X, axes={_AXES[1]!r})",
                 kind="series",
                 other=0,

@@ -94,8 +94,8 @@ def _from_each(X: Any) -> SetBatch:
     first, p = known[0]
     for i, dimension in known:
         if dimension != p or p == 0:
-            found = f"holds points of dimension {dimension}" + (f", but {{other}} of {p}" if p else "")
-            raise BadValue(i, found, "one dimension" if p else "at least 1", kind="set", other=first)
+            found = f"holds points of dimension {dimension}" + (f", but {{other}} of dimension {p}" if p else "")
+            raise BadValue(i, found, "the same dimension in all sets" if p else "at least 1", kind="set", other=first)
     # Ignore the dtype of empty sets: numpy makes float64 of [].
     dtypes = {array.dtype for array in arrays if array.size} or {array.dtype for array in arrays}
     dtype = np.float32 if np.can_cast(np.result_type(*dtypes), np.float32) else np.float64

@@ -69,7 +69,7 @@ class FromColumn(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that `X` has one column, or one axis."""
+        """Check that `X` is a table of one column, or a collection with one axis."""
         self.transform(X)
         return self
 

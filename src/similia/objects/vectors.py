@@ -49,7 +49,7 @@ class VectorsBatch(Ragged):
         """Return the objects of one or more batches, one batch after another; raise if batches differ in dimension."""
         dimensions = sorted({batch.n_dims for batch in batches})
         if len(dimensions) > 1:
-            raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected one dimension")
+            raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected the same dimension in all")
         return super().concatenate(batches)
 
     def astype(self, dtype: npt.DTypeLike) -> Self:

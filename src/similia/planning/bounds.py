@@ -267,7 +267,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     Parameters
     ----------
     size : int
-        Number of nodes of a graphlet, 2 to 11.
+        Number of nodes of a graphlet (a subgraph induced by sampled nodes), 2 to 11.
     eps : float
         Acceptable error, in (0, 2): the L1 distance of two distributions is at most 2.
     delta : float

@@ -86,7 +86,8 @@ class ApproximationErrorDisplay(Display):
         sizes : sequence of int, optional
             Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
         max_objects : int, default=400
-            Maximum number of objects; of more, a random sample is used, because the kernel is computed for all pairs.
+            Maximum number of objects. If there are more, a random sample is used, because the kernel is computed for
+            all pairs.
         random_state : int, default=0
             Seed for drawing objects and landmarks.
         ax : matplotlib axes, optional

@@ -245,8 +245,8 @@ class RecallDisplay(Display):
         Raises
         ------
         ValueError
-            If k exceeds the number of objects or of candidates, or if it is not known by which kernel or distance to
-            compare.
+            If k exceeds the number of objects or of candidates, or if neither `metric` nor the search gives a kernel or
+            distance to compare by.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError

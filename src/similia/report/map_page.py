@@ -53,7 +53,8 @@ def write_map(
     title : str, optional
         Title of the page.
     names : sequence of n str, optional
-        Names of the objects, which the lasso lists; by default their positions in `X`.
+        Names of the objects, which the page lists when you select objects with the lasso; by default their positions in
+        `X`.
     points : ndarray, shape (n, 2), optional
         Coordinates of the objects on a fitted map, if you already have them, such as the result of
         ``model.fit_transform(X)``. By default, ``model.transform(X)`` computes them.

@@ -22,7 +22,7 @@ Distances = npt.NDArray[np.int32]
 
 
 class ShardedIndex(BaseEstimator):
-    """Find, among the codes of a Dask array, those that differ from a query in the fewest bits.
+    """Find the codes (rows of packed bits) in a Dask array that differ from a query in the fewest bits.
 
     Each block of rows of the array becomes a shard, which is an index of its own. Every shard returns its k codes
     nearest to a query. The merged results are ordered by distance, then id, and equal those of one exact `HammingIndex`

@@ -187,9 +187,9 @@ def near_duplicates(
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
     folder : path, optional
-        For a source: folder for intermediate results: for each object, 8 bytes for each band, 1 for each hash, and 17
-        more; then candidates and pairs. Call again with the same source and parameters to resume an interrupted run. By
-        default, a temporary folder.
+        For a source: folder for intermediate results; by default, a temporary folder. An interrupted run resumes if you
+        call again with the same source, parameters and folder. For each object, the folder holds 1 byte per hash, 8 per
+        band (a group of hashes) and 17 more; candidates and pairs are added.
 
     Returns
     -------

@@ -290,7 +290,7 @@ class FeatureIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Remove all objects, and fix what depends on data, such as the number of columns, from `X`."""
+        """Remove all objects, and learn from `X` only what depends on data, such as the number of columns."""
         check_kernel(self.kernel)
         if is_lazy(X):
             raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
@@ -303,7 +303,7 @@ class FeatureIndex(BaseEstimator):
         return self
 
     def segment(self) -> Segment:
-        """Return the inverted lists of all objects, at least one, as one segment without removed objects."""
+        """Return the contents of an index that is not empty, without removed objects, as one `Segment`."""
         with lock_of(self).reading():
             if len(self._segments) == 1 and not self._segments[0].dead.any():
                 return self._segments[0]
@@ -312,9 +312,10 @@ class FeatureIndex(BaseEstimator):
         return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
 
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids) -> Self:
-        """Return an index with the settings of this one, which is empty, whose objects have `ids`, in this order.
+        """Return a copy of this empty index that holds the objects with `ids`, in this order.
 
-        `kept` holds segments, each with those of its ids that are in use; `X` the objects with the other ids.
+        `kept` is a list of pairs: a `Segment` of another index, and those of its ids that are in use. `X` holds the
+        objects whose ids are in no segment.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]
@@ -327,7 +328,7 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return the mean number of entries in the lists of the features of a query, over the queries `X`."""
+        """Return the total length of the lists of a query's features, averaged over the queries `X`."""
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():

@@ -45,9 +45,9 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code, each of length log2(number of codes). It
-      compares the query with the codes that differ from it by at most one bit in at least one run. Use it for near
-      duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code, each of length log2(number of codes), as
+      keys of hash tables. It compares the query with the codes that differ from it by at most one bit in at least one
+      run. Use it for near duplicates.
 
     The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
@@ -206,7 +206,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
-        """Replace the codes of ids in the index.
+        """Replace the codes that the index holds under some ids.
 
         Parameters
         ----------
@@ -417,8 +417,8 @@ class HammingIndex(BaseEstimator):
     def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> HammingIndex:
         """Read an index that `save` wrote.
 
-        Load only files that you trust: the library faiss reads the cells or tables of approximate kinds and does not
-        guard against hostile files.
+        Load only files that you trust: the library faiss reads the files of the kinds "ivf" and "multihash", and does
+        not guard against hostile ones.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ class MeasuresRecall:
         X, n_neighbors, metric, objects
             As for `recall`.
         n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
-            Those below `n_neighbors` are left out.
+            Numbers of candidates to try; those below `n_neighbors` are left out.
 
         Returns
         -------

@@ -79,16 +79,17 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     Parameters
     ----------
-    encoder : transformer of objects to packed bits, pipeline that ends with a VectorIndex, FeatureIndex or "auto"
+    encoder : transformer of objects to packed bits, pipeline that ends with a VectorIndex, FeatureIndex, or "auto"
         How candidates are found. A transformer turns each object into a code, a row of packed bits. Usually it is a
         pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone of it.
         To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
         `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel; with a pipeline
         whose last step is a `similia.search.VectorIndex`, by the vectors that enter this step. "auto" tries codes,
-        vectors and features on a sample of the objects. For strings, the features are k-mers; three lengths k are
-        tried. For other objects, they are the explicit features of the kernel, if there are any. Of the ways whose
-        recall is the highest, or within a standard error of it, "auto" keeps the one that needs the fewest operations.
-        "auto" requires a kernel or distance as `rerank`.
+        vectors and features on a sample of the objects. For strings, the features are substrings of k letters, for
+        three values of k. For other objects, they are the explicit features of the kernel, if it has any. Each way has
+        a recall, the share of true neighbours among its candidates. "auto" keeps the way with the fewest operations
+        among those whose recall is at most a standard error below the highest. It requires a kernel or distance as
+        `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
@@ -108,10 +109,10 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     index_ : HammingIndex, VectorIndex or FeatureIndex
         The index of the codes, of the vectors or of the objects' features.
     trials_ : list of dict
-        Only for ``encoder="auto"``: one dict for each combination that was tried of a way to find candidates and a
-        number of candidates. Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of
-        the true neighbours that are among the candidates) and ``operations`` (estimated number of operations that find
-        the candidates of a query among all objects). Empty if there was no choice.
+        Only for ``encoder="auto"``: one dict for each way to find candidates and each number of candidates that was
+        tried. Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of the true
+        neighbours that are among the candidates) and ``operations`` (estimated number of operations that find the
+        candidates of a query among all objects). Empty if there was no choice.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None

@@ -46,14 +46,14 @@ def _fits(state: dict[str, Any], sizes: Sizes) -> bool:
     exponent_=lambda value, sizes: type(value) is int and abs(value) < 1100,
 )  # fmt: skip
 class VectorIndex(BaseEstimator):
-    r"""Find the nearest vectors in Euclidean distance or by cosine, as estimated from codes of a few bits a coordinate.
+    r"""Find the nearest vectors in Euclidean distance or by cosine, estimated from codes of a few bits per coordinate.
 
     `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
     of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but rounded to 16 bits. Inner
     products of integers estimate its distances to all rows, and the k smallest estimates are found exactly.
 
-    It takes the place of bits in a `SimilaritySearch`, as its `encoder` or as the last step of a pipeline, such as
-    ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``: candidates are then the objects whose vectors are nearest.
+    A `SimilaritySearch` can use it instead of packed bits, as its `encoder` or as the last step of its encoder, such as
+    ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose vectors are nearest.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class VectorIndex(BaseEstimator):
     Attributes
     ----------
     center_ : ndarray of float64, shape (n_features,)
-        Mean of the vectors of `fit` (of length 1 if `normalize`), divided by ``2.0**exponent_``.
+        Mean of the vectors of `fit` (scaled to length 1 first, if `normalize`), divided by ``2.0**exponent_``.
     exponent_ : int
         The largest number in `fit`, divided by ``2.0**exponent_``, is below 1 and at least 1/2; 0 if `normalize`.
     signs_ : ndarray of int8, shape (4, n_coordinates)
@@ -80,7 +80,7 @@ class VectorIndex(BaseEstimator):
     See Also
     --------
     HammingIndex : Packed bits, by Hamming distance.
-    FeatureIndex : Sparse features, such as k-mers, exactly.
+    FeatureIndex : Sparse features, such as counts of substrings, exactly.
 
     Notes
     -----
@@ -222,7 +222,7 @@ class VectorIndex(BaseEstimator):
 
     @property
     def n_bits(self) -> int:
-        """Number of bits of a row of the index, including its norm and its factor."""
+        """Number of bits of a row of the index, including its two numbers of 4 bytes."""
         check_is_fitted(self, "signs_")
         return 8 * self._rows.width
 
@@ -296,11 +296,11 @@ class VectorIndex(BaseEstimator):
         return codes
 
     def reconstruct(self, ids: Any) -> Codes:
-        """Return the rows of the index at some ids, as `encode` makes them."""
+        """Return the rows of the index that have the given ids, as `encode` makes them."""
         return self._rows.take(self._found(check_ids(ids), "looked up"))
 
     def holding(self, rows: Rows) -> Self:
-        """Return a twin of this index whose contents are `rows`, which were read from a file."""
+        """Return a copy of this index that holds `rows`, as `encode` makes them, with their ids."""
         twin = twin_of(self)
         twin._rows = rows
         twin._check_rows()

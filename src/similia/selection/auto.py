@@ -206,9 +206,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. In cross-validation, none of the other pipelines that it had time to compare and fit scored
-    clearly better than the chosen one. Nor did nearest neighbours score better at all, with one exception (*Trust* in
-    the Notes).
+    them as the time allows. No other pipeline that there was time to compare and fit had a clearly better score in
+    cross-validation than the chosen one. No classifier by nearest neighbours had a better score at all, with one
+    exception (*Trust* in the Notes).
 
     Parameters
     ----------

@@ -51,7 +51,9 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         y = numbers
     elif y.dtype.kind == "f" and (fractions := y != np.round(y)).any():
         i = int(np.argmax(fractions))
-        raise BadValue(i, f"is {y[i]:g}, which is no class", "", "AutoRegressor predicts numbers", collection="y")
+        raise BadValue(
+            i, f"is {y[i]:g}, which is not a class label", "", "use AutoRegressor to predict numbers", collection="y"
+        )
     suited = suits(scoring)
     if suited not in (None, task):
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
@@ -156,6 +158,14 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
         groups, _ = kept_together(X, groups, y, max(2, round(1 / share)), stratify)
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     classes = y[firsts] if stratify and np.unique(y[firsts], return_counts=True)[1].min() > 1 else None
+    n, n_classes = len(firsts), 1 if classes is None else len(np.unique(classes))
+    n_held_out = int(np.ceil(share * n))
+    if min(n_held_out, n - n_held_out) < n_classes:
+        needed = "at least one" if classes is None else f"at least one of each of the {n_classes} classes"
+        raise ValueError(
+            f"of {counted(n, 'different object')}, {n_held_out} would be held out to score the model, but the held-out "
+            f"part and the rest need {needed}; give more objects, or hold out another share (--test)"
+        )
     train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
     place = np.empty(len(firsts), dtype=np.int64)  # without copies, the split and order are scikit-learn's
     place[train] = np.arange(len(train))

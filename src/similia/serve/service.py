@@ -103,7 +103,7 @@ class Service:
         request : object
             Parsed JSON: a dict with "objects" ("object" to explain) and options.
         most : int
-            Most objects of a request.
+            Maximum number of objects in a request.
         """
         offered = self.held.operations
         if operation not in offered:

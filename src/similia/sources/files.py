@@ -303,7 +303,9 @@ def _npz(path: Path, reading: Reading) -> Objects:
         return Objects(str(path), "series", _series(path, X, reading), y)
     if not np.isfinite(X).all():
         row = int(np.isfinite(X).all(axis=1).argmin())
-        raise BadFile(path, "it holds NaN or infinity; drop or impute it", at=f"row {row} (from 0) of {short(wanted)}")
+        raise BadFile(
+            path, "it holds NaN or infinity; drop or impute it", at=f"row {row} (counted from 0) of {short(wanted)}"
+        )
     return Objects(str(path), "vectors", X, y)
 
 

@@ -142,7 +142,7 @@ class Reading:
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return an empty list of skipped rows, or None if bad rows raise; `begin` deletes the file of the last run."""
+        """Return a new, empty record of skipped rows, or None if `on_error` is "stop"."""
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -231,7 +231,7 @@ def choose(
         return position_of(path, column, header, reading.header) % len(header)
 
     def called(j: int) -> str:
-        return short(header[j]) if reading.header else f"number {j} (from 0)"
+        return short(header[j]) if reading.header else f"number {j} (counted from 0)"
 
     label = reading.label if reading.label is not None else _LABEL if reading.header and _LABEL in header else None
     extra: dict[str, Any] = {
@@ -282,7 +282,7 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
 
 def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
     """Return the place of a row (or another `noun`) in its file: its line if `lines` are known, else its number."""
-    return f"{noun} {row} (from 0)" if lines is None else f"line {lines[row]}"
+    return f"{noun} {row} (counted from 0)" if lines is None else f"line {lines[row]}"
 
 
 def missing_among(cells: Sequence[Any]) -> list[int]:
@@ -371,7 +371,7 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
         places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
         raise BadFile(
             path,
-            f"has {names.count(column)} columns named {short(column)}, at positions {places} (from 0); rename "
+            f"has {names.count(column)} columns named {short(column)}, at positions {places} (counted from 0); rename "
             "all but one",
         )
     return names.index(column)

@@ -119,7 +119,7 @@ class Source(ABC):
                     parts.append(take(chunk.objects, wanted[low:high] - chunk.start))
                 if high == len(wanted):
                     return take(concatenate(parts) if len(parts) > 1 else parts[0], order)
-        raise IndexError(f"{self.source} has no object at position {wanted[-1]} (from 0)")
+        raise IndexError(f"{self.source} has no object at position {wanted[-1]} (counted from 0)")
 
 
 class Held(Source):

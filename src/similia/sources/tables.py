@@ -422,12 +422,13 @@ def read_columns(
         Whether the first line of a text file holds the names of the columns. If not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
         What to do with rows in which one of `columns` has no value, and with rows of a text file that have more or
-        fewer cells than the first: raise, or leave them out. Without a value are empty cells and, in a column of
-        numbers, texts such as NA; in Parquet also nulls.
+        fewer cells than the first: raise, or leave them out. Empty cells have no value, nor do texts such as NA in a
+        column of numbers, nor nulls in Parquet.
     skipped : path, optional
         CSV file to write, with the line number of each skipped row (for Parquet, its number), and the reason.
     keep_missing : bool, default=False
-        Whether to return missing values instead: as in the file, with None for nulls of Parquet.
+        Whether to keep rows with missing values, instead of raising or leaving them out. Their cells are returned as in
+        the file; nulls of Parquet become None.
 
     Returns
     -------
