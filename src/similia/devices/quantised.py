@@ -196,10 +196,10 @@ def quantise(
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set its limits: strings may hold only letters that occur in these objects, and no object may be longer than
-        the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16. If all are whole
-        numbers, they stay as they are; otherwise they are divided by a power of two, so small that even numbers twice
-        as large fit into int16, and rounded. So with "whole", `X` is needed if the model stores no objects, because it
-        projects your own vectors or makes its codes by an encoder.
+        the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16. Whole numbers
+        stay as they are. Others are divided by a step and rounded; the step is the smallest power of two for which
+        numbers twice as large would still fit. So with "whole", `X` is needed if the model stores no objects, because
+        it projects your own vectors or makes its codes by an encoder.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.

@@ -87,12 +87,12 @@ class Levenshtein(_EditDistance):
     TypeError
         When called, if an object is not a string, or one collection holds str and the other bytes.
     ValueError
-        When called, if a collection is empty or a parameter is out of range.
+        When called, if a collection is empty.
 
     Notes
     -----
     Distances are exact, in float32 (float64 if a string has 2**24 letters or more). The other distances of strings
-    raise the same errors.
+    raise the same errors, and ValueError also for a parameter out of range.
 
     References
     ----------

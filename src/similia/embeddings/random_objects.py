@@ -235,8 +235,9 @@ class Representatives(RandomObjects):
     ----------
     hold_out : bool, default=False
         Whether to leave the representatives out of the training of the steps after `D2KE`, as Wu et al. do. A pipeline
-        step cannot drop objects, so ``D2KE.fit_transform`` raises with ``hold_out=True``. Use `similia.recipes.d2ke`,
-        or fit a `D2KE` and transform the objects that are not in its ``representative_indices_``.
+        step cannot drop objects, so ``D2KE.fit_transform`` raises an error with ``hold_out=True``. Use
+        `similia.recipes.d2ke`, or fit a `D2KE` and transform the objects that are not in its
+        ``representative_indices_``.
 
     Examples
     --------

@@ -188,8 +188,8 @@ class Normalized(Kernel):
     Parameters
     ----------
     kernel : kernel
-        Any callable ``k(X, Y=None) -> (n, m)`` with finite k(x, x) >= 0. In `set_params`, its parameters are named
-        ``kernel__name``.
+        Any callable ``k(X, Y=None) -> (n, m)`` with finite k(x, x) >= 0. In `set_params`, the parameters of `kernel`
+        are named ``kernel__name``.
 
     Examples
     --------

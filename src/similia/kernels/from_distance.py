@@ -255,7 +255,8 @@ class DistanceRBF(_Substitution):
     ----------
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
-        ``similia.pairwise(f)`` or your own function. In `set_params`, its parameters are named ``distance__name``.
+        ``similia.pairwise(f)`` or your own function. In `set_params`, the parameters of `distance` are named
+        ``distance__name``.
     gamma : float, default=1.0
         The factor :math:`\gamma` in the exponent, above 0. `similia.kernels.suggest_gamma` returns a value that fits
         the scale of the distances.
@@ -303,13 +304,14 @@ class DistanceRBF(_Substitution):
 
 
 class NegativeDistance(_Substitution):
-    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`, or the inner product that it induces with an origin.
+    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`; with an origin, a generalised inner product.
 
     Parameters
     ----------
     distance : callable
         ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
-        ``similia.pairwise(f)`` or your own function. In `set_params`, its parameters are named ``distance__name``.
+        ``similia.pairwise(f)`` or your own function. In `set_params`, the parameters of `distance` are named
+        ``distance__name``.
     power : float, default=2
         Exponent p, above 0. Haasdonk & Bahlmann use 2; p <= 1 is more robust to outliers.
     origin : object, optional

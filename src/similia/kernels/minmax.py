@@ -101,7 +101,7 @@ class Intersection(_OfFeatures, FeatureKernel):
         A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a ``Sum`` or
         ``Normalized`` of such kernels, or any object with ``features(X, n_features)``, which is called with
         ``n_features=2**20``. With None, the objects are vectors (rows of a dense or sparse matrix), whose entries are
-        the features. In `set_params`, its parameters are named ``kernel__name``.
+        the features. In `set_params`, the parameters of `kernel` are named ``kernel__name``.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)), where K(x, x) is the sum of the features of x. An object without features gets
         similarity 0 to all others and, if Y is not given, 1 to itself.
@@ -111,7 +111,7 @@ class Intersection(_OfFeatures, FeatureKernel):
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative, NaN or above 1e150. `features` also raises if a feature is not a whole
+        When called, if a feature is negative, NaN or above 1e150. `features` also raises it if a feature is not a whole
         number.
 
     Notes
@@ -171,8 +171,8 @@ class MinMax(_OfFeatures):
     ----------
     kernel : kernel with explicit features, or None
         As for `Intersection`: a kernel that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, any
-        object with ``features(X, n_features)``, or None for vectors. In `set_params`, its parameters are named
-        ``kernel__name``.
+        object with ``features(X, n_features)``, or None for vectors. In `set_params`, the parameters of `kernel` are
+        named ``kernel__name``.
 
     Raises
     ------

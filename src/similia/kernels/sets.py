@@ -39,7 +39,7 @@ class MeanMap(Kernel):
     ----------
     ground : kernel
         Kernel k of points: any callable ``k(X, Y=None) -> (n, m)`` of two arrays of vectors, such as
-        `similia.kernels.RBF`. In `set_params`, its parameters are named ``ground__name``.
+        `similia.kernels.RBF`. In `set_params`, the parameters of `ground` are named ``ground__name``.
     reduce : {"mean", "sum"}, default="mean"
         "sum" does not divide by the sizes, so large sets have large kernel values.
 

@@ -274,8 +274,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         ------
         ValueError
             If `coverage` is not a number between 0 and 1, or there are too few calibration objects for it. With
-            `by_class`, this is raised only if all classes have too few. If some have, they are in every set, and a
-            warning names one of them.
+            `by_class`, this is raised only if all classes have too few. If only some classes have too few, these are in
+            every set, and a warning names one of them.
 
         Examples
         --------

@@ -57,7 +57,7 @@ class HammingIndex(BaseEstimator):
     Neighbours are ordered by distance, then by id. If several codes are at the k-th distance, those with the smallest
     ids are returned (for an approximate kind, among the codes that it examined). With ``kind="exact"``, results depend
     only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory. A
-    method that raises leaves the index unchanged.
+    method that raises an error leaves the index unchanged.
 
     Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
     clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
@@ -83,8 +83,9 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); 0 if b = 0. It
-        needs ``kind="exact"``. The search skips codes that have too few or too many ones, all in all or in words of 64
-        bits; the counts take an eighth of the memory of the codes. It is fastest for many queries at once.
+        needs ``kind="exact"``. The search skips codes that cannot be near, because they have too few or too many ones
+        in total or in their words of 64 bits. The stored numbers of ones take an eighth of the memory of the codes. The
+        search is fastest for many queries at once.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.

@@ -329,9 +329,10 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Near copies.* Texts may come in variants, such as one sentence with different names. A model that remembers
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
-    given, strings with spaces share a fold if the sum over words of the smaller of their counts is at least 80 % of the
-    sum of the larger. There is no such rule if one group of variants holds more texts than a fold, or all texts of a
-    class are in fewer groups than folds. `notes_` says how many near copies were found.
+    given, two strings with spaces share a fold if at least 80 % of their words agree. (This is the sum of the smaller
+    counts of each word divided by the sum of the larger counts.) There is no such rule if one group of variants holds
+    more texts than a fold, or all texts of a class are in fewer groups than folds. `notes_` says how many near copies
+    were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to

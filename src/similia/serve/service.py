@@ -67,7 +67,7 @@ class Service:
     ----------
     path : path
         A file that `similia.save` wrote, or the folder of a `SimilaritySearch`. A pickle raises ValueError, because
-        reading it could run foreign code.
+        reading it could run harmful code.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Service:
         ----------
         operation : one of `OPERATIONS`
         request : object
-            Parsed JSON: a dict with "objects" ("object" to explain) and options.
+            Parsed JSON: a dict with "objects" (for "explain": "object") and options.
         most : int
             Maximum number of objects in a request.
         """

@@ -46,7 +46,7 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the model has a part that `load` would refuse, because it could run foreign code or cannot be checked: a
+        If the model has a part that `load` would refuse, because it could run harmful code or cannot be checked: a
         kernel, distance or other function of your own, or parts of scikit-learn such as k-d trees and histogram
         gradient boosting. The message names the part and a remedy.
 
@@ -141,7 +141,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the file is damaged, was written by another program, has a format that this version of similia does not read,
-        or refers to a class or function that could run foreign code. If another version of similia wrote the file, the
+        or refers to a class or function that could run harmful code. If another version of similia wrote the file, the
         message names that version.
     FileNotFoundError
         If the file does not exist.
