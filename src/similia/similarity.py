@@ -4,9 +4,10 @@
 values >= 0 that are small for similar objects. Without a Y, X is compared with itself. No base class is needed. The
 built-in ones derive from `Kernel` and `Distance`; they hold parameters and learn nothing. Three hooks are optional:
 
-- ``as_objects(X)`` converts a collection to the memory layout that the function works on; - ``decided(X)`` returns a
-copy in which each setting that depends on data, such as ``gamma="median"``, has the value computed from X; -
-``diag(X)`` (kernels) returns k(x, x) for each object.
+- ``as_objects(X)`` converts a collection to the memory layout that the function works on;
+- ``decided(X)`` returns a copy in which each setting that depends on data, such as ``gamma="median"``, has the value
+  computed from X;
+- ``diag(X)`` (kernels) returns k(x, x) for each object.
 
 `evaluate` calls a kernel, and `distances_between` calls a distance. A user's function may return float32, integers,
 lists or a sparse matrix. Both turn its result into a dense float array of shape (n, m), or raise an error. `pairwise`

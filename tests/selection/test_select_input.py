@@ -70,7 +70,7 @@ def test_a_score_of_numbers_makes_whole_numbers_a_regression():
         ({"cv": 2}, "cv must be an integer >= 3, got 2"),
         ({"budget": 0}, r"budget must be a positive number of seconds or None, got 0"),
         ({"task": "ranking"}, "task must be 'auto', 'classification' or 'regression'"),
-        ({"task": "regression"}, 'task="regression" needs finite numbers in y'),
+        ({"task": "regression"}, "regression needs finite numbers in y"),
         ({"scoring": "beauty"}, "beauty"),
     ],
 )

@@ -127,10 +127,10 @@ class MinHash(ComparesObjects, Transformer):
     ============ =============================================== =================================================
     output       unbiased estimate of J                          standard error, at most
     ============ =============================================== =================================================
-    bits         1 - 2 h / n_bits for h differing bits           sqrt((1 - J) (1 + J) / n) for b = 1, else sqrt((1 -
-                 (`codes.similarity`)                            J) (J + 1 / b) / n)
-    onehot       (p - q) / (1 - q), p the inner product and q =  sqrt((1 - p) p / n) / (1 - q)
-                 2**-b
+    bits         1 - 2 h / n_bits, where h bits differ           sqrt((1 - J) (1 + J) / n) for b = 1, otherwise
+                 (`codes.similarity`)                            sqrt((1 - J) (J + 1 / b) / n)
+    onehot       (p - q) / (1 - q), where p is the inner         sqrt((1 - p) p / n) / (1 - q)
+                 product and q = 2**-b
     ============ =============================================== =================================================
 
     Each hash samples one element of an object. If an object has more than about n log n elements (see `scale_`), all n

@@ -173,7 +173,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to the random objects, from number `start` on; shape (n, R - start).
+        """Return the distances of n objects to the random objects, without the first `start`; shape (n, R - start).
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """

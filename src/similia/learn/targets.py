@@ -43,7 +43,7 @@ def task_of(y: Any, task: str = "auto", scoring: Any = None) -> Task:
     numbers = as_numbers(y)
     if decided == "regression":
         if numbers is None:
-            asked = 'task="regression"' if task == "regression" else f"scoring={scoring!r}"
+            asked = "regression" if task == "regression" else f"scoring={scoring!r}"
             raise ValueError(f"{asked} needs finite numbers in y, found {_first_other(y)}")
         return "regression"
     return "classification" if numbers is None or _are_classes(numbers) else "regression"

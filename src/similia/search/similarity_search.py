@@ -79,17 +79,20 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     Parameters
     ----------
-    encoder : transformer of objects to packed bits, pipeline that ends with a VectorIndex, FeatureIndex, or "auto"
-        How candidates are found. A transformer turns each object into a code, a row of packed bits. Usually it is a
-        pipeline such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``. `fit` fits a clone of it.
-        To use an encoder that is already fitted, wrap it in ``sklearn.frozen.FrozenEstimator``. With a
-        `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel; with a pipeline
-        whose last step is a `similia.search.VectorIndex`, by the vectors that enter this step. "auto" tries codes,
-        vectors and features on a sample of the objects. For strings, the features are substrings of k letters, for
-        three values of k. For other objects, they are the explicit features of the kernel, if it has any. Each way has
-        a recall, the share of true neighbours among its candidates. "auto" keeps the way with the fewest operations
-        among those whose recall is at most a standard error below the highest. It requires a kernel or distance as
-        `rerank`.
+    encoder : transformer, pipeline, FeatureIndex or "auto"
+        How candidates are found; `fit` fits a clone of it. (To use an encoder that is already fitted, wrap it in
+        ``sklearn.frozen.FrozenEstimator``.)
+
+        - A transformer turns each object into a code, a row of packed bits; candidates have the nearest codes. Usually
+          it is a pipeline, such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
+        - If the last step of a pipeline is a `similia.search.VectorIndex`, candidates have the nearest vectors, among
+          those that enter this step.
+        - With a `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel.
+        - "auto" tries codes, vectors and features on a sample of the objects. For strings, the features are substrings
+          of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
+          has any. Each way has a recall, the share of true neighbours among its candidates. "auto" keeps the way with
+          the fewest operations among those whose recall is at most a standard error below the highest. It requires a
+          kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
