@@ -182,7 +182,7 @@ def test_a_search_reranks_by_the_estimated_kernel():
 
 REFUSED = {
     "bits": (lambda: sm.MinHash(None, 8, 9).fit([[1, 2]]), ValueError, "bits must be an integer from 1 to 8, got 9"),
-    "hashes": (lambda: sm.MinHash(None, 12).fit([[1, 2]]), ValueError, "n_bits must be a multiple of 8"),
+    "hashes": (lambda: sm.MinHash(None, 12).fit([[1, 2]]), ValueError, r"multiple of 8 .*, got 12; use n_hashes=16"),
     "output": (lambda: sm.MinHash(None, 8, output="codes").fit([[1, 2]]), ValueError, "output must be .* got 'codes'"),
     "columns": (lambda: sm.MinHash(None, 2**24, 8, "onehot").fit([[1, 2]]), ValueError, "must be below 8388608, as"),
     "negative": (lambda: sm.MinHash().fit([[1, 2], [-1, 0]]), ValueError, r"^X\[1\] has a feature -1"),

@@ -120,8 +120,8 @@ def test_constant_stretches_become_zeros() -> None:
     [
         (([1.0, 2.0], [1.0, np.nan, 2.0]), "series, time point 1, channel 0 is nan"),
         (([1.0, np.inf], [1.0, 2.0, 2.0]), "pattern, time point 1, channel 0 is inf"),
-        (([1.0], [1.0, 2.0]), "pattern has 1 points, expected 2 to 2"),
-        (([1.0, 2.0, 3.0], [1.0, 2.0]), "pattern has 3 points, expected 2 to 2"),
+        (([1.0], [1.0, 2.0]), "pattern has 1 points, expected at least 2 and at most 2"),
+        (([1.0, 2.0, 3.0], [1.0, 2.0]), "pattern has 3 points, expected at least 2 and at most 2"),
         ((np.zeros((3, 2)), np.zeros(9)), "pattern has 2 channels and series 1"),
         ((np.zeros((3, 2, 2)), np.zeros(9)), "pattern is no series"),
         ((["a", "b"], np.zeros(9)), "pattern is no series"),

@@ -27,6 +27,7 @@ are integers, so codes do not depend on the processor.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from similia.core.hashing import GOLDEN, mix, scramble
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
 from similia.core.threads import in_threads, limited_to, run_in_ranges
-from similia.core.validation import check_n_bits, check_positive_int, generator
+from similia.core.validation import check_positive_int, generator
 from similia.kernels.counts import Counts
 from similia.kernels.features import check_alike
 from similia.kernels.minmax import Intersection, MinMax
@@ -194,9 +195,11 @@ class MinHash(ComparesObjects, Transformer):
             raise BadParameter("bits", "an integer from 1 to 8", str(bits))
         if self.output not in ("bits", "onehot"):
             raise BadParameter("output", "'bits' (packed codes) or 'onehot' (a sparse matrix)", repr(self.output))
-        if self.output == "bits":
-            check_n_bits(n_hashes * bits)
-        elif n_hashes << bits > 2**31 - 1:
+        if self.output == "bits" and n_hashes * bits % 8:
+            step = 8 // math.gcd(bits, 8)
+            remedy = f"use n_hashes={-(-n_hashes // step) * step}"
+            raise BadParameter("n_hashes * bits", "a multiple of 8 (packed into bytes)", f"{n_hashes * bits}", remedy)
+        if self.output == "onehot" and n_hashes << bits > 2**31 - 1:
             expected = f"below {2**31 >> bits}, as the output has n_hashes * 2**bits columns"
             raise BadParameter("n_hashes", expected, str(n_hashes))
         self.kernel_ = decided(Intersection(self.kernel), X)

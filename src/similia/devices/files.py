@@ -66,7 +66,9 @@ def check_new(files: Iterable[str], folder: Path, overwrite: bool) -> None:
     """Raise if one of the files exists in `folder` and `overwrite` is False."""
     present = next((folder / file for file in files if (folder / file).exists()), None)
     if present is not None and not overwrite:
-        raise FileExistsError(f"{present} exists; give another folder or name, or overwrite it")
+        raise FileExistsError(
+            f"{present} exists; give another folder or name, or replace it (overwrite= or --overwrite)"
+        )
 
 
 def render(template: str, facts: dict[str, Any]) -> str:

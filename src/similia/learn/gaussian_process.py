@@ -140,7 +140,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         The eigenvalues. With a = noises_[c]^2 / scales_[c], component c has the variance, without noise and for a known
         intercept, ``scales_[c] * (k(x, x) - sum(z**2 / (eigenvalues_ + a)))``.
     coordinates_ : ndarray of float64, shape (rank, 2)
-        The targets minus `intercept_`, and ones, in the basis of the eigenvectors.
+        Two vectors in the basis of the eigenvectors: the targets minus `intercept_`, and a vector of ones.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
@@ -152,8 +152,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer than five targets for ``noise="auto"`` and "integrated", or fewer than two for
-        "integrated"; if the Gram matrix does not fit into ``similia.config(max_memory=...)``; or if the kernel has
+        In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
+        otherwise; if the Gram matrix does not fit into ``similia.config(max_memory=...)``; or if the kernel has
         eigenvalues so far below 0 that no noise makes up for them.
 
     Notes

@@ -287,7 +287,7 @@ def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: 
         name = type(metric.function).__name__
         raise BadParameter("threshold", f"above 0 and at most 1 for {name}", repr(threshold))
     if relative and (type(metric.function) is not Levenshtein or threshold >= 1):
-        raise BadParameter("relative", "True only for Levenshtein with a threshold below 1", repr(relative))
+        raise BadParameter("relative", "False, except for Levenshtein with a threshold below 1", repr(relative))
     if method not in ("auto", "exact", "hashes", "neighbours"):
         raise BadParameter("method", "'auto', 'exact', 'hashes' or 'neighbours'", repr(method))
     if not _is_number(recall) or not 0 < recall < 1:

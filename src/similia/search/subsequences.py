@@ -111,7 +111,7 @@ def find(
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"pattern has {x.shape[1]} channels and series {y.shape[1]}; give the same channels of both")
     if not 2 <= len(x) <= len(y):
-        raise ValueError(f"pattern has {len(x)} points, expected 2 to {len(y)}, the length of the series")
+        raise ValueError(f"pattern has {len(x)} points, expected at least 2 and at most {len(y)}, those of the series")
     stretches = _Stretches.of(x, y, distance, bool(normalize))
     values, starts = stretches.nearest(k, max(1, math.ceil(float(exclude) * len(x))))
     return (np.sqrt(values) if distance.root else values), starts
