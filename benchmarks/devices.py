@@ -1,8 +1,8 @@
-"""Exported C on devices: results equal to Python's, bytes and instructions of a label, a forest by emlearn beside it.
+"""Exported C on devices: results equal to Python's, bytes and instructions of a label, beside emlearn and HDCC.
 
 Needs gcc. Clang, cross compilers for ARM (Linux and ``arm-none-eabi``) and RISC-V, and the emulators ``qemu-arm`` and
-``qemu-riscv64`` are used if they are there. SIMILIA_EMLEARN_PYTHON names an interpreter that has emlearn, and
-SIMILIA_DATA the folder of data sets. Rows that need what is missing are skipped::
+``qemu-riscv64`` are used if they are there. SIMILIA_EMLEARN_PYTHON names an interpreter that has emlearn, SIMILIA_HDCC
+a folder with HDCC, and SIMILIA_DATA the folder of data sets. Rows that need what is missing are skipped::
 
     SIMILIA_EMLEARN_PYTHON=/path/to/python python benchmarks/devices.py --equal --cost --fuzz 10000000
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import subprocess
 import tempfile
 import warnings
@@ -27,8 +26,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hdcc
 import numpy as np
 import numpy.typing as npt
+from c_programs import Cost, c_array, installed, measured, output_of, rounded
 from measure import Rival, Row, data_folder
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
@@ -41,7 +42,7 @@ from similia.distances import Levenshtein
 from similia.kernels import RBF, DistanceRBF, GappyKmers, WeightedDegree, WeisfeilerLehman
 from similia.objects import GraphBatch, SeriesBatch, StringBatch, read_tudataset, take
 
-N_EQUAL, N_FUZZ, N_COUNTED = 100_000, 60_000, 10
+N_EQUAL, N_FUZZ = 100_000, 60_000
 _REACH = 2**15 - 1  # largest number that Python accepts in an int16
 # Name -> command, and the emulator that runs what it builds.
 COMPILERS = {
@@ -50,15 +51,6 @@ COMPILERS = {
     "gcc, ARM": (["arm-linux-gnueabihf-gcc", "-O2", "-static"], ["qemu-arm"]),
     "gcc, RISC-V": (["riscv64-linux-gnu-gcc", "-Os", "-static"], ["qemu-riscv64"]),
 }
-CORTEX = [
-    "arm-none-eabi-gcc",
-    "-mcpu=cortex-m4",
-    "-mthumb",
-    "-Os",
-    "-std=c99",
-    "-ffunction-sections",
-    "-fdata-sections",
-]
 
 
 def run() -> list[Row]:
@@ -123,11 +115,11 @@ def equal(n: int = N_EQUAL) -> list[Row]:
             text = _text(small, arguments)
             distinct = len(np.unique(codes, axis=0))
             for compiler, (command, emulator) in COMPILERS.items():
-                if not _there(command[0], *emulator):
+                if not installed(command[0], *emulator):
                     continue
                 program = Path(folder) / "program"
-                _done([*command, "-std=c99", f"{folder}/model.c", f"{folder}/model_test.c", "-o", program])
-                answers = _done([*emulator, program, "-"], text).splitlines()
+                output_of([*command, "-std=c99", f"{folder}/model.c", f"{folder}/model_test.c", "-o", program])
+                answers = output_of([*emulator, program, "-"], text).splitlines()
                 if len(answers) != len(expected):
                     raise RuntimeError(f"{name}, {compiler}: {len(answers)} answers to {len(expected)} inputs")
                 wrong = sum(a != b for a, b in zip(answers, expected, strict=True))
@@ -215,6 +207,11 @@ class Task:
         first, second = train_test_split(np.arange(len(self.y)), test_size=0.5, stratify=self.y, random_state=self.seed)
         return first, second
 
+    @property
+    def others(self) -> npt.NDArray:
+        """The second half in another order, since instructions are counted on its first objects only."""
+        return np.random.default_rng(1).permutation(self.halves[1])
+
 
 def _tasks() -> list[Task]:
     found = []
@@ -237,59 +234,50 @@ def _views(X: list[str]) -> dict[str, npt.NDArray]:
     return {"letters by position": places.astype(np.int64)} | {k: one.toarray() for k, one in counts.items()}
 
 
-@dataclass
-class Cost:
-    """What a program in C takes: bytes on a Cortex-M4, instructions on ARM and seconds here for a label."""
-
-    labels: npt.NDArray[np.int64]
-    n_bytes: int | None
-    n_written: int | None
-    instructions: float | None
-    seconds: float
-
-    def rows(self, name: str) -> list[Row]:
-        """Return what is known in absolute numbers."""
-        units = (
-            ("constants and code on a Cortex-M4, gcc -Os", "1 KiB", self.n_bytes, 1024),
-            ("memory that is written, without the stack", "1 KiB", self.n_written, 1024),
-            ("instructions for a label on a Cortex-M4, gcc -Os", "1000 instructions", self.instructions, 1000),
-            ("time for a label here, gcc -O2", "1 µs", self.seconds, 1e-6),
-        )
-        return [Row(f"{name}: {what}", unit, value / one) for what, unit, value, one in units if value is not None]
-
-
 def cost(only: str = "", seed: int = 0) -> list[Row]:
-    """Return accuracy, bytes, instructions and time of compressed models, and those of forests by emlearn."""
-    rival, rows = Rival("SIMILIA_EMLEARN_PYTHON"), []
+    """Return accuracy, bytes, instructions and time of compressed models, beside forests by emlearn and C by HDCC."""
+    rival, checkout, rows = Rival("SIMILIA_EMLEARN_PYTHON"), hdcc.checkout(), []
     for task in _tasks():
         if only not in task.name:
             continue
         task.seed = seed
-        train, test = task.halves
+        train, _ = task.halves
         X, y = take(task.X, train), task.y[train]
         found = sm.devices.compress(task.model, X, y)
-        size = found.chosen
-        with tempfile.TemporaryDirectory() as folder:
-            small = sm.export_c(found.model, folder, X)
-            shuffled = np.random.default_rng(1).permutation(test)
-            arguments = small.input.arguments(small.input.read(take(task.X, shuffled)))
-            ours = _measured(Path(folder), "model.c", _caller(small, arguments), "model_predict", len(test))
-            assert small.classes_ is not None
-            predicted = small.predict(take(task.X, shuffled))
-            if (small.classes_[ours.labels] != predicted).any():
-                raise RuntimeError(f"{task.name}: labels in C differ from those in Python")
-        true = task.y[shuffled]
-        accuracy = float(np.mean(predicted == true))
-        before = float(np.mean(found.model.predict(take(task.X, shuffled)) == true))
+        name, ours, accuracy = _exported(task, found)
+        true = task.y[task.others]
+        before = float(np.mean(found.model.predict(take(task.X, task.others)) == true))
         majority = float(np.mean(true == max(set(y.tolist()), key=y.tolist().count)))
-        name = f"{task.name}, {size.n_landmarks} landmarks, {size.n_bits} bits, prototypes of {size.prototype_bits}"
-        what = f"{name}: accuracy on {len(test)} others in whole numbers, {accuracy:.3f}"
+        what = f"{name}: accuracy on {len(true)} others in whole numbers, {accuracy:.3f}"
         rows += [Row(what, f"before quantise, {before:.3f}", accuracy / before)]
         rows += [Row(what, f"majority, {majority:.3f}", accuracy / majority), *ours.rows(name)]
         print(*rows[-6:], sep="\n", flush=True)
         if rival:
-            rows += _beside(rival, task, name, shuffled, ours, accuracy, size.accuracy)
+            rows += _beside(rival, task, name, ours, accuracy, found.chosen.accuracy)
+        if checkout and task.name == "digits":  # its text files hold numbers, as many for each object
+            theirs = hdcc.smallest(checkout, X.astype(np.int64), y, take(task.X, task.others).astype(np.int64), true)
+            spare = max(size.accuracy for size in found.sizes) - theirs.best
+            less = sm.devices.compress(task.model, X, y, max_loss=max(spare, 0.0))  # as accurate as HDCC's best
+            beside = [*theirs.rows(name, ours, accuracy), *theirs.rows(*_exported(task, less))]
+            print(*beside, sep="\n", flush=True)
+            rows += beside
     return rows
+
+
+def _exported(task: Task, found: Any) -> tuple[str, Cost, float]:
+    """Write C of a compressed model; return its name, what it takes and its accuracy on the others."""
+    train, _ = task.halves
+    others, size = take(task.X, task.others), found.chosen
+    with tempfile.TemporaryDirectory() as folder:
+        small = sm.export_c(found.model, folder, take(task.X, train))
+        caller = _caller(small, small.input.arguments(small.input.read(others)))
+        ours = measured(Path(folder), "model.c", caller, "model_predict", len(task.others))
+    assert small.classes_ is not None
+    predicted = small.predict(others)
+    if (small.classes_[ours.labels] != predicted).any():
+        raise RuntimeError(f"{task.name}: labels in C differ from those in Python")
+    name = f"{task.name}, {size.n_landmarks} landmarks, {size.n_bits} bits, prototypes of {size.prototype_bits}"
+    return name, ours, float(np.mean(predicted == task.y[task.others]))
 
 
 def _caller(small: Any, arguments: list[Any]) -> str:
@@ -297,85 +285,9 @@ def _caller(small: Any, arguments: list[Any]) -> str:
     letters = hasattr(small.input, "letters")
     kind, length = ("uint8_t", "lengths[i]") if letters else ("int16_t", "")
     rows = np.concatenate([[0], np.cumsum([len(values) for values in arguments])])
-    lines = ['#include "model.h"', _array(kind, "numbers", np.concatenate(arguments)), _array("uint32_t", "at", rows)]
+    lines = ['#include "model.h"', c_array(kind, "numbers", np.concatenate(arguments)), c_array("uint32_t", "at", rows)]
     given = "numbers + at[i]" + (", at[i + 1] - at[i]" if length else "")
     return "\n".join([*lines, f"int one(unsigned i) {{ int32_t l = -1; model_predict({given}, &l); return l; }}"])
-
-
-def _array(kind: str, name: str, values: npt.NDArray) -> str:
-    return f"static const {kind} {name}[] = {{ {', '.join(map(str, values.ravel().tolist()))} }};"
-
-
-_MAIN = r"""
-#define _POSIX_C_SOURCE 199309L
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-%s
-int main(int n, char **arguments) {
-  volatile int label;
-  unsigned count = (unsigned)atoi(arguments[2]);
-  if (strcmp(arguments[1], "labels") == 0)
-    for (unsigned i = 0; i < count; i++) printf("%%d\n", one(i));
-  else if (strcmp(arguments[1], "run") == 0)
-    for (unsigned i = 0; i < count; i++) label = one(i);
-  else
-    for (int round = 0; round < 9; round++) {
-      struct timespec a, b;
-      unsigned calls = 0;
-      double seconds;
-      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
-      do {
-        label = one(calls++ %% count);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-        seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
-      } while (seconds < 0.1 || calls < 100);
-      printf("%%.9f\n", seconds / calls);
-    }
-  return n < 0 && label;
-}
-"""
-
-
-def _measured(folder: Path, source: str, caller: str, entry: str, n: int, include: str = ".") -> Cost:
-    """Compile a source and a program that calls it for n objects by ``one(i)``; `entry` is what a device would call.
-
-    The object code for the Cortex-M4 runs in a program for Linux on ARM, without its note of the processor, which the
-    linker would refuse. Instructions are the difference of two runs. Bytes are those linked from `entry` on.
-    """
-    (folder / "main.c").write_text(_MAIN % caller)
-    program, include = folder / "here", f"-I{include}"
-    _done(["gcc", "-O2", "-std=c99", include, folder / source, folder / "main.c", "-o", program, "-lm"])
-    labels = np.array(_done([program, "labels", n]).split(), np.int64)
-    seconds = float(np.median(np.array(_done([program, "time", n]).split(), float)))
-    n_bytes = n_written = instructions = None
-    if _there(CORTEX[0]):
-        flags = [*CORTEX, include, folder / source]
-        _done([*flags, "-nostartfiles", f"-Wl,--gc-sections,-e,{entry}", "-o", folder / "device"])
-        text, data, bss = map(int, _done(["arm-none-eabi-size", folder / "device"]).splitlines()[1].split()[:3])
-        n_bytes, n_written = text + data, data + bss
-    if n_bytes is not None and _there("arm-linux-gnueabihf-gcc", "qemu-arm"):
-        _done([*flags, "-c", "-o", folder / "device.o"])
-        _done(["arm-none-eabi-objcopy", "--remove-section", ".ARM.attributes", folder / "device.o"])
-        command = ["arm-linux-gnueabihf-gcc", "-O2", "-mthumb", "-static", "-std=c99", "-Wl,-z,noexecstack", include]
-        _done([*command, folder / "main.c", folder / "device.o", "-o", folder / "arm", "-lm"])
-        runs = [_executed([folder / "arm", "run", f"{count:02}"]) for count in (0, N_COUNTED)]
-        instructions = (runs[1] - runs[0]) / N_COUNTED
-    return Cost(labels, n_bytes, n_written, instructions, seconds)
-
-
-def _executed(program: list[Any]) -> int:
-    """Return the number of instructions: the emulator takes one at a time and writes a line for each."""
-    command = ["qemu-arm", "-singlestep", "-d", "nochain,exec", *map(str, program)]
-    lines = 0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
-        assert running.stderr is not None
-        while part := running.stderr.read(1 << 20):
-            lines += part.count(b"\n")
-    if running.returncode:
-        raise RuntimeError(f"{command} ended with {running.returncode}")
-    return lines
 
 
 # ---- a random forest by emlearn
@@ -412,11 +324,9 @@ class Forest:
     n_bytes: float
 
 
-def _beside(
-    rival: Rival, task: Task, name: str, shuffled: npt.NDArray, ours: Cost, accuracy: float, wanted: float
-) -> list[Row]:
+def _beside(rival: Rival, task: Task, name: str, ours: Cost, accuracy: float, wanted: float) -> list[Row]:
     """Return what a forest takes that is as accurate as ours in cross-validation, or the most accurate."""
-    train, _ = task.halves
+    (train, _), shuffled = task.halves, task.others
     views = task.views(task.X)
     best = _chosen({view: X[train] for view, X in views.items()}, task.y[train], wanted)
     X, (classes, y) = views[best.view], np.unique(task.y[train], return_inverse=True)
@@ -426,13 +336,11 @@ def _beside(
     for source in answer["sources"]:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "forest.c").write_text(source)
-            numbers = _array("int16_t", "numbers", 2 * X[shuffled])
+            numbers = c_array("int16_t", "numbers", 2 * X[shuffled])
             call = f"int one(unsigned i) {{ return forest_predict(numbers + i * {X.shape[1]}u, {X.shape[1]}); }}"
             declared = "#include <stdint.h>\nint32_t forest_predict(const int16_t *features, int32_t length);"
             caller = "\n".join([declared, numbers, call])
-            costs.append(
-                _measured(Path(folder), "forest.c", caller, "forest_predict", len(shuffled), answer["include"])
-            )
+            costs.append(measured(Path(folder), "forest.c", caller, "forest_predict", len(shuffled), answer["include"]))
     theirs = min(costs, key=lambda one: one.n_bytes or 0)
     found = float(np.mean(classes[theirs.labels] == task.y[shuffled]))
     trees = f"{best.trees} tree{'s' if best.trees > 1 else ''} {f'of depth {best.depth}' if best.depth else 'in full'}"
@@ -448,13 +356,9 @@ def _beside(
     ):
         if mine is not None and other is not None:
             more = ", more" if mine > other else ""
-            rows.append(Row(f"{name}: {what}{more}", f"the forest, {_number(other)} {unit}", mine / other))
+            rows.append(Row(f"{name}: {what}{more}", f"the forest, {rounded(other)} {unit}", mine / other))
     print(*rows, sep="\n", flush=True)
     return rows
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _chosen(views: dict[str, npt.NDArray], y: npt.NDArray, wanted: float) -> Forest:
@@ -611,7 +515,7 @@ def fuzz(n: int) -> list[Row]:
             (Path(folder) / "fuzz.c").write_text(_FUZZ)
             sources = [f"-I{folder}", f"{folder}/model.c", f"{folder}/fuzz.c", *flags, f"-DMOST={most}"]
             program = f"{folder}/fuzz"
-            _done(["gcc", *_CHECKED, *sources, "-o", program])
+            output_of(["gcc", *_CHECKED, *sources, "-o", program])
             done = subprocess.run([program, str(share)], capture_output=True, text=True, check=False)
             counts = [int(count) for count in done.stdout.split()] or [0, 0]
             told = f"{share} random inputs, {counts[0]} labelled and {counts[1]} refused"
@@ -621,7 +525,7 @@ def fuzz(n: int) -> list[Row]:
             )
             print(rows[-1], done.stderr[-3000:], flush=True)
             command = ["clang", *_CHECKED, "-fsanitize=fuzzer", "-DLIBFUZZER", *sources, "-o", program]
-            if not _there("clang") or subprocess.run(command, capture_output=True, check=False).returncode:
+            if not installed("clang") or subprocess.run(command, capture_output=True, check=False).returncode:
                 print("skipped: clang has no libFuzzer here")
                 continue
             options = [f"-runs={-(-share // 10)}", f"-max_len={most}", "-seed=1", f"-artifact_prefix={folder}/"]
@@ -644,24 +548,6 @@ def _flags(small: Any) -> tuple[list[str], int]:
     if hasattr(read, "longest") and read.longest:
         return [], 2 * read.n_channels * (read.longest + 2)
     return [], 2 * len(read.units.steps) + 1
-
-
-# ---- programs
-
-
-def _there(*tools: str) -> bool:
-    missing = [tool for tool in tools if shutil.which(tool) is None]
-    if missing:
-        print(f"skipped: {missing[0]} is not installed")
-    return not missing
-
-
-def _done(command: list[Any], text: str | None = None) -> str:
-    """Run a command and return its output; raise with its errors."""
-    done = subprocess.run(list(map(str, command)), input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stderr[-3000:]}")
-    return done.stdout
 
 
 def main() -> None:

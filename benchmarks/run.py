@@ -1,7 +1,7 @@
 """Run all benchmarks and write docs/benchmarks.md.
 
     SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
-        SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... SIMILIA_UMAP_PYTHON=... \\
+        SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... SIMILIA_HDCC=... SIMILIA_UMAP_PYTHON=... \\
         python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
@@ -59,6 +59,7 @@ their own, which these variables name; rows whose rival is missing are skipped:
 | `SIMILIA_STUMPY_PYTHON` | `stumpy` |
 | `SIMILIA_CHEM_PYTHON` | `datasketch`, `rensa` |
 | `SIMILIA_EMLEARN_PYTHON` | `emlearn` |
+| `SIMILIA_HDCC` | a folder, not an interpreter: `pereverges/hdcc` at commit 0d8e57c |
 | `SIMILIA_PYNNDESCENT_PYTHON` | `pynndescent` |
 | `SIMILIA_UMAP_PYTHON` | `umap-learn` |
 """
