@@ -67,7 +67,7 @@ def check_new(files: Iterable[str], folder: Path, overwrite: bool) -> None:
     present = next((folder / file for file in files if (folder / file).exists()), None)
     if present is not None and not overwrite:
         raise FileExistsError(
-            f"{present} exists; give another folder or name, or replace it (overwrite= or --overwrite)"
+            f"{present} exists; give another folder or name, or overwrite it (overwrite= or --overwrite)"
         )
 
 
