@@ -157,7 +157,7 @@ def test_what_is_refused(form, block, monkeypatch):
 
 
 def test_one_vector_is_refused():
-    with pytest.raises(ValueError, match=r"X must be a 2-D .*, got shape \(3,\); Reshape your data: one vector"):
+    with pytest.raises(ValueError, match=r"X must be a 2-D .*, got shape \(3,\); Reshape your data: write one vector"):
         Cosine()([1.0, 2.0, 3.0])
 
 
