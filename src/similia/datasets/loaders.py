@@ -237,11 +237,16 @@ def fetch(
     Returns
     -------
     sklearn.utils.Bunch
-        ``data`` (a `GraphBatch`, `SeriesBatch`, `SetBatch`, list of str or array; molecules are SMILES strings, which
-        `similia.objects.from_smiles` reads), ``target`` (class labels, such as int64 for graphs and str for strings, or
-        measured values for molecules such as ``"ESOL"``), ``target_names`` (the classes, if there are any), ``DESCR``
-        (with source and licence), ``kind`` (``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or
-        ``"vectors"``), and any other columns of the file, such as ``split`` (0 for training, 1 for test).
+        Its attributes are:
+
+        - ``data``: a `GraphBatch`, `SeriesBatch`, `SetBatch`, list of str or array. Molecules are SMILES strings, which
+          `similia.objects.from_smiles` reads;
+        - ``target``: class labels, such as int64 for graphs and str for strings, or measured values for molecules such
+          as ``"ESOL"``;
+        - ``target_names``: the classes, if there are any;
+        - ``DESCR``: a description with source and licence;
+        - ``kind``: ``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``;
+        - any other columns of the file, such as ``split`` (0 for training, 1 for test).
 
     Raises
     ------

@@ -45,9 +45,9 @@ class MMD(Distance):
 
     .. math:: d(G, H)^2 = \frac{1}{s^2} \sum_{i, j = 1}^{s} \big[k(F_i, F_j) + k(F'_i, F'_j) - 2 k(F_i, F'_j)\big].
 
-    A graphlet is the subgraph induced by `size` nodes. s graphlets :math:`F_i` are drawn from G, and s graphlets
-    :math:`F'_j` from H. d is the Euclidean distance between the vectors that `similia.GraphletSampling` would compute
-    for G and H with infinitely many features.
+    A graphlet is the subgraph induced by `size` nodes. From G, s graphlets :math:`F_i` are drawn, and from H, s
+    graphlets :math:`F'_j`. The distance d is the Euclidean distance between the vectors that `similia.GraphletSampling`
+    would compute for G and H with infinitely many features.
 
     Parameters
     ----------

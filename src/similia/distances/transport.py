@@ -32,7 +32,8 @@ class Wasserstein(ScaledDistance):
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
     U has m points and V has n. The minimum is over all plans T >= 0 in which each row adds up to 1 / m and each column
-    to 1 / n. d is a metric of distributions, not of sets: repeating every point equally often changes nothing.
+    to 1 / n. The distance is a metric of distributions, not of sets: repeating every point equally often changes
+    nothing.
 
     Parameters
     ----------

@@ -120,9 +120,9 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e, where e is the rounding
-    error of u = 1 - cos(angle), and s is the absolute slope of the kernel as a function of u, at u = 0. s is about
-    1 / (2 t) if t is small, and about the contrast a if n is large.
+    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e. Here e is the rounding
+    error of u = 1 - cos(angle), and s is the absolute slope of the kernel as a function of u, at u = 0; s is about 1 /
+    (2 t) if t is small, and about the contrast a if n is large.
 
     References
     ----------

@@ -79,8 +79,9 @@ class HDClassifier(ByPrototypes):
     A hypervector is a long vector, such as d signs ±1. `predict` returns the class whose prototype is most similar to
     the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All updates (see `update`) except
     ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most similar to a
-    sample x is of the wrong class, they correct two prototypes: they subtract learning_rate (1 - q) x from the wrong
-    one and add it to the right one, where q is the cosine of x and the prototype to be corrected.
+    sample x is of the wrong class, they correct two prototypes: the wrong one moves away from x, and that of the right
+    class moves towards x. The correction is learning_rate (1 - q) x, subtracted or added, where q is the cosine of x
+    and the prototype that is corrected.
 
     Parameters
     ----------
