@@ -140,8 +140,8 @@ def explain(
     `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
-    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, and a_i
-    their coefficients; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
+    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
+    the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
     sum_i a_i min(f(x), f(z_i)) / D_i: for fixed D_i, its share of the similarity of x to the objects z_i. The sign of
     a_i says whether this counts for or against a class. Features that x lacks have no part; they only enlarge D_i.
     For `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a

@@ -277,7 +277,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
             Whether to return the covariance matrix of the m objects.
         with_noise : bool, default=True
             If True, the standard deviations and covariances are those of measurements, which have noise; if False,
-            those of the function f.
+            those of the function without noise.
 
         Returns
         -------
@@ -308,7 +308,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         levels : sequence of n_levels floats, default=(0.05, 0.5, 0.95)
             Probabilities, above 0 and below 1, with which the target is below each quantile.
         with_noise : bool, default=True
-            If True, quantiles are those of measurements, which have noise; if False, those of the function f.
+            If True, quantiles are those of measurements, which have noise; if False, those of the function without
+            noise.
         """
         check_is_fitted(self)
         levels = np.atleast_1d(np.asarray(levels))
