@@ -6,10 +6,10 @@ The house, in the direction data flow::
     (what is    (how alike             (objects to   (vectors   (bits to
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
-``sources`` reads what is not in memory, ``scale`` runs the same past memory and past one process, ``planning``
-estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection`` chooses among them,
-``explanations`` and ``report`` show the result, and ``devices`` writes it in C. ``adapters`` brings in kernels and
-distances of other libraries; ``datasets`` loads data.
+``sources`` reads objects that are not in memory, ``scale`` runs the same on more data than fit into memory and on
+clusters, ``planning`` estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection``
+chooses among them, ``explanations`` and ``report`` show the result, and ``devices`` writes a model as C or Verilog.
+``adapters`` brings in kernels and distances of other libraries; ``datasets`` loads data.
 """
 
 from similia._version import __version__

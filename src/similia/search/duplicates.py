@@ -120,6 +120,8 @@ class Duplicates:
         Returns
         -------
         Checked
+            A named tuple of `recall`, the ends `low` and `high` of its 95 % interval, `n_found` and `n_true` (the
+            near-duplicates that were found, and all of them), and `n_checked` (objects drawn).
 
         Examples
         --------
@@ -181,7 +183,7 @@ def near_duplicates(
         "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works for the similarity, otherwise
         "neighbours".
     recall : float, default=0.98
-        For "hashes": expected share of the pairs exactly at the threshold that are to be found, below 1. More similar
+        For "hashes": probability, below 1, with which a pair exactly at the threshold is to be found. More similar
         pairs are found with a higher probability.
     random_state : int, numpy generator or None, default=None
         Source of randomness. An integer makes results the same for any number of threads and any
@@ -195,8 +197,8 @@ def near_duplicates(
     -------
     Duplicates
         The pairs, their values, the groups that they form, and the estimated recall. ``kept`` holds the positions of
-        the objects that are left without near-duplicates. The values are exact, so every pair returned is a
-        near-duplicate.
+        one object of each group, that is, the collection without its near-duplicates. The values are exact, so every
+        pair returned is a near-duplicate.
 
     Raises
     ------
