@@ -140,7 +140,7 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         super().__init_subclass__(auto_wrap_output_keys=None)
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Return the transformer unchanged: objects are not columns."""
+        """Do nothing and return the transformer: its output is a collection of objects, without columns."""
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:

@@ -136,8 +136,8 @@ def explain(
     contributions to a linear model or to trees are split over the time points by the embedding's method
     ``time_shares``, so the parts are stretches of time. They add up to the value except for rounding errors of float32.
 
-    Two amounts stay unexplained and form the residual: the entropy term of soft alignments (`SoftDTW`,
-    `GlobalAlignment`), and the error of the linear approximation of the signs of random projections.
+    Two amounts stay `unexplained`: the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`), and the error of
+    the linear approximation of the signs of random projections.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
