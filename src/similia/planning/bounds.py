@@ -406,7 +406,7 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     Optical features have no bound, so the theorem does not apply to them. By Hoeffding's inequality, the 4 in the first
     term could be :math:`2 \sqrt 2`.
 
-    Part of the error is a bias. If the two distributions are equal, it is (2 / s) (1 - m), where m is the mean kernel
+    Part of the error is a bias. If the two distributions are equal, it is (2 / s) (1 - c), where c is the mean kernel
     value of two random graphlets. `similia.distances.mmd2` can remove the bias. In the source repository of similia,
     ``python dev.py reproduce graphlet-mmd`` compares the bound with measured errors.
 
