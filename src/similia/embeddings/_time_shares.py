@@ -64,9 +64,9 @@ class TimeShares(Transformer):
         - if it is a quantile: among all values of its interval.
 
         Second, the part of an output is divided among the points that the output depends on, in proportion to how far
-        the value of each is from the mean of these values (equally if all are equal). A Fourier coefficient is divided
-        equally among all points. In `RandomConvolutions` and `Hydra`, a first difference passes half of its part to
-        each of its points.
+        the value of each is from the mean of these values in its channel (equally if none differs from it). A Fourier
+        coefficient is divided equally among all points. In `RandomConvolutions` and `Hydra`, a first difference passes
+        half of its part to each of its points.
 
         Examples
         --------
