@@ -195,9 +195,9 @@ class Spectrum(StringKernel):
 
 
 class GappyKmers(StringKernel):
-    """Gappy k-mer kernel: inner product of the counts of k letters with a gap between their halves.
+    """Gappy k-mer kernel: inner product of the counts of pairs of substrings, with a gap between the two.
 
-    A feature is a pair of two halves u and v of k / 2 letters, where v starts 0 to `gaps` letters after the end of u.
+    A feature is a pair of substrings u and v of k / 2 letters, where v starts 0 to `gaps` letters after the end of u.
     The NysHD paper uses this kernel (see `similia.recipes.nyshd`). With ``gaps=0`` it is the spectrum kernel. In
     `GappedKmers`, gaps may be anywhere.
 
@@ -208,8 +208,8 @@ class GappyKmers(StringKernel):
     gaps : int, default=1
         Maximum number of letters to skip.
     merge : bool, default=True
-        If True, two halves u and v are one feature, whatever the gap between them. If False, each size of the gap gives
-        a feature of its own.
+        If True, u and v are one feature, whatever the gap between them. If False, each size of the gap gives a feature
+        of its own.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)).
 
