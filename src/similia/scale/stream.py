@@ -94,7 +94,7 @@ def encode_stream(
         None for this process; an int starts that many processes on this machine; a str is the address of a Dask
         scheduler, such as ``"tcp://10.0.0.1:8786"``.
     progress : Progress, optional
-        Object whose methods are called as the run proceeds, an instance of `similia.scale.stream.Progress`.
+        Object whose methods are called as the run proceeds, an instance of ``similia.scale.stream.Progress``.
 
     Returns
     -------
