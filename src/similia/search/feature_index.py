@@ -303,7 +303,7 @@ class FeatureIndex(BaseEstimator):
         return self
 
     def segment(self) -> Segment:
-        """Return the contents of an index that is not empty, without removed objects, as one `Segment`."""
+        """Return the contents of an index that is not empty, without removed objects, as one ``Segment``."""
         with lock_of(self).reading():
             if len(self._segments) == 1 and not self._segments[0].dead.any():
                 return self._segments[0]
@@ -314,7 +314,7 @@ class FeatureIndex(BaseEstimator):
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids) -> Self:
         """Return a copy of this empty index that holds the objects with `ids`, in this order.
 
-        `kept` is a list of pairs: a `Segment` of another index, and those of its ids that are in use. `X` holds the
+        `kept` is a list of pairs: a ``Segment`` of another index, and those of its ids that are in use. `X` holds the
         objects whose ids are in no segment.
         """
         index = twin_of(self)
