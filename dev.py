@@ -46,7 +46,7 @@ UV = {  # options for uv, which chooses their versions (pip takes minutes to fin
 TORCH = "torch==2.13.0"  # PyG and aeon's Hydra need one; a newer release may bring gigabytes for graphics cards
 STEPS = {
     "demo": [["-m", "similia.cli", "demo"]],
-    "test": [[*PYTEST, "-m", "not ecosystem"]],
+    "test": [[*PYTEST, "-m", "not ecosystem and not long"]],
     "lint": [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],

@@ -130,10 +130,15 @@ def test_the_command_fails_on_a_processor_that_computes_something_else(tmp_path,
     assert end.value.code == 1  # two strings are shorter than four letters: their values are 0
     assert "broken, another: Spectrum(k=4)|values|0: 309 of 311 rows differ by up to 1e-09, of the saved model" in said
     assert "broken, the same" not in said
-    del settings["another"]
+
+
+def test_the_command_ends_well_where_all_is_equal(monkeypatch, capsys):
+    monkeypatch.setattr(cpus, "settings", lambda: {})
+    monkeypatch.setattr(sys, "argv", ["run.py", "cpus", "--only", "JaroWinkler()"])
     with pytest.raises(SystemExit) as end:
         run.main()
     assert end.value.code == 0
+    assert "first run" in capsys.readouterr().out
 
 
 def test_a_setting_that_dies_is_broken(monkeypatch, capsys):

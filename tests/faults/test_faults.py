@@ -35,12 +35,20 @@ def search_of(seed=0):
     return sm.SimilaritySearch(encoder, sm.distances.Levenshtein(), n_candidates=5).fit(WORDS[:10])
 
 
+def on_a_cluster(number, kinds):
+    return pytest.param(number, kinds, marks=pytest.mark.long, id="on a cluster")
+
+
 @pytest.mark.faults
-def test_a_few_faults_of_each_kind():
-    command = [sys.executable, str(RELIABILITY / "run.py"), "faults", "--inputs", "6", "--seed", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("number", "kinds"),
+    [pytest.param(7, "disk,Ctrl,damaged,two,readers", id="on disk"), on_a_cluster(5, "worker,scheduler,kernel")],
+)
+def test_a_few_faults_of_each_kind(number, kinds):
+    options = ["--inputs", str(number), "--seed", "1", "--only", kinds]
+    done = subprocess.run([sys.executable, RELIABILITY / "run.py", "faults", *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("\n| ") >= 13
+    assert done.stdout.count("\n| ") == number + 3  # two lines of the head, and all together
 
 
 def test_a_folder_that_was_opened_before_others_added_to_it(tmp_path):
