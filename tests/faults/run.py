@@ -45,7 +45,7 @@ def main() -> None:
     parts = {name: value for name in ("quick", "only") if (value := getattr(arguments, name))}
     alone = [["cpus"]] if arguments.quick else [["cpus"], ["faults"]]
     if parts and (arguments.names not in alone or arguments.output):
-        parser.error("--quick (cpus) and --only (cpus, faults) are for one name, without --output: a part is not written")
+        parser.error("--quick (cpus) and --only (cpus, faults) need one name and no --output: a part is not written")
     failed = False
     for name in arguments.names or SECTIONS:
         module = importlib.import_module(name)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 import similia as sm
+from similia.cli import main
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
@@ -298,7 +299,7 @@ def test_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-o", "pairs.txt"), "end in .csv or .parquet"),
+        (("-o", "pairs.txt"), "as CSV or Parquet"),
         (("-o", "texts.csv"), "is an input of this command"),
         (("-o", "p.csv", "--threshold", "7"), "at most 1 for MinMax"),
         (("-o", "p.csv", "--distance", "Levenshtein()"), "--relative --threshold 0.1"),
