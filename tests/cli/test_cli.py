@@ -2,8 +2,6 @@
 
 import csv
 import gzip
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -25,11 +23,6 @@ def promoters_csv(tmp_path):
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["sequence", "class"], *zip(X, y, strict=True)])
     return path
-
-
-def similia(*arguments):
-    """Run the command as a user does."""
-    return subprocess.run([sys.executable, "-m", "similia.cli", *map(str, arguments)], capture_output=True, text=True)
 
 
 def test_demo_prints_accuracies_of_real_data():
@@ -87,7 +80,7 @@ def test_a_missing_label_is_named_not_made_a_class(tmp_path):
         read_objects(str(path), text="text", label="label")
 
 
-def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
+def test_a_kernel_of_other_objects_is_one_sentence(tmp_path, similia):
     model = sm.save(
         sm.recipes.nyshd(sm.kernels.Spectrum(), n_bits=256, random_state=0).fit(["AAAA", "CCCC"] * 5, ["a", "c"] * 5),
         tmp_path / "m.similia",
@@ -125,7 +118,7 @@ def test_a_kernel_of_other_objects_is_one_sentence(tmp_path):
         (["predict", "absent.similia", "promoters"], "no model at"),
     ],
 )
-def test_wrong_input_ends_with_one_sentence(arguments, words, tmp_path):
+def test_wrong_input_ends_with_one_sentence(arguments, words, tmp_path, similia):
     result = similia(*arguments)
     assert result.returncode == 2
     assert result.stderr.startswith("similia: ")
@@ -168,7 +161,7 @@ def test_fit_then_predict_series_with_a_distance(tmp_path):
     assert np.mean(np.array(predicted) == np.where(slopes > 0, "up", "down")) > 0.9
 
 
-def test_a_kernel_and_a_distance_exclude_each_other(promoters_csv, tmp_path):
+def test_a_kernel_and_a_distance_exclude_each_other(promoters_csv, tmp_path, similia):
     both = ["--kernel", "Spectrum", "--distance", "Levenshtein", "--text", "sequence", "--label", "class"]
     result = similia("fit", promoters_csv, *both, "-o", tmp_path / "x")
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr

@@ -182,6 +182,7 @@ def test_transductive_coordinates_use_the_test_objects():
     assert not np.allclose(inductive, transductive)
 
 
+@pytest.mark.long
 def test_every_method_on_a_small_task(monkeypatch):
     strings = ["".join(row) for row in np.random.default_rng(0).choice(list("ab"), (40, 12))]
     y = np.repeat(["x", "y"], 20)

@@ -149,6 +149,7 @@ def test_calibration_on_bundled_data():
     assert found == pytest.approx((abs(2.7 - 2) + 0.55) / 4)
 
 
+@pytest.mark.long
 @needs_data
 def test_graphs_table_on_mutag(monkeypatch):
     small = {kind: grid[:1] for kind, grid in GRIDS.items()}
@@ -169,6 +170,7 @@ def test_kernel_error_experiment_runs(monkeypatch):
     assert last["corrected"] < last["raw"]
 
 
+@pytest.mark.long
 def test_best_pipeline_on_bundled_data(monkeypatch):
     from experiments import nyshd_best
 

@@ -229,6 +229,7 @@ def test_the_pictures_are_fetched_and_put_together(monkeypatch):
 # ---- Figure 2 and Theorem 2
 
 
+@pytest.mark.long
 def test_ratios(small, monkeypatch, tmp_path):
     monkeypatch.setattr(hashing_ratio, "BITS", (16, 32))
     section = experiments.run("hashing-ratio", only=["CIFAR-10"], seeds=1)

@@ -259,6 +259,7 @@ def web_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_web_pages_end_to_end(web_folder, few_settings, monkeypatch):
     tasks = (heat_webkb.Pages(25, 10, (1.0, 2.0, 3.0, 4.0, 5.0)), heat_webkb.Pages(25, 15, (1.0, 2.0, 3.0, 4.0, 5.0)))
     monkeypatch.setattr(heat_webkb, "TASKS", tasks)
@@ -444,6 +445,7 @@ def test_curves_by_their_formulas():
     assert heat_curves.curvature(4, 0.3) == pytest.approx(np.sum(w * degree * (degree + 2)) / (3 * w.sum()), rel=1e-3)
 
 
+@pytest.mark.long
 def test_curves_end_to_end(monkeypatch, tmp_path):
     monkeypatch.setattr(heat_curves, "N_WALKS", 50)
     monkeypatch.setattr(heat_curves, "N_STEPS", 10)

@@ -34,6 +34,7 @@ def accuracies(records, learner):
     return [record["accuracy"] for record in records if record["learner"] == learner]
 
 
+@pytest.mark.long
 def test_all_learners_on_a_small_set(small, capsys):
     records = [*nyshd_classic.measure(Task("ISOLET", ("blobs",)), 2)]
     assert "SIMILIA_TORCHHD_PYTHON" in capsys.readouterr().err  # left out, with the reason

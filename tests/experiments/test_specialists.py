@@ -174,6 +174,7 @@ def test_every_task_has_tools_and_a_name_of_its_own():
 
 
 # ---- the whole run
+@pytest.mark.long
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     for variable in RIVALS:
         monkeypatch.delenv(variable, raising=False)

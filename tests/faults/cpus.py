@@ -1,7 +1,7 @@
 """The same models on other processors: equal codes, labels and neighbours, and floats within a tolerance.
 
 python dev.py cpus                  # all settings
-python dev.py cpus --quick          # those that CI runs
+python dev.py cpus --quick          # those that CI runs; other arrangements of the objects only in the first run
 python dev.py cpus --only Nystroem  # the cases with this word in their names
 """
 
@@ -139,9 +139,10 @@ class Found:
 class Runs:
     """Processes that share a folder of models, data and compiled loops."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], quick: bool) -> None:
         self.folder = folder
         self.names = names
+        self.later = "quick" if quick else "again"
         (folder / "models").mkdir()
 
     def first(self) -> Found:
@@ -157,7 +158,7 @@ class Runs:
 
         def work(names: list[str]) -> None:
             for name in names:
-                found[name] = self._run(some[name], "again")
+                found[name] = self._run(some[name], self.later)
                 tell(name, found[name])
 
         longest_first = sorted(groups.values(), key=lambda names: not some[names[0]].target)
@@ -259,7 +260,7 @@ def run(n: int, seed: int, quick: bool = False, only: str = "") -> list[list[dic
         rows[name] = _of_setting(name, sentences, first, found)
 
     with tempfile.TemporaryDirectory() as folder:
-        runs = Runs(Path(folder), list(some) if only else [])
+        runs = Runs(Path(folder), list(some) if only else [], quick)
         first = runs.first()
         tell("first run", first)
         found = runs.all({name: there[name] for name in there if name != "first run"}, tell)

@@ -1,8 +1,6 @@
 """Near-duplicates: against all pairs, plans, laws of the keys, bad input, the command."""
 
 import csv
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 import similia as sm
-from similia.cli import main
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
@@ -276,16 +273,11 @@ def test_a_plan_that_cannot_reach_the_recall_warns():
         near_duplicates(X, Levenshtein(), 90, method="hashes", random_state=0)
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, similia):
     texts = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat!", "another thing"]
     data, pairs, groups = (tmp_path / name for name in ("texts.csv", "pairs.parquet", "groups.csv"))
     data.write_text("id,text\n" + "".join(f"t{i},{text}\n" for i, text in enumerate(texts)))
-
-    def run(*options):
-        command = [sys.executable, "-m", "similia.cli", "duplicates", str(data), "--text", "text", *options]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-    done = run("--id", "id", "-o", str(pairs), "--groups", str(groups))
+    done = similia("duplicates", data, "--text", "text", "--id", "id", "-o", pairs, "--groups", groups)
     assert done.returncode == 0, done.stderr
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(pairs).to_pylist() == [
@@ -305,12 +297,10 @@ def test_the_command(tmp_path):
         (("-o", "p.csv", "--distance", "Levenshtein()"), "--relative --threshold 0.1"),
     ],
 )
-def test_the_command_refuses(options, words, tmp_path, monkeypatch, capsys):
+def test_the_command_refuses(options, words, tmp_path, monkeypatch, similia):
     (tmp_path / "texts.csv").write_text("text\nthe cat sat\na dog ran\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["similia", "duplicates", "texts.csv", "--text", "text", *options])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert words in " ".join(capsys.readouterr().err.split())
+    failed = similia("duplicates", "texts.csv", "--text", "text", *options)
+    assert failed.returncode == 2
+    assert words in " ".join(failed.stderr.split())
     assert not (tmp_path / "p.csv").exists()

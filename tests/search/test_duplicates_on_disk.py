@@ -323,19 +323,16 @@ def test_what_cannot_be_done_is_said(table: Path, change: dict[str, Any], words:
 
 
 # ---- the command
-def command(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "similia.cli", "duplicates", str(data), "--id", "id", *options]
-    return subprocess.run(line, capture_output=True, text=True, timeout=300)
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: Path, ending: str) -> None:
+def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(
+    tmp_path: Path, similia: Any, ending: str
+) -> None:
     data = tmp_path / "texts.csv"
     data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(CELLS)), encoding="utf-8")
     for name, memory in (("large", "200KB"), ("small", "1GB")):
         outputs = [tmp_path / f"{name}{what}" for what in (f".{ending}", f".groups.{ending}", ".html")]
         options = [f"-o {outputs[0]}", f"--groups {outputs[1]}", f"--report {outputs[2]}", f"--max-memory {memory}"]
-        done = command(data, *" ".join(options).split())
+        done = similia("duplicates", data, "--id", "id", *" ".join(options).split())
         assert done.returncode == 0, done.stderr
         assert not (tmp_path / f"large.{ending}.partial").exists()
     for what in (f".{ending}", f".groups.{ending}"):
@@ -348,11 +345,11 @@ def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(tmp_path: 
     assert large == small
 
 
-def test_the_command_lists_all_skipped_rows(tmp_path: Path) -> None:
+def test_the_command_lists_all_skipped_rows(tmp_path: Path, similia: Any) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     rows = [f't{i},"{text}"\n' for i, text in enumerate(CELLS)]
     data.write_text("id,text\n" + "".join([rows[0], "one cell\n", *rows[1:], "another\n"]), encoding="utf-8")
-    done = command(data, "--max-memory", "200KB", "-o", str(output), "--on-error", "skip")
+    done = similia("duplicates", data, "--id", "id", "--max-memory", "200KB", "-o", output, "--on-error", "skip")
     assert done.returncode == 0, done.stderr
     listed = (tmp_path / "pairs.csv.skipped.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in listed] == ["line", "3", str(len(CELLS) + 3)]
@@ -360,7 +357,7 @@ def test_the_command_lists_all_skipped_rows(tmp_path: Path) -> None:
     assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
 
 
-def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
+def test_a_command_that_was_killed_goes_on(tmp_path: Path, similia: Any) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(CELLS)), encoding="utf-8")
     killer = (
@@ -369,12 +366,12 @@ def test_a_command_that_was_killed_goes_on(tmp_path: Path) -> None:
         "def dies(*arguments):\n    append(*arguments)\n    next(count, None) is None and os.kill(os.getpid(), 9)\n"
         "Journal.append = dies\nsys.argv = ['similia', *sys.argv[1:]]\napp()"
     )
-    options = ["--id", "id", "--max-memory", "200KB", "-o", str(output)]
-    line = [sys.executable, "-c", killer, "duplicates", str(data), *options]
+    options = ["--id", "id", "--max-memory", "200KB", "-o", output]
+    line = [sys.executable, "-c", killer, "duplicates", data, *options]
     assert subprocess.run(line, capture_output=True, timeout=300).returncode == -9
     assert not output.exists()
     assert (tmp_path / "pairs.csv.partial").exists()
-    done = command(data, "--max-memory", "200KB", "-o", str(output))
+    done = similia("duplicates", data, *options)
     assert done.returncode == 0, done.stderr
     expected = near_duplicates(CELLS, MinMax(Spectrum(5)), 0.7, random_state=0)
     assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
