@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import networkx as nx
@@ -370,3 +371,17 @@ def letters_apart(x, y):
 
 def letters_in_common(x, y):
     return len(x & y) / len(x | y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"n_jobs": 0}, "n_jobs must be a number of processes, or -1 for one for each core, got 0"),
+        ({"n_jobs": 2.0}, "n_jobs must be a number of processes, or -1 for one for each core, got 2.0"),
+        ({"max_memory": 0}, "max_memory must be positive, got 0"),
+        ({"max_memory": "12 apples"}, "max_memory='12 apples' is not a size"),
+    ],
+)
+def test_settings(changes, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)), sm.config(**changes):
+        pass

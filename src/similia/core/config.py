@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -56,6 +57,11 @@ def config(
     Settings
         The settings in force inside the block.
 
+    Raises
+    ------
+    ValueError
+        If `max_memory` is no size or not positive, or `n_jobs` is 0 or no integer.
+
     Examples
     --------
     >>> import similia as sm
@@ -65,6 +71,8 @@ def config(
     """
     if max_memory is not None:
         max_memory = _parse_bytes(max_memory)
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of processes, or -1 for one for each core, got {n_jobs!r}")
     given = {"max_memory": max_memory, "n_jobs": n_jobs, "progress": progress}
     with _changed(**{name: value for name, value in given.items() if value is not None}):
         yield settings()
