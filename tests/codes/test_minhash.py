@@ -52,8 +52,8 @@ def estimates(X, n_hashes, n_seeds, bits=1, output="bits"):
 @pytest.mark.parametrize("bits", [1, 3])
 @pytest.mark.parametrize("name", PAIRS)
 def test_estimates_are_unbiased_with_the_stated_error(name, bits):
-    """The mean is within 4 standard errors, the variance at most 1.3 times the stated one: 4 deviations of chi^2."""
-    X, n, n_seeds = np.array(PAIRS[name], float), 64, 400
+    """The mean is within 4 standard errors, the variance at most 1.5 times the stated one: 4 deviations of chi^2."""
+    X, n, n_seeds = np.array(PAIRS[name], float), 64, 130
     J = MinMax()(X)[[0, 1, 0], [1, 2, 2]]
     q = 2.0**-bits
     p = q + (1 - q) * J
@@ -61,7 +61,7 @@ def test_estimates_are_unbiased_with_the_stated_error(name, bits):
     for output, variance in stated.items():
         found = estimates(X, n, n_seeds, bits, output)
         assert (np.abs(found.mean(axis=0) - J) <= 4 * np.sqrt(variance / n_seeds) + 1e-12).all()
-        assert (found.var(axis=0) <= 1.3 * variance + 1e-12).all()
+        assert (found.var(axis=0) <= 1.5 * variance + 1e-12).all()
 
 
 def test_estimates_of_features_that_are_no_counts():

@@ -54,8 +54,18 @@ def assert_equal(program, small, objects):
     assert [label for _, label, _ in found] == labels.tolist()
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", MAKERS)
+def with_compilers(names, everywhere):
+    """Return (name, compiler) for gcc with each model and for each compiler with some; other pairs are long."""
+    return [
+        pytest.param(name, compiler, marks=[] if compiler == "gcc" or name in everywhere else pytest.mark.long)
+        for name in names
+        for compiler in COMPILERS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "compiler"), with_compilers(MAKERS, ["spectrum, both strands", "graphs", "DTW, share"])
+)
 def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
     needed(compiler)
     model, X = example(name)
@@ -71,8 +81,7 @@ def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
 # ---- float32
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", IN_FLOATS)
+@pytest.mark.parametrize(("name", "compiler"), with_compilers(IN_FLOATS, ["graphs", "edit distances"]))
 def test_codes_and_labels_in_float32_are_those_of_python(name, compiler, tmp_path):
     needed(compiler)
     model, X = example(name)

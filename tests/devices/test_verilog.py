@@ -107,13 +107,15 @@ def simulated(folder, name="model"):
 
 
 @simulates
+@pytest.mark.parametrize("share", [0.1, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "case",
     [dense, longer, hadamard, hadamard_as_fitted, one_bit, scaled_vectors, codes_only, ties],
     ids=lambda f: f.__name__,
 )
-def test_the_core_gives_the_codes_and_labels_of_python(case, tmp_path):
+def test_the_core_gives_the_codes_and_labels_of_python(case, share, tmp_path):
     small, X = case()
+    X = X[: int(share * len(X))]
     assert sm.export_verilog(small, tmp_path, X) is small
     said = simulated(tmp_path)
     assert said.endswith(f"0 of {len(X)} objects differ\n"), said[-1000:]

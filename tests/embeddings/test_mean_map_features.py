@@ -25,7 +25,7 @@ def some_sets(seed, sizes, p=2):
 def test_estimates_are_unbiased(m, scales, orthogonal):
     X = some_sets(0, [3, 1, 4, 0])
     options = {"gamma": 0.4, "scales": scales, "orthogonal": orthogonal}
-    drawn = [sm.MeanMapFeatures(m, random_state=i, **options).fit_transform(X) for i in range(2000)]
+    drawn = [sm.MeanMapFeatures(m, random_state=i, **options).fit_transform(X) for i in range(400)]
     estimates = np.array([Z @ Z.T for Z in drawn])
     exact = np.mean([[[naive.mean_map(u, v, 0.4 * s) for v in X] for u in X] for s in np.atleast_1d(scales)], axis=0)
     error = estimates.std(axis=0) / np.sqrt(len(drawn))

@@ -21,8 +21,11 @@ def spread(amounts, x, channels, offsets):
     """The amount of each output to the points it reads, in proportion to their distance from their mean."""
     out = np.zeros(x.shape)
     for t, amount in enumerate(amounts):
+        if amount == 0:
+            continue
         times = [t + offset for offset in offsets if 0 <= t + offset < len(x)]
-        far = {(c, at): abs(x[at, c] - np.mean([x[s, c] for s in times])) for c in channels for at in times}
+        means = x[times].mean(axis=0)
+        far = {(c, at): abs(x[at, c] - means[c]) for c in channels for at in times}
         places = [(c, at) for c in channels for at in times]
         total = sum(far[place] for place in places)
         for c, at in places:

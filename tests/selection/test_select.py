@@ -65,8 +65,13 @@ def test_a_constant_cost_is_not_taken_to_grow():
 # what is cached
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        *((kind, "classification") for kind in KINDS),
+        *(pytest.param(kind, "regression", marks=[] if kind == "strings" else pytest.mark.long) for kind in KINDS),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scores_from_shared_matrices_are_those_of_whole_pipelines(kind, task):
     X, y = sample(kind, 24, task)
@@ -321,7 +326,9 @@ def test_the_interval_of_an_accuracy_is_wilson_s(n, share):
 # whole selections
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind in ("texts", "sets") else []) for kind in KINDS]
+)
 def test_a_pipeline_is_found_for_each_kind_and_tells_the_classes_apart(kind):
     X, y = sample(kind, 36)
     found = choose(take(X, np.arange(24)), y[:24], budget=1.5, cv=3, random_state=0)
