@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,19 @@ from similia.devices.stages import hadamard
 from similia.devices.tables import Table, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Return a function that exports an example once; callers read the C files or add programs, and change nothing."""
+
+    @cache
+    def export(name, numbers="whole"):
+        model, X = example(name)
+        folder = tmp_path_factory.mktemp("exported")
+        return sm.export_c(model, folder, X, numbers=numbers), folder
+
+    return export
 
 
 def random_objects(small, n, seed=1):
@@ -66,15 +80,14 @@ def with_compilers(names, everywhere):
 @pytest.mark.parametrize(
     ("name", "compiler"), with_compilers(MAKERS, ["spectrum, both strands", "graphs", "DTW, share"])
 )
-def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
+def test_codes_and_labels_are_those_of_python(name, compiler, exported):
     needed(compiler)
-    model, X = example(name)
-    small = sm.export_c(model, tmp_path, X)
-    program = built(compiler, tmp_path)
+    small, folder = exported(name)
+    program = built(compiler, folder)
     own = subprocess.run(program, capture_output=True, text=True)
     assert own.returncode == 0, own.stdout
     assert own.stdout == "0 of 20 objects differ\n"
-    assert_equal(program, small, small.input.read(X))
+    assert_equal(program, small, small.input.read(example(name)[1]))
     assert_equal(program, small, random_objects(small, 200))
 
 
@@ -82,13 +95,12 @@ def test_codes_and_labels_are_those_of_python(name, compiler, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "compiler"), with_compilers(IN_FLOATS, ["graphs", "edit distances"]))
-def test_codes_and_labels_in_float32_are_those_of_python(name, compiler, tmp_path):
+def test_codes_and_labels_in_float32_are_those_of_python(name, compiler, exported):
     needed(compiler)
-    model, X = example(name)
-    small = sm.export_c(model, tmp_path, X, numbers="float")
-    program = built(compiler, tmp_path)
+    small, folder = exported(name, "float")
+    program = built(compiler, folder)
     assert subprocess.run(program, capture_output=True, text=True).stdout == "0 of 20 objects differ\n"
-    assert_equal(program, small, small.input.read(X))
+    assert_equal(program, small, small.input.read(example(name)[1]))
     assert_equal(program, small, random_objects(small, 200))
 
 
@@ -228,19 +240,18 @@ def test_without_objects_the_landmarks_are_the_tests(tmp_path):
         )
 
 
-def test_no_library_is_called_and_nothing_is_written_to_the_heap(tmp_path):
+def test_no_library_is_called_and_nothing_is_written_to_the_heap(exported):
     for name in MAKERS:
-        model, X = example(name)
-        sm.export_c(model, tmp_path / name, X)
-        source = (tmp_path / name / "model.c").read_text() + (tmp_path / name / "model.h").read_text()
+        _, folder = exported(name)
+        source = (folder / "model.c").read_text() + (folder / "model.h").read_text()
         assert {line for line in source.splitlines() if line.startswith("#include")} == {
             "#include <stdint.h>", '#include "model.h"'
         }  # fmt: skip
         for word in ("float", "double", "malloc", "goto"):
             assert word not in source, (name, word)
         if name in IN_FLOATS:
-            sm.export_c(model, tmp_path / name, X, numbers="float", overwrite=True)
-            source = (tmp_path / name / "model.c").read_text() + (tmp_path / name / "model.h").read_text()
+            _, folder = exported(name, "float")
+            source = (folder / "model.c").read_text() + (folder / "model.h").read_text()
             assert re.findall("#include.*", source) == ['#include "model.h"', "#include <stdint.h>"]
             for word in ("double", "malloc", "goto"):
                 assert word not in source, (name, word)
@@ -396,11 +407,10 @@ def test_names_are_those_of_c(name, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_the_readme_adds_up(tmp_path):
+def test_the_readme_adds_up(exported):
     for name, numbers in [*((name, "whole") for name in MAKERS), *((name, "float") for name in IN_FLOATS)]:
-        model, X = example(name)
-        small = sm.export_c(model, tmp_path / name, X, numbers=numbers, overwrite=True)
-        text = (tmp_path / name / "model.txt").read_text()
+        small, folder = exported(name, numbers)
+        text = (folder / "model.txt").read_text()
         tables = text.split(" bytes:\n")[1].split("\n\n")[0].splitlines()
         assert sum(int(line.split()[0]) for line in tables) == small.n_bytes
         assert f"Constants, {small.n_bytes} bytes" in text

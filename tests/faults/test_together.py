@@ -15,7 +15,6 @@ from similia.search import HammingIndex
 PROGRAM = Path(__file__).with_name("together.py")
 IN_THREADS = [("ivf", "add"), ("exact", "unpickled"), ("multihash", "unpickled"), ("search", "unpickled")]
 LONG = [pytest.param(*case, marks=pytest.mark.long) for case in (("ivf", "unpickled"), ("multihash", "add"))]
-KINDS = ("exact", "ivf", "multihash")
 
 
 def answers(kind, start, rounds):
@@ -33,13 +32,13 @@ def test_first_searches_of_eight_threads_are_those_of_one(kind, start):
     assert answers(kind, start, 10) == ["false"] * 10
 
 
-@pytest.mark.parametrize("kind", ["exact", "multihash", "search"])
+@pytest.mark.parametrize("kind", ["exact", pytest.param("multihash", marks=pytest.mark.long), "search"])
 def test_one_thread_may_change_what_others_search(kind):
     assert answers(kind, "changed meanwhile", 3) == ["false"] * 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["exact", "multihash", pytest.param("ivf", marks=pytest.mark.long)])
 def test_a_forked_child_searches_as_its_parent(kind):
     assert answers(kind, "forked", 1) == ["false"]
 

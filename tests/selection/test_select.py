@@ -564,7 +564,11 @@ def test_progress_is_said_where_it_is_asked_for(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("kind", "task"),
-    [*((kind, "classification") for kind in KINDS), ("strings", "regression"), ("series", "regression")],
+    [
+        *((kind, "classification") for kind in KINDS),
+        ("strings", "regression"),
+        pytest.param("series", "regression", marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_every_candidate_can_be_saved_and_predicts_the_same_when_loaded(kind, task, tmp_path):
