@@ -187,7 +187,7 @@ def check_same(local, remote, X, there, scheduler="synchronous"):
 @pytest.mark.same_bits
 @pytest.mark.filterwarnings("ignore:series .* varies by")
 @pytest.mark.parametrize("name", ESTIMATORS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(at=cuts, scheduler=st.sampled_from(["synchronous", "threads"]))
 def test_fitted_state_and_results_are_those_of_objects_that_are_here(name, at, scheduler):
     estimator, X = ESTIMATORS[name]

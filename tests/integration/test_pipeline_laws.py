@@ -69,7 +69,7 @@ def encoder(kernel, method, n_bits=256, **parameters):
 @pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 @pytest.mark.parametrize("method", ["gaussian", "structured"])
 @pytest.mark.parametrize("name", KERNELS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 40), normalize=st.booleans(), memory=st.sampled_from([1, 3000]))
 def test_bits_depend_on_the_object_alone(name, method, seed, n, normalize, memory):
     X, kernel = objects(name, n, seed), kernel_of(name, normalize)

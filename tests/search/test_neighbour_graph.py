@@ -122,7 +122,7 @@ def test_refinement_is_what_finds_them():
 @pytest.mark.same_bits
 @pytest.mark.parametrize("method", ["exact", "kmers", "bits"])
 def test_graph_depends_neither_on_threads_nor_on_blocks(method):
-    words = mutated_families(1200)
+    words = mutated_families(500)
 
     def graph():
         return knn_graph(words, LEVENSHTEIN, 5, method=method, random_state=3)
