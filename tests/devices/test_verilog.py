@@ -170,7 +170,7 @@ def test_without_X_the_landmarks_are_the_tests(tmp_path):
 
 
 @synthesizes
-@pytest.mark.parametrize("case", [dense, hadamard], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("case", [dense, pytest.param(hadamard, marks=pytest.mark.long)], ids=["dense", "hadamard"])
 def test_the_core_can_be_synthesized_without_latches(case, tmp_path):
     small, X = case(10)
     sm.export_verilog(small, tmp_path, X)
