@@ -74,7 +74,7 @@ STEPS = {
 def install(environment: Path, extras: str, uv: list[str] | None) -> None:
     """Make an environment and install similia into it with `extras`, unless that was done for this pyproject.toml.
 
-    Without extras, only its dependencies are installed, which saves the seconds of a build; `main` adds src to the path.
+    Without extras, only its dependencies are installed, which saves a build; `main` adds src to the path.
     With options for `uv`, it chooses the versions; otherwise pip does.
     """
     stamp, project = environment / "installed-for", (ROOT / "pyproject.toml").read_text(encoding="utf-8")

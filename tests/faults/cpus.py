@@ -106,7 +106,7 @@ def settings() -> dict[str, Setting]:
         "one thread": Setting(_threads(1), one_machine=True),
         "four threads, another hash seed": Setting(_threads(4) | {"PYTHONHASHSEED": "12345"}, one_machine=True),
         "Dask": Setting({"CPUS_DASK": "1"}, one_machine=True, quick=False),
-        "BLAS: Haswell": Setting(_blas("Haswell"), needs="AVX2"),
+        "BLAS: Haswell": Setting(_blas("Haswell"), needs="AVX2", quick=False),  # CI runs the tests of equal bits on it
         "BLAS: Haswell, one thread": Setting(_blas("Haswell") | _threads(1), needs="AVX2", quick=False),
         "BLAS: Zen": Setting(_blas("Zen"), needs="AVX2", quick=False),
         "BLAS: SkylakeX": Setting(_blas("SkylakeX"), needs="AVX512F"),

@@ -35,14 +35,13 @@ def search_of(seed=0):
     return sm.SimilaritySearch(encoder, sm.distances.Levenshtein(), n_candidates=5).fit(WORDS[:10])
 
 
-def on_a_cluster(number, kinds):
-    return pytest.param(number, kinds, marks=pytest.mark.long, id="on a cluster")
-
-
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("number", "kinds"),
-    [pytest.param(7, "disk,Ctrl,damaged,two,readers", id="on disk"), on_a_cluster(5, "worker,scheduler,kernel")],
+    [
+        pytest.param(6, "disk,damaged,two,readers", id="on disk"),
+        pytest.param(6, "Ctrl,worker,scheduler,kernel", id="signals, on a cluster", marks=pytest.mark.long),
+    ],
 )
 def test_a_few_faults_of_each_kind(number, kinds):
     options = ["--inputs", str(number), "--seed", "1", "--only", kinds]

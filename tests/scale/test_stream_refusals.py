@@ -208,9 +208,9 @@ def test_parquet_of_wrong_types(folder):
         ([["a"], []], ValueError, "column 'text': holds list<"),
         ([{"a": 1}], ValueError, "column 'text': holds struct<"),
         ([None, None], ValueError, "column 'text': holds null"),
-        (["a", "b", None, "c"], ValueError, r"row 2 \(from 0\): column 'text' is missing"),
-        (pa.array([b"a", b"\xff\xfe"]).view(pa.string()), ValueError, r"row 1 \(from 0\): .* is not UTF-8"),
-        (pa.array(["a"] * 11 + [None]).dictionary_encode(), ValueError, r"row 11 \(from 0\)"),
+        (["a", "b", None, "c"], ValueError, r"row 2 \(counted from 0\): column 'text' is missing"),
+        (pa.array([b"a", b"\xff\xfe"]).view(pa.string()), ValueError, r"row 1 \(counted from 0\): .* is not UTF-8"),
+        (pa.array(["a"] * 11 + [None]).dictionary_encode(), ValueError, r"row 11 \(counted from 0\)"),
     ):
         parquet.write_table(pa.table({"text": values}), path, row_group_size=3)
         with pytest.raises(error, match=sentence) as raised:
