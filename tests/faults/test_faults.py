@@ -36,18 +36,13 @@ def search_of(seed=0):
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("number", "kinds"),
-    [
-        pytest.param(6, "disk,damaged,two,readers", id="on disk"),
-        pytest.param(6, "Ctrl,worker,scheduler,kernel", id="signals, on a cluster", marks=pytest.mark.long),
-    ],
-)
-def test_a_few_faults_of_each_kind(number, kinds):
-    options = ["--inputs", str(number), "--seed", "1", "--only", kinds]
+@pytest.mark.long
+@pytest.mark.parametrize("kinds", ["disk,damaged,two,readers", "Ctrl,worker,scheduler,kernel"])
+def test_a_few_faults_of_each_kind(kinds):
+    options = ["--inputs", "6", "--seed", "1", "--only", kinds]
     done = subprocess.run([sys.executable, RELIABILITY / "run.py", "faults", *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("\n| ") == number + 3  # two lines of the head, and all together
+    assert done.stdout.count("\n| ") == 6 + 3  # two lines of the head, and all together
 
 
 def test_a_folder_that_was_opened_before_others_added_to_it(tmp_path):
