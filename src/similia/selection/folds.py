@@ -164,7 +164,7 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
         needed = "at least one" if classes is None else f"at least one of each of the {n_classes} classes"
         raise ValueError(
             f"of {counted(n, 'different object')}, {n_held_out} would be held out to score the model, but the held-out "
-            f"part and the rest need {needed}; give more objects, or hold out another share (--test)"
+            f"part and the rest need {needed}; give more objects, or hold out another share of them"
         )
     train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
     place = np.empty(len(firsts), dtype=np.int64)  # without copies, the split and order are scikit-learn's
