@@ -16,6 +16,7 @@ python dev.py docs    # the documentation, into docs/_build/html; warnings and s
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -37,7 +38,8 @@ CORE = [  # of each room
 ]  # fmt: skip
 TESTS = [*PYTEST, "-m", "not ecosystem and not faults", *(f"tests/{name}" for name in CORE)]
 EVERYTHING = "[test,docs]"
-NEEDS = {"demo": "", "package": "", "ecosystem": "[test,ecosystem]", "lowest": "[test]", "newest": "[test]"}  # extras
+DEMO = {"numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "typer", "rich"}  # the dependencies that it imports
+NEEDS = {"demo": "demo", "package": "", "ecosystem": "[test,ecosystem]", "lowest": "[test]", "newest": "[test]"}
 OWN = {"ecosystem", "lowest", "newest"}  # these commands have an environment of their own, .venv-NAME
 UV = {  # options for uv, which chooses their versions (pip takes minutes to find a set that fits the ecosystem)
     "ecosystem": [],
@@ -74,14 +76,15 @@ STEPS = {
 def install(environment: Path, extras: str, uv: list[str] | None) -> None:
     """Make an environment and install similia into it with `extras`, unless that was done for this pyproject.toml.
 
-    Without extras, only its dependencies are installed, which saves a build; `main` adds src to the path.
+    Without extras, only its dependencies are installed, which saves a build; `main` adds src to the path. For the demo,
+    only those that it imports.
     With options for `uv`, it chooses the versions; otherwise pip does.
     """
     stamp, project = environment / "installed-for", (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     wanted = hashlib.sha256((project + sys.version).encode()).hexdigest()
     found = stamp.read_text() if stamp.exists() else ""
     mark = wanted if extras == EVERYTHING else f"{wanted} {extras or 'core'}"
-    if found in (wanted, mark):  # what has everything will do for all
+    if found in (wanted, mark) or (extras == "demo" and found.startswith(wanted)):  # what has more will do
         return
     print(f"setting up {environment} (once; a minute or two)", flush=True)
     venv.create(environment, clear=not found.startswith(wanted))
@@ -91,8 +94,11 @@ def install(environment: Path, extras: str, uv: list[str] | None) -> None:
     install.append("--disable-pip-version-check")
     if uv is not None:
         subprocess.run([*install, "uv", *([TORCH] if "ecosystem" in extras else [])], check=True)
-        install = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *uv]
-    what = ["-e", f".{extras}"] if extras else tomllib.loads(project)["project"]["dependencies"]
+        install = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *uv]
+    what = ["-e", f".{extras}"]
+    if not extras.startswith("["):
+        dependencies = tomllib.loads(project)["project"]["dependencies"]
+        what = [d for d in dependencies if not extras or re.split("[<>=!~]", d)[0] in DEMO]
     subprocess.run([*install, *what], cwd=ROOT, check=True)
     stamp.write_text(mark)
 
@@ -104,8 +110,9 @@ def main() -> int:
     command = sys.argv[1]
     environment = ROOT / (f".venv-{command}" if command in OWN else ".venv")
     extras = NEEDS.get(command, EVERYTHING)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile all modules that it imports
     install(environment, extras, UV.get(command))
-    if not extras:
+    if not extras.startswith("["):
         os.environ["PYTHONPATH"] = str(ROOT / "src")
     folders = [folder for name in ("data", "data2") if (folder := ROOT.parent / "shared" / name).is_dir()]
     if folders:
