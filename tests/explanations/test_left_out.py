@@ -1,15 +1,20 @@
-"""Stretches of strings that matter to models whose parts have no places: planted motifs, and pipelines that predict."""
+"""Places that matter to models whose parts have none: planted motifs, bumps, cliques and points, and slow twins."""
 
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
-from similia.embeddings import Representatives
-from similia.explanations import explain
+from similia.embeddings import GraphletSampling, MeanMapFeatures, Representatives
+from similia.explanations import _left_out, explain
+from similia.explanations._views import view_of
+from similia.objects import GraphBatch, GraphToSets, SeriesToSets, as_graphs, as_series, as_sets
 
 MOTIFS = {"a": "GLAKHFEC", "b": "WWPDSTGY", "c": "MMNQRLKE"}
 
@@ -122,3 +127,158 @@ def test_classes_are_explained_without_leaving_anything_out(planted, model, monk
     assert set(explain_classes(model, planted[0], n_members=2)) == {*"abc"}
     with pytest.raises(TypeError, match="not callable"):
         explain(model, planted[0][0])
+
+
+def _series(n_channels=1):
+    """Random walks; those of class 1 have a bump at the times 20 to 31."""
+    rng, X = np.random.default_rng(1), []
+    for i in range(60):
+        x = 0.1 * rng.normal(size=(60, n_channels)).cumsum(axis=0)
+        x[20:32] += (i % 2) * 3 * np.sin(np.linspace(0, np.pi, 12))[:, None]
+        X.append(x)
+    return X
+
+
+def _graphs():
+    """Random graphs of 16 nodes; in those of class 1 the nodes 3 to 7 are a clique."""
+    X = [nx.gnp_random_graph(16, 0.15, seed=i) for i in range(60)]
+    for graph in X[1::2]:
+        graph.add_edges_from((u, v) for u in range(3, 8) for v in range(3, u))
+    return X
+
+
+def _sets():
+    """Normal points in the plane; in the sets of class 1 the points 4 and 5 are near (4, 4)."""
+    rng = np.random.default_rng(2)
+    X = [rng.normal(size=(12, 2)) for _ in range(60)]
+    for points in X[1::2]:
+        points[4:6] = 4 + 0.1 * rng.normal(size=(2, 2))
+    return X
+
+
+def _flat(x, a, b):
+    """Return a series with a straight line at the times a to b - 1."""
+    line = np.array(x)
+    for t in range(a, b):
+        before, after = x[a - 1] if a else x[b], x[b] if b < len(x) else x[a - 1]
+        line[t] = before + (after - before) * (t - a + 1) / (b - a + 1)
+    return line
+
+
+def _without_points(x, places):
+    return np.array([point for i, point in enumerate(x) if i not in places])
+
+
+def _without_nodes(graph, places):
+    smaller = graph.copy()
+    smaller.remove_nodes_from(places)
+    return smaller
+
+
+def _linear(embedding, *before):
+    return make_pipeline(*before, embedding, StandardScaler(), LogisticRegression())
+
+
+def _kinds():
+    series, sets = MeanMapFeatures(200, random_state=0), MeanMapFeatures(400, random_state=0)
+    dtw = sm.distances.DTW(window=0.1)
+    two = (sm.D2KE(dtw, 40, objects=Representatives(), random_state=0), RidgeClassifier())
+    stretch = lambda x, places: _flat(x, places[0], places[-1] + 1)  # noqa: E731
+    return [
+        pytest.param(make_pipeline(*two), _series(), {*range(20, 32)}, stretch, id="D2KE of series"),
+        pytest.param(make_pipeline(*two), _series(2), {*range(20, 32)}, stretch, id="D2KE of two channels"),
+        pytest.param(_linear(series, SeriesToSets(8)), _series(), {*range(20, 32)}, stretch, id="windows of series"),
+        pytest.param(_linear(sets), _sets(), {4, 5}, _without_points, id="sets"),
+        pytest.param(
+            _linear(GraphletSampling(random_state=0)), _graphs(), {*range(3, 8)}, _without_nodes, id="graphlets"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("model", "X", "planted", "without"), _kinds())
+def test_what_was_planted_is_found_in_objects_of_each_kind(model, X, planted, without):
+    model.fit(X, np.arange(len(X)) % 2)
+    for x in (X[1], X[7]):
+        parts = explain(model, x, top=3).left_out.parts
+        found = set().union(*(part.in_x.tolist() for part in parts if len({*part.in_x.tolist()} & planted)))
+        assert len(found & planted) >= 0.7 * len(planted)
+        assert len(found - planted) <= len(planted)
+        assert len({*parts[0].in_x.tolist()} & planted)
+        for part in parts:
+            value, rest = model.decision_function([x, without(x, part.in_x.tolist())])
+            assert value > 0
+            assert part.contribution == pytest.approx(value - rest, rel=1e-4, abs=1e-4)
+
+
+def test_each_node_and_each_point_is_left_out_by_itself():
+    for model, X, without in (
+        (_linear(GraphletSampling(random_state=0)), _graphs(), _without_nodes),
+        (_linear(MeanMapFeatures(random_state=0)), _sets(), _without_points),
+    ):
+        model.fit(X, np.arange(len(X)) % 2)
+        amounts = explain(model, X[1]).left_out.amounts
+        value, *rest = model.decision_function([X[1], *(without(X[1], [i]) for i in range(len(amounts)))])
+        np.testing.assert_allclose(amounts, value - np.array(rest), rtol=1e-4, atol=1e-5)
+
+
+def test_the_nodes_of_a_graph_are_left_out_where_a_set_of_points_stands_for_it():
+    X, y = _graphs(), np.arange(60) % 2
+    model = _linear(MeanMapFeatures(random_state=0), GraphToSets(degrees=True)).fit(X, y)
+    found = explain(model, X[1])
+    assert {*range(3, 8)} <= {place for part in found.left_out.parts for place in part.in_x.tolist()}
+    value, rest = model.decision_function([X[1], _without_nodes(X[1], [3])])
+    assert found.left_out.amounts[3] == pytest.approx(value - rest, rel=1e-4)
+    page = found.to_html()
+    assert page.count("<circle") == 16
+    assert "if nodes of x are left out" in page
+    assert "5 nodes" in found.to_text()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.data())
+def test_a_subgraph_keeps_the_rows_of_its_nodes_and_edges(seed, n, data):
+    rng = np.random.default_rng(seed)
+    gone = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))), dtype=np.int64)
+    arcs = np.argwhere(rng.random((n, n)) < 0.4).T
+    m = arcs.shape[1]
+    side = {
+        "node_labels": rng.integers(5, size=n), "node_attributes": rng.normal(size=(n, 2)),
+        "node_details": rng.integers(5, size=n), "edge_labels": rng.integers(5, size=m),
+        "edge_weights": rng.random(m),
+    }  # fmt: skip
+    graph = GraphBatch.from_arrays([0, n], arcs, **side)
+    kept = [v for v in range(n) if v not in gone]
+    inside = [k for k in range(m) if arcs[0, k] in kept and arcs[1, k] in kept]
+    expected = GraphBatch.from_arrays(
+        [0, len(kept)], np.array([[kept.index(v) for v in row] for row in arcs[:, inside]]),
+        **{name: column[kept if name.startswith("node") else inside] for name, column in side.items()},
+    )  # fmt: skip
+    found = _left_out._without_nodes(graph, gone)
+    found._check()
+    for name, value in vars(expected).items():
+        np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
+
+
+def test_windows_of_large_objects_cover_each_place_and_hold_what_is_near():
+    path = nx.relabel_nodes(nx.path_graph(500), dict(enumerate(np.random.default_rng(0).permutation(500).tolist())))
+    graph = nx.Graph()
+    graph.add_nodes_from(range(500))
+    graph.add_edges_from(path.edges)
+    points = np.random.default_rng(0).random((1000, 2))
+    for view in (view_of(as_graphs([graph])), view_of(as_sets([points])), view_of(as_series([points]))):
+        windows = _left_out._windows(view)
+        assert len(windows) <= 82
+        covered = np.bincount(np.concatenate(windows), minlength=view.n_places)
+        assert covered.min() == 1
+        assert covered.max() == 1 or view.kind == "series"
+    for window in _left_out._windows(view_of(as_graphs([graph]))):
+        assert nx.number_connected_components(graph.subgraph(window.tolist())) == 1
+    spread = [np.ptp(points[window], axis=0).max() for window in _left_out._windows(view_of(as_sets([points])))]
+    assert np.median(spread) < 0.3
+
+
+def test_an_end_of_a_series_is_level():
+    x = as_series([np.array([[5.0], [1.0], [2.0], [9.0], [7.0]])])
+    assert _left_out._flattened(x, np.array([0, 1])).values.ravel().tolist() == [2, 2, 2, 9, 7]
+    assert _left_out._flattened(x, np.array([3, 4])).values.ravel().tolist() == [5, 1, 2, 2, 2]
+    assert _left_out._flattened(x, np.array([2, 3])).values.ravel().tolist() == [5, 1, 3, 5, 7]
+    assert x.values.ravel().tolist() == [5, 1, 2, 9, 7]

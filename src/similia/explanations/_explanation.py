@@ -55,16 +55,17 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What a decision loses if stretches of a string are left out.
+    """What a decision loses if places of an object are left out.
 
     Attributes
     ----------
     of : str
         What is lost, such as "the decision".
     parts : list of Part
-        Stretches; the contribution is the decision for the whole string minus that without the stretch.
-    amounts : ndarray of float64, shape (n_letters,)
-        Mean loss over the windows around each letter.
+        Stretches of a string or series, nodes of a graph, or points of a set; the contribution is the decision for the
+        whole object minus that without them.
+    amounts : ndarray of float64, shape (n_places,)
+        Mean loss over the windows that cover each place.
     """
 
     of: str
@@ -111,10 +112,11 @@ class Explanation:
         distance of x and the nearest training object, if that has parts. `to_text` and `to_html` show it below the
         other parts.
     left_out : LeftOut or None
-        Only for the decision of a model whose parts have no places in a string, such as distances to training objects:
-        the stretches (`left_out.parts`) without which the decision changes most. The contribution of a stretch is the
-        decision for x minus that for x without the stretch; contributions do not add up to `value`.
-        `left_out.amounts` holds such a number for each letter.
+        Only for the decision of a model whose parts have no places in x, such as distances to training objects: the
+        stretches of a string or series, the nodes or the points (`left_out.parts`) without which the decision changes
+        most. The contribution of such a part is the decision for x minus that for x without it; contributions do not
+        add up to `value`. In a series, a straight line takes the place of a stretch. `left_out.amounts` holds such a
+        number for each place.
 
     Notes
     -----

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.pipeline import FeatureUnion
 
 from similia.core.text import counted
-from similia.embeddings import D2KE, KernelFeatures, Nystroem
+from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, MeanMapFeatures, Nystroem
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import NOWHERE, Floats, Found, joined
 from similia.explanations._features import blocks_of, coefficients_by_column, linear_parts
@@ -16,8 +16,7 @@ from similia.explanations._pairs import alone, one_object
 from similia.explanations._series import of_times
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
 from similia.explanations._views import Places, View, dense, described
-from similia.objects import take
-from similia.objects.series import SeriesBatch, as_series
+from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_graphs, as_series, as_sets, take
 from similia.pipelines import steps_of
 from similia.similarity import name_of
 
@@ -25,12 +24,17 @@ _SERIES = {  # attributes that hold training series
     "objects_": "training series", "support_objects_": "support series", "landmarks_": "landmarks",
     "random_objects_": "representatives",
 }  # fmt: skip
+_READ = ((GraphletSampling, as_graphs), (GraphToSets, as_graphs), (SeriesToSets, as_series), (MeanMapFeatures, as_sets))
 
 
 def collection(first: Any, x: Any) -> Any:
     """Return a collection that holds only the object `x`, in the form that `first`, a model's first step, takes."""
-    if any(hasattr(step, "time_shares") for step in _inside(first)):
-        return as_series(_alone(x))
+    for step in _inside(first):
+        if hasattr(step, "time_shares"):
+            return as_series(_alone(x))
+        for takes, read in _READ:
+            if isinstance(step, takes):
+                return read(_alone(x))
     compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
     return one_object(compared, x, "x") if callable(compared) else _alone(x)
 

@@ -1,47 +1,157 @@
-"""Stretches of a string that matter to a model whose parts have no places: leave each out and predict again.
+"""Places of an object that matter to a model whose parts have no places: leave them out and predict again.
 
-Windows of w letters slide over a string of n letters. With f the decision of the model and x without a window the
-string whose other letters are joined, a letter gets the mean of f(x) - f(x without the window) over the windows that
-cover it. Runs of letters of one sign above the mean amount are stretches; each of them is left out by itself once more.
-Effects of stretches overlap, so they do not add up to the decision. Cost: at most `_MOST` predictions and `top` more.
+With f the decision of the model, a place gets the mean of f(x) - f(x without the window) over the windows that cover
+it. What a window is, and what x is without it, depends on the kind of object:
+
+=======  ========================================================  =====================================================
+kind     windows                                                   without one
+=======  ========================================================  =====================================================
+string   w letters, which slide over the string                    the other letters, joined
+series   a tenth of the time points, which slides over the series  a straight line in place of the stretch
+graph    a node; in a large graph, some nodes near each other      the other nodes, and the edges between them
+set      a point; in a large set, some points near each other      the other points
+=======  ========================================================  =====================================================
+
+Places whose amounts have one sign and are above the mean amount belong together if they are neighbours, and are left
+out once more as a whole. Effects overlap, so they do not add up to the decision. Cost: about `_MOST` predictions and
+`top` more.
 
 Source: occlusion, Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, Section 4.2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.spatial import KDTree
 from sklearn.base import is_regressor
 
+from similia.core.text import counted
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import NOWHERE, Explanation, Floats, LeftOut, Part, runs_of
-from similia.explanations._views import as_text
+from similia.explanations._first_steps import collection
+from similia.explanations._series import named_stretch
+from similia.explanations._views import Places, View, as_text, view_of
 from similia.learn.kernel_machines import KernelSVC
+from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_series, as_sets, as_strings, concatenate
+from similia.objects.molecules import SmilesBatch
+from similia.objects.sequences import offsets_of
 from similia.similarity import evaluate, name_of
 
-_SHORTEST, _MOST = 3, 80  # letters of a window, and windows
+_SHORTEST, _MOST = 3, 80  # letters or time points of a window, and windows
+_SHARE = 10  # a window of a series has one of so many parts of it
 _SAME = 1e-3  # relative difference below which two numbers are the same decision (of float32)
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
+_READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
+_LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2}  # places of an object
+WHAT = {"strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points"}  # that are left out
+Without = Callable[[Sequence[Places]], Any]  # maps sets of places to a collection: x without each of them
 
 
 def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Explanation:
-    """Return the explanation of a model's decision for a string with the stretches that matter when they are left out.
+    """Return the explanation of a model's decision for an object with the places that matter when they are left out.
 
-    Explanations whose parts have places, and those of other objects, are returned as they are.
+    Explanations whose parts have places, and those of objects without places, are returned as they are.
     """
-    letters = (
-        x if isinstance(x, str | bytes) else _first(x) if found._x is not None and found._x.kind == "strings" else ""
-    )
-    if found.shares_x is not None or not isinstance(letters, str | bytes) or len(letters) <= _SHORTEST:
+    view = found._x
+    if found.shares_x is not None or view is None:
+        return found
+    if view.kind == "other" and isinstance(x, str | bytes):  # the user's own function compares them
+        view = view_of(as_strings([x]))
+        found = replace(found, _x=view)
+    if view.n_places < _LEAST.get(view.kind, np.inf):
         return found
     try:
-        return replace(found, left_out=_stretches(found, steps, letters, top))
+        without = _remover(view, steps, x)
+        return found if without is None else replace(found, left_out=_left_out(found, steps, view, without, top))
     except (TypeError, ValueError) as error:  # a model of strings of one length, for example, takes no shorter ones
-        told = f"stretches of x cannot be left out, because {name_of(steps[-1])} then does not predict: {error}"
+        what = f"{WHAT[view.kind]} of x cannot be left out"
+        told = f"{what}, because {name_of(steps[-1])} then does not predict: {error}"
         return replace(found, note="; ".join(filter(None, (found.note, told))))
+
+
+def _left_out(found: Explanation, steps: list[Any], view: View, without: Without, top: int) -> LeftOut:
+    whole = without([NOWHERE])
+    decide, title = _decision_at(found, steps, whole)
+    value, windows = float(decide(whole)[0]), _windows(view)
+    falls = value - decide(without(windows))
+    amounts, times = np.zeros(view.n_places), np.zeros(view.n_places)
+    for window, fall in zip(windows, falls.tolist(), strict=True):
+        amounts[window] += fall
+        times[window] += 1
+    amounts /= times
+    strong = float(np.abs(amounts).mean())
+    if strong <= _NOTHING * max(1.0, abs(value)):
+        return LeftOut(title, [], np.zeros(view.n_places))
+    pieces = [piece for piece in _pieces(view, windows, amounts, strong) if len(piece) < view.n_places]
+    pieces = sorted(pieces, key=lambda piece: -abs(float(amounts[piece].sum())))[:top]
+    adds = value - decide(without(pieces)) if pieces else np.zeros(0)
+    parts = [Part(_named(view, piece), add, piece, NOWHERE) for piece, add in zip(pieces, adds.tolist(), strict=True)]
+    return LeftOut(title, sorted(parts, key=lambda part: -abs(part.contribution)), amounts)
+
+
+def _windows(view: View) -> list[Places]:
+    """Return the windows of an object, each as ascending places; together they cover it."""
+    n = view.n_places
+    if view.kind in ("strings", "series"):
+        width = max(_SHORTEST, -(-n // _SHARE) if view.kind == "series" else -(-2 * n // _MOST))
+        step = 1 if n <= _MOST else -(-n // _MOST) if view.kind == "series" else max(1, width // 2)
+        starts = np.unique([*range(0, n - width, step), n - width])
+        return [np.arange(start, start + width) for start in starts.tolist()]
+    order = np.arange(n)
+    if n > _MOST:  # places near each other become neighbours in this order
+        order = reverse_cuthill_mckee(_adjacency(view)) if view.kind == "graphs" else KDTree(view.values, 1).indices
+    return [np.sort(some).astype(np.int64) for some in np.array_split(order, min(n, _MOST))]
+
+
+def _pieces(view: View, windows: list[Places], amounts: Floats, strong: float) -> list[Places]:
+    """Return the places that matter, neighbours with amounts of one sign together; `strong` is the mean amount."""
+    if view.kind in ("strings", "series"):
+        return [np.arange(a, b) for a, b in runs_of(amounts, strong) if abs(amounts[a]) > strong]
+    if view.kind == "sets":
+        return [window for window in windows if abs(amounts[window[0]]) > strong]
+    levels = np.where(np.abs(amounts) > strong, np.sign(amounts), 0.0)
+    u, v = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
+    alike = sp.csr_array((np.ones(len(u)), (u, v)), shape=(view.n_places, view.n_places))
+    numbers = connected_components(alike, directed=False)[1]
+    return [np.flatnonzero(numbers == k) for k in np.unique(numbers[levels != 0])]
+
+
+def _adjacency(view: View) -> sp.csr_matrix:
+    n = view.n_places
+    return sp.csr_matrix((np.ones(view.arcs.shape[1]), (view.arcs[0], view.arcs[1])), shape=(n, n))
+
+
+def _named(view: View, places: Places) -> str:
+    if view.kind == "strings":
+        return view.text[places[0] : places[-1] + 1]
+    if view.kind == "series":
+        return named_stretch(view.values, int(places[0]), int(places[-1]) + 1)
+    if view.kind == "sets":
+        at = ", ".join(f"{number:.3g}" for number in view.values[places].mean(axis=0)[:3].tolist())
+        around = f"({at}{', ...' if view.values.shape[1] > 3 else ''})"
+        return f"point at {around}" if len(places) == 1 else f"{counted(len(places), 'point')} around {around}"
+    names = [view.names[v] for v in places.tolist()]
+    return f"{counted(len(places), 'node')}: {', '.join(names)}" if any(names) else counted(len(places), "node")
+
+
+def _remover(view: View, steps: list[Any], x: Any) -> Without | None:
+    """Return a function that leaves places of an object out, or None if only its drawing has these places."""
+    if view.kind == "strings":
+        letters = x if isinstance(x, str | bytes) else _first(x)
+        return None if as_text(letters) != view.text else lambda gone: [_shorter(letters, places) for places in gone]
+    X = collection(steps[0], x)
+    if isinstance(X, SmilesBatch):
+        return None
+    one = _READERS[view.kind](X)
+    removers: dict[str, Any] = {"series": _flattened, "graphs": _without_nodes, "sets": _without_points}
+    remove = removers[view.kind]
+    return lambda gone: concatenate([remove(one, places) for places in gone])
 
 
 def _first(x: Any) -> Any:
@@ -49,58 +159,66 @@ def _first(x: Any) -> Any:
     return np.asarray(x, dtype=object).ravel()[0] if hasattr(x, "iloc") else x[0]
 
 
-def _stretches(found: Explanation, steps: list[Any], letters: Any, top: int) -> LeftOut:
-    decide, title = _decision_at(found, steps, letters)
-    n = len(letters)
-    width = max(_SHORTEST, -(-2 * n // _MOST))
-    starts = np.unique([*range(0, n - width, max(1, width // 2 if n > _MOST else 1)), n - width])
-    (value,), falls = decide([letters]), decide([letters[:s] + letters[s + width :] for s in starts.tolist()])
-    falls = value - falls
-    covering = starts + np.arange(width)[:, None]
-    amounts, times = np.zeros(n), np.zeros(n)
-    np.add.at(amounts, covering, falls[None])
-    np.add.at(times, covering, 1)
-    amounts /= times
-    strong = np.abs(amounts).mean()
-    if strong <= _NOTHING * max(1.0, abs(value)):
-        return LeftOut(title, [], np.zeros(n))
-    runs = [(a, b) for a, b in runs_of(amounts, strong) if abs(amounts[a]) > strong and b - a < n]
-    runs = sorted(runs, key=lambda run: -abs(float(amounts[slice(*run)].sum())))[:top]
-    adds = value - decide([letters[:a] + letters[b:] for a, b in runs]) if runs else np.zeros(0)
-    parts = [
-        Part(as_text(letters[a:b]), float(add), np.arange(a, b), NOWHERE)
-        for (a, b), add in zip(runs, adds.tolist(), strict=True)
-    ]
-    return LeftOut(title, sorted(parts, key=lambda part: -abs(part.contribution)), amounts)
+def _shorter(letters: Any, places: Places) -> Any:
+    return letters[: places[0]] + letters[places[-1] + 1 :] if len(places) else letters
 
 
-def _decision_at(found: Explanation, steps: list[Any], letters: Any) -> tuple[Any, str]:
-    """Return the decision of a model as a function of strings, shape (n,), and its name.
+def _flattened(series: SeriesBatch, places: Places) -> SeriesBatch:
+    """Return a series with a straight line at consecutive time points, level where the series begins or ends there."""
+    values = series.values.copy()
+    if len(places):
+        kept = np.delete(np.arange(len(values)), places)
+        for channel in values.T:
+            channel[places] = np.interp(places, kept, channel[kept])
+    return replace(series, values=values)
 
-    It is the explained value where the model computes that for any string, and otherwise the score of the predicted
-    class minus that of its closest rival.
+
+def _without_points(points: SetBatch, places: Places) -> SetBatch:
+    values = np.delete(points.values, places, axis=0)
+    return replace(points, values=values, offsets=offsets_of([len(values)]))
+
+
+def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
+    """Return the subgraph of the other nodes."""
+    stays = np.ones(graph.n_nodes, dtype=bool)
+    stays[nodes] = False
+    arcs = graph.edge_index
+    inside = stays[arcs].all(axis=0)
+    number = np.cumsum(stays) - 1
+    sources, targets = number[arcs[:, inside]]
+    rows = {"node": stays, "edge": inside}
+    side = {name: None if of is None else of[rows[name[:4]]] for name, of in graph._side().items()}
+    n = int(stays.sum())
+    return GraphBatch(offsets_of([n]), offsets_of(np.bincount(sources, minlength=n)), targets, **side)
+
+
+def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Callable[[Any], Floats], str]:
+    """Return the decision of a model as a function of a collection, shape (n,), and its name.
+
+    It is the explained value where the model computes that for any object, and otherwise the score of the class
+    predicted for the object of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 
-    def scores(strings: list[Any]) -> Floats:
-        return _scores(learner, _through(steps[:-1], strings))
+    def scores(objects: Any) -> Floats:
+        return _scores(learner, _through(steps[:-1], objects))
 
-    at_x = scores([letters])[0]
+    at_x = scores(whole)[0]
     if is_regressor(learner):
-        return lambda strings: scores(strings)[:, 0], f"the {found.kind}"
+        return lambda objects: scores(objects)[:, 0], f"the {found.kind}"
     if isinstance(learner, KernelSVC):
         pairs = learner.classes_
-        predicted = learner.predict(_through(steps[:-1], [letters]))[0]
+        predicted = learner.predict(_through(steps[:-1], whole))[0]
         winner, other, sign, column = linear.best_machine(predicted, pairs, at_x)
-        return lambda strings: sign * scores(strings)[:, column], f"the {found.kind}"
+        return lambda objects: sign * scores(objects)[:, column], f"the {found.kind}"
     winner, other = linear.best_two(at_x)
     value = float(at_x[winner] - at_x[other])
     same = abs(value - found.value) <= _SAME * max(abs(value), abs(found.value))
     a, b = learner.classes_[winner], learner.classes_[other]
     name = f"the {found.kind}" if same else f"the score of {a!s} minus that of {b!s}"
 
-    def margins(strings: list[Any]) -> Floats:
-        of = scores(strings)
+    def margins(objects: Any) -> Floats:
+        of = scores(objects)
         return of[:, winner] - of[:, other]
 
     return margins, name

@@ -76,14 +76,20 @@ def of_times(amounts: Floats, values: Any) -> Found:
 
     def describe(k: int) -> Described:
         channel, start, stop = stretches[k]
-        low, high = values[start:stop, channel].min(), values[start:stop, channel].max()
         name = f"channel {channel}, " if n_channels > 1 else ""
-        name += f"time {start}" if stop == start + 1 else f"time {start}-{stop - 1}"
-        name += f", value {low:.3g}" if low == high else f", values {low:.3g} to {high:.3g}"
-        return name, np.arange(start, stop), NOWHERE
+        return name + named_stretch(values[:, [channel]], start, stop), np.arange(start, stop), NOWHERE
 
     totals = np.array([amounts[start:stop, channel].sum() for channel, start, stop in stretches])
     return Found(totals, describe, amounts[:, 0] if n_channels == 1 else amounts)
+
+
+def named_stretch(values: Any, start: int, stop: int) -> str:
+    """Return the name of a stretch of a series: its times and, unless the series has several channels, its values."""
+    name = f"time {start}" if stop == start + 1 else f"time {start}-{stop - 1}"
+    if values.shape[1] > 1:
+        return name
+    low, high = values[start:stop].min(), values[start:stop].max()
+    return name + (f", value {low:.3g}" if low == high else f", values {low:.3g} to {high:.3g}")
 
 
 def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:

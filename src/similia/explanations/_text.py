@@ -17,6 +17,12 @@ _WIDTH = 80
 _LONGEST_STRING = 2000
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 _ROWS = "abcdefghijklmnopqrstuvwxyz"  # marks of stretches left out
+_LEFT_OUT = {  # what happens to x, and the head of the column
+    "strings": ("a stretch of x is left out", "stretch"),
+    "series": ("a straight line replaces a stretch of x", "stretch"),
+    "graphs": ("nodes of x are left out", "nodes"),
+    "sets": ("points of x are left out", "points"),
+}
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
 _FEW = 0.5  # share of the listed parts below which a note says where the rest lies
@@ -75,10 +81,10 @@ def tables(e: Explanation) -> list[Table]:
     found, made = [], []
     if e.left_out is not None and e.left_out.parts:
         rows = [_row(part, _mark(k, _ROWS)) for k, part in enumerate(e.left_out.parts)]
-        heading = (
-            f"by how much {e.left_out.of} falls if a stretch of x is left out (effects overlap, so they do not add up)"
-        )
-        made.append(Table(heading, "stretch", "", rows, 0.0))
+        kind = "" if e._x is None else e._x.kind
+        how, head = _LEFT_OUT.get(kind, _LEFT_OUT["strings"])
+        heading = f"by how much {e.left_out.of} falls if {how} (effects overlap, so they do not add up)"
+        made.append(Table(heading, head, "", rows, 0.0))
     head = "stretch" if e._x is not None and e._x.kind == "strings" else "substructure"
     for side, of in (("in_x", "" if e._y is None else " of x"), ("in_y", " of y")):
         groups = [part for part in e._shown_groups if len(getattr(part, side))]
