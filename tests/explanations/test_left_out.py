@@ -1,5 +1,6 @@
 """Places that matter to models whose parts have none: planted motifs, bumps, cliques and points, and slow twins."""
 
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
@@ -282,3 +283,14 @@ def test_an_end_of_a_series_is_level():
     assert _left_out._flattened(x, np.array([3, 4])).values.ravel().tolist() == [5, 1, 2, 2, 2]
     assert _left_out._flattened(x, np.array([2, 3])).values.ravel().tolist() == [5, 1, 3, 5, 7]
     assert x.values.ravel().tolist() == [5, 1, 2, 9, 7]
+
+
+def test_points_of_a_set_are_drawn_in_the_colours_of_what_they_add():
+    X = _sets()
+    found = explain(_linear(MeanMapFeatures(random_state=0)).fit(X, np.arange(60) % 2), X[1])
+    ax = found.plot()
+    plt.close(ax.figure)
+    (drawn,) = ax.collections
+    np.testing.assert_array_equal(drawn.get_offsets(), X[1])
+    red, _, blue, _ = drawn.get_facecolors().T
+    assert {*np.argsort(red - blue)[:2].tolist()} == {4, 5}

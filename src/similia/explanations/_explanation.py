@@ -230,12 +230,12 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Letters of strings, nodes of graphs and time points of one series are coloured by their contribution to the
-        explained value; two series are drawn with lines between matched points. RDKit draws molecules if it is
-        installed. A bar chart shows the contribution of each part, such as a substring; for molecules, whole
-        substructures come first. Blue marks positive and orange negative contributions. For distances, the colours are
-        exchanged, since a positive contribution makes objects less similar. Colour-blind readers can tell the two
-        colours apart.
+        Letters of strings, nodes of graphs, and time points or points of one series or set are coloured by their
+        contribution to the explained value; two series or sets are drawn with lines between matched points. RDKit draws
+        molecules if it is installed. A bar chart shows the contribution of each part, such as a substring; for
+        molecules, whole substructures come first. Blue marks positive and orange negative contributions. For distances,
+        the colours are exchanged, since a positive contribution makes objects less similar. Colour-blind readers can
+        tell the two colours apart.
 
         Parameters
         ----------

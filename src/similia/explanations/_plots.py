@@ -116,7 +116,8 @@ def _drawer(e: Explanation) -> Any:
     if kind == "graphs":
         return _graphs if max(view.n_places for view in views) <= MOST_NODES else None
     if kind == "sets":
-        return _sets if len(views) == 2 and all(view.values.shape[1] >= 2 for view in views) else None
+        drawn = _sets if len(views) == 2 else _points
+        return drawn if all(view.values.shape[1] >= 2 for view in views) else None
     return {"strings": _strings, "series": _series}.get(kind)
 
 
@@ -271,6 +272,16 @@ def _channels(rows: list[tuple[str, Any, Any]], ax: Any) -> None:
     ax.set_xlabel("time point")
     if len(rows) > 1:
         ax.set_yticks([])
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _points(e: Explanation, ax: Any) -> None:
+    """Draw the first two coordinates of one set, each point coloured by what the point adds."""
+    ((_, view, _, strength),) = sides(e)
+    colours = [shade(float(s)) for s in strength]
+    ax.scatter(*view.values[:, :2].T, s=60, c=colours, edgecolors="#444", linewidths=0.8)
+    ax.set_xlabel("coordinate 0")
+    ax.set_ylabel("coordinate 1")
     ax.spines[["top", "right"]].set_visible(False)
 
 
