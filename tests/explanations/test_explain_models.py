@@ -357,20 +357,29 @@ def test_what_has_no_parts_is_one_sentence(what, objects, said):
     assert "\n" not in str(error.value)
 
 
-def test_models_that_decide_otherwise_are_one_sentence(promoters):
+def test_models_that_decide_otherwise_leave_places_out_or_are_one_sentence(promoters):
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import PowerTransformer
+    from sklearn.preprocessing import PowerTransformer, StandardScaler
     from sklearn.svm import SVC, LinearSVC
     from sklearn.tree import DecisionTreeClassifier
 
     X, y = promoters
     nystroem = sm.Nystroem(kernels.Spectrum(), n_components=5, random_state=0)
-    for learner in (DecisionTreeClassifier(), SVC(kernel=lambda X, Y: X @ Y.T)):
-        with pytest.raises(TypeError, match="has no coefficients"):
-            explain(make_pipeline(nystroem, learner).fit(X, y), X[0])
-    with pytest.raises(TypeError, match="PowerTransformer is not affine"):
-        explain(make_pipeline(nystroem, PowerTransformer(), LinearSVC()).fit(X, y), X[0])
+    Z = nystroem.fit_transform(X)
+    for said, *steps in (
+        ("DecisionTreeClassifier has no coefficients", DecisionTreeClassifier(random_state=0)),
+        ("SVC has no coefficients", SVC(kernel=lambda X, Y: X @ Y.T)),
+        ("PowerTransformer is not affine", PowerTransformer(), LinearSVC()),
+    ):
+        found = explain(make_pipeline(nystroem, *steps).fit(X, y), X[0])
+        assert found.note.startswith(f"the decision has no parts: {said}")
+        assert found.left_out.parts or "no stretches of x change the decision if they are left out" in found.note
+        assert "not explained" not in found.to_text()
+        assert found.to_html().count("<table") == bool(found.left_out.parts)
+        model = make_pipeline(StandardScaler(), *steps).fit(Z, y)  # vectors have no places to leave out
+        with pytest.raises(TypeError, match=said):
+            explain(model, Z[0])
     with pytest.raises(NotFittedError, match="not fitted"):
         explain(make_pipeline(nystroem, LinearSVC()), X[0])
 
@@ -482,7 +491,7 @@ def test_a_logo_of_letters_that_all_speak_against_is_as_high_as_they_are():
     plt.close("all")
 
 
-def test_models_that_are_linear_only_up_to_a_link_are_refused(promoters):
+def test_models_that_are_linear_only_up_to_a_link_have_no_parts(promoters):
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import PoissonRegressor, Ridge
     from sklearn.pipeline import make_pipeline
@@ -490,8 +499,15 @@ def test_models_that_are_linear_only_up_to_a_link_are_refused(promoters):
     X = promoters[0][:30]
     counts = np.array([x.count("a") for x in X], dtype=float)
     features = sm.KernelFeatures(kernels.Spectrum(2), 64)
+    poisson = PoissonRegressor(max_iter=1000)
+    found = explain(make_pipeline(features, poisson).fit(X, counts), X[0])
+    assert "PoissonRegressor does not predict a linear function" in found.note
+    assert found.value == pytest.approx(poisson.predict(features.transform(X[:1]))[0])
+    part = found.left_out.parts[0]
+    without = X[0][: part.in_x[0]] + X[0][part.in_x[-1] + 1 :]
+    assert part.contribution == pytest.approx(found.value - poisson.predict(features.transform([without]))[0])
     with pytest.raises(TypeError, match="PoissonRegressor does not predict a linear function"):
-        explain(make_pipeline(features, PoissonRegressor(max_iter=1000)).fit(X, counts), X[0])
+        explain(poisson.fit(features.transform(X), counts), features.transform(X[:1]))
     check_sums(explain(make_pipeline(features, Ridge()).fit(X, counts), X[0]))
     with pytest.raises(ValueError, match="fitted to one class"):
         explain(make_pipeline(features, ExtraTreesClassifier(3)).fit(X, np.zeros(30)), X[0])

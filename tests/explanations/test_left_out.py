@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import similia as sm
 from similia.embeddings import GraphletSampling, MeanMapFeatures, Representatives
@@ -294,3 +295,36 @@ def test_points_of_a_set_are_drawn_in_the_colours_of_what_they_add():
     np.testing.assert_array_equal(drawn.get_offsets(), X[1])
     red, _, blue, _ = drawn.get_facecolors().T
     assert {*np.argsort(red - blue)[:2].tolist()} == {4, 5}
+
+
+def _words():
+    """Random strings; those of class 1 have six letters g in a row at the places 10 to 15."""
+    rng = np.random.default_rng(3)
+    X = ["".join(rng.choice(list("acgt"), 30)) for _ in range(60)]
+    return [x[:10] + "gggggg" + x[16:] if i % 2 else x for i, x in enumerate(X)]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "X", "without"),
+    [
+        (sm.codes.NGramEncoder(random_state=0), _words(), lambda x, gone: x[: gone[0]] + x[gone[-1] + 1 :]),
+        (sm.codes.SequenceEncoder(random_state=0), _series(), lambda x, gone: _flat(x, gone[0], gone[-1] + 1)),
+        (sm.codes.GraphHDEncoder(random_state=0), _graphs(), _without_nodes),
+    ],
+    ids=["strings", "series", "graphs"],
+)
+def test_models_without_any_parts_are_explained_by_places(encoder, X, without):
+    y = np.arange(60) % 2
+    for learner in (sm.HDClassifier(random_state=0), HistGradientBoostingRegressor(max_iter=20)):
+        as_columns = FunctionTransformer(np.unpackbits, kw_args={"axis": 1})
+        steps = [encoder] if isinstance(learner, sm.HDClassifier) else [encoder, as_columns]
+        model = make_pipeline(*steps, learner).fit(X, y)
+        found = explain(model, X[1], top=3)
+        assert (found.parts, found.unexplained) == ([], found.value)
+        assert "has no parts" in found.note
+        decide = getattr(model, "decision_function", model.predict)
+        sign = 1 if model.predict([X[1]])[0] > 0 else -1
+        for part in found.left_out.parts:
+            value, rest = np.ravel(decide([X[1], without(X[1], part.in_x.tolist())]))
+            assert found.value == pytest.approx(sign * value, rel=1e-5)
+            assert part.contribution == pytest.approx(sign * (value - rest), rel=1e-4, abs=1e-6)

@@ -49,13 +49,14 @@ from similia.explanations._explanation import (
     Explanation,
     Floats,
     Found,
+    NoParts,
     Part,
     explained,
 )
 from similia.explanations._features import note_of_gaps
 from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
-from similia.explanations._left_out import with_left_out
-from similia.explanations._pairs import WHAT, NoParts, distance_pair, one_object, pair
+from similia.explanations._left_out import with_left_out, without_parts
+from similia.explanations._pairs import WHAT, distance_pair, one_object, pair
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
@@ -112,14 +113,15 @@ def explain(
     Raises
     ------
     TypeError
-        If `what` cannot be split into parts, or `x` is not the kind of object that `what` compares.
+        If `what` cannot be split into parts (for a prediction: nor x into places), or `x` is not the kind of object
+        that `what` compares.
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
-    **Models.** The learner must be a linear model, a support-vector machine, kernel ridge regression, a Gaussian
-    process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest neighbours. For
+    **Models.** There are parts if the learner is a linear model, a support-vector machine, kernel ridge regression, a
+    Gaussian process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest neighbours. For
     `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre minus that to the
     nearest. For a `similia.learn.OutlierDetector` by neighbours, the distance to the k-th neighbour is explained. For
     voting and calibrated models, one of the combined models is explained, if possible one that agrees with the result.
@@ -137,8 +139,9 @@ def explain(
     ``time_shares``, so the parts are stretches of time. They add up to the value except for rounding errors of float32.
 
     **Parts without places.** The parts of other embeddings and distances, such as those of `D2KE`, `MeanMapFeatures`
-    and `GraphletSampling`, lie nowhere in x. Then `left_out` of the result says which places of x matter: the model
-    predicts again without each of them, about 80 times in all.
+    and `GraphletSampling`, lie nowhere in x, and other learners, such as gradient boosting, have no parts at all. Then
+    `left_out` of the result says which places of x matter: the model predicts again without each of them, about 80
+    times in all.
 
     Two amounts stay `unexplained`: the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`), and the error of
     the linear approximation of the signs of random projections.
@@ -210,23 +213,34 @@ def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str =
 
 
 def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
-    """Explain the prediction of a pipeline, given as a list of its steps."""
+    """Explain the prediction of a pipeline, given as a list of its steps, by parts or else by leaving places out."""
+    try:
+        return _in_parts(steps, x, naming, top, leave_out)
+    except NoParts as error:
+        found = without_parts(steps, x, naming, top, str(error)) if leave_out else None
+        if found is None:
+            raise TypeError(str(error)) from None
+        return found
+
+
+def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
+    """Explain the prediction of a pipeline by parts; raise `NoParts` if it has none."""
     learner = steps[-1]
     if isinstance(learner, TransformedTargetRegressor):
         check_is_fitted(learner)
-        inner = _of_steps([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top, leave_out)
+        inner = _in_parts([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top, leave_out)
         return _in_units(inner, learner)
     if members := members_of(learner):
         check_is_fitted(learner)
         if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
             return _of_a_vote(steps, x, naming, top, leave_out)
-        return _of_steps([*steps[:-1], *steps_of(members[0])], x, naming, top, leave_out)
+        return _in_parts([*steps[:-1], *steps_of(members[0])], x, naming, top, leave_out)
     if isinstance(learner, KernelKMeans):
         check_is_fitted(learner)
         if learner.n_clusters_ == 1:
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
         center = linear.NearestCenter().fit(learner.cluster_centers_)
-        return _of_steps([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
+        return _in_parts([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
     of_sets: tuple[list[Any], Any] | None = None  # the steps and the graph or series, where a set of points replaces it
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
         given = collection(steps[0], x)
@@ -317,12 +331,12 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bo
     errors: list[TypeError] = []
     for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
         try:
-            found = _of_steps(voters[i], x, naming, top, leave_out)
+            found = _in_parts(voters[i], x, naming, top, leave_out)
         except TypeError as error:
             errors.append(error)
             continue
         return _noted(found, _voter(learner, i, agree, decided))
-    raise TypeError(f"none of the {len(errors)} models that vote can be explained; for example, {errors[0]}")
+    raise NoParts(f"none of the {len(errors)} models that vote can be explained; for example, {errors[0]}")
 
 
 def _noted(found: Explanation, *notes: str) -> Explanation:

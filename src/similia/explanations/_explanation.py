@@ -24,6 +24,10 @@ _NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
 _FEW = 0.5  # if the listed parts hold a smaller share, tables show the stretches of strings first
 
 
+class NoParts(TypeError):
+    """What is to be explained, a kernel, a distance or a decision, is not a sum of parts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One reason for a similarity, a distance or a decision.

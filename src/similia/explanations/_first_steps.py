@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import FeatureUnion
 
+from similia.codes import GraphHDEncoder, NGramEncoder, SequenceEncoder
 from similia.core.text import counted
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, MeanMapFeatures, Nystroem
 from similia.explanations import _linear as linear
-from similia.explanations._explanation import NOWHERE, Floats, Found, joined
+from similia.explanations._explanation import NOWHERE, Floats, Found, NoParts, joined
 from similia.explanations._features import blocks_of, coefficients_by_column, linear_parts
 from similia.explanations._pairs import alone, one_object
 from similia.explanations._series import of_times
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
 from similia.explanations._views import Places, View, dense, described
-from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_graphs, as_series, as_sets, take
+from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_graphs, as_series, as_sets, as_strings, take
 from similia.pipelines import steps_of
 from similia.similarity import name_of
 
@@ -24,7 +25,10 @@ _SERIES = {  # attributes that hold training series
     "objects_": "training series", "support_objects_": "support series", "landmarks_": "landmarks",
     "random_objects_": "representatives",
 }  # fmt: skip
-_READ = ((GraphletSampling, as_graphs), (GraphToSets, as_graphs), (SeriesToSets, as_series), (MeanMapFeatures, as_sets))
+_READ = (
+    (GraphletSampling | GraphToSets | GraphHDEncoder, as_graphs), (SeriesToSets | SequenceEncoder, as_series),
+    (MeanMapFeatures, as_sets), (NGramEncoder, as_strings),
+)  # fmt: skip
 
 
 def collection(first: Any, x: Any) -> Any:
@@ -131,7 +135,7 @@ def _of_union(union: FeatureUnion, X: Any, found: linear.Decision, naming: Namin
         own, start = linear.of_columns(found, slice(start, stop), factor), stop
         try:
             first, row, own = steps[0], rows[1], linear.before(steps[1:], rows[1:], own)
-        except TypeError:  # a step is not affine: the columns of the transformer are the parts
+        except NoParts:  # a step is not affine: the columns of the transformer are the parts
             first, row = branch, rows[-1]
         if hasattr(first, "time_shares"):
             amounts, constant = _by_time(first, X, row, own)

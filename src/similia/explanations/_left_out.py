@@ -21,7 +21,7 @@ Source: occlusion, Zeiler & Fergus, "Visualizing and understanding convolutional
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,16 @@ from sklearn.base import is_regressor
 
 from similia.core.text import counted
 from similia.explanations import _linear as linear
-from similia.explanations._explanation import NOWHERE, Explanation, Floats, LeftOut, Part, runs_of
+from similia.explanations._explanation import (
+    NOWHERE,
+    Explanation,
+    Floats,
+    Found,
+    LeftOut,
+    Part,
+    explained,
+    runs_of,
+)
 from similia.explanations._first_steps import collection
 from similia.explanations._series import named_stretch
 from similia.explanations._views import Places, View, as_text, view_of
@@ -49,7 +58,7 @@ _SAME = 1e-3  # relative difference below which two numbers are the same decisio
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
 _READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
 _LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2}  # places of an object
-WHAT = {"strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points"}  # that are left out
+_WHAT = {"strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points"}  # that are left out
 Without = Callable[[Sequence[Places]], Any]  # maps sets of places to a collection: x without each of them
 
 
@@ -66,13 +75,43 @@ def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Exp
         found = replace(found, _x=view)
     if view.n_places < _LEAST.get(view.kind, np.inf):
         return found
+    told, left_out = "", None
     try:
-        without = _remover(view, steps, x)
-        return found if without is None else replace(found, left_out=_left_out(found, steps, view, without, top))
+        if (without := _remover(view, steps, x)) is not None:
+            left_out = _left_out(found, steps, view, without, top)
+            told = "" if left_out.parts else f"no {_WHAT[view.kind]} of x change {left_out.of} if they are left out"
     except (TypeError, ValueError) as error:  # a model of strings of one length, for example, takes no shorter ones
-        what = f"{WHAT[view.kind]} of x cannot be left out"
+        what = f"{_WHAT[view.kind]} of x cannot be left out"
         told = f"{what}, because {name_of(steps[-1])} then does not predict: {error}"
-        return replace(found, note="; ".join(filter(None, (found.note, told))))
+    return replace(found, left_out=left_out, note="; ".join(filter(None, (found.note, told))))
+
+
+def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int, why: str) -> Explanation | None:
+    """Return an explanation of a decision that has no parts at all, by the places of the object that matter.
+
+    Return None if the object has no places, or the model no scores. `why` says why there are no parts.
+    """
+    learner, X = steps[-1], as_strings([x]) if isinstance(x, str | bytes) else collection(steps[0], x)
+    view = view_of(X, naming)
+    scored = is_regressor(learner) or hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
+    if view.n_places < _LEAST.get(view.kind, np.inf) or not scored:
+        return None
+    scores = _scores(learner, _through(steps[:-1], X))[0]
+    value, kind, title = float(scores[0]), "prediction", linear.PREDICTED
+    if not is_regressor(learner):
+        if len(learner.classes_) < 2:
+            raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
+        winner, other = linear.best_two(scores)
+        value, kind = float(scores[winner] - scores[other]), "decision"
+        title = linear.against(learner.classes_, winner, other)
+    elif len(scores) > 1:
+        raise linear.several_numbers(learner, len(scores))
+    title = f"{kind} of {name_of(learner)}, {title}"
+    nothing = Found(np.zeros(0), lambda k: ("", NOWHERE, NOWHERE))
+    found = explained(
+        value, kind, nothing, top, title, (view, None), note=f"the {kind} has no parts: {why.split('; ')[0]}"
+    )
+    return with_left_out(found, steps, x, top)
 
 
 def _left_out(found: Explanation, steps: list[Any], view: View, without: Without, top: int) -> LeftOut:

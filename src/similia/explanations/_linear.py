@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.codes import SignRandomProjection
 from similia.embeddings import FeatureWeights, SparseScaler
 from similia.embeddings.vectors import FeatureScaler
-from similia.explanations._explanation import Floats
+from similia.explanations._explanation import Floats, NoParts
 from similia.explanations._views import dense
 from similia.learn import HDClassifier
 from similia.learn.gram_svm import pair_weights
@@ -141,13 +141,13 @@ def _centre(step: Any, row: Any) -> Floats | None:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise TypeError unless a learner is linear, a kernel machine on vectors, a forest or an `HDClassifier`."""
+    """Raise `NoParts` unless a learner is linear, a kernel machine on vectors, a forest or an `HDClassifier`."""
     if hasattr(learner, "predict"):
         check_is_fitted(learner)
     known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
     known = known or (hasattr(learner, "coef_") and (is_regressor(learner) or hasattr(learner, "classes_")))
     if not known:
-        raise TypeError(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
+        raise NoParts(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
 
 
 class NearestCenter(LinearClassifierMixin, BaseEstimator):
@@ -176,7 +176,7 @@ def _linear(learner: Any, row: Any) -> Decision:
             raise several_numbers(learner, len(predicted))
         terms = dense(row).ravel() * coef[0]
         if abs(predicted[0] - terms.sum() - intercept[0]) > _LINEAR * (np.abs(terms).sum() + abs(intercept[0])):
-            raise TypeError(f"{name_of(learner)} does not predict a linear function of its input; {_LEARNERS}")
+            raise NoParts(f"{name_of(learner)} does not predict a linear function of its input; {_LEARNERS}")
         return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]))
     classes = learner.classes_
     if len(classes) > 2 and isinstance(learner, SVC | NuSVC):
@@ -246,9 +246,9 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
     learner, projection = steps[-1], steps[-2] if len(steps) > 1 else None
     if not isinstance(projection, SignRandomProjection) or projection.projection_ is None:
         found = "no step" if projection is None else f"{projection!r}"
-        raise TypeError(
-            "the decisions of HDClassifier can be explained only if SignRandomProjection(method='gaussian') makes the "
-            f"bits, found {found} before it"
+        raise NoParts(
+            "the decisions of HDClassifier are sums only if SignRandomProjection(method='gaussian') makes the bits, "
+            f"found {found} before it"
         )
     z = np.asarray(rows[-2], dtype=np.float64).ravel()
     directions, _ = learner.in_floats()
@@ -297,10 +297,10 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
 
 
 def _check_columns_kept(steps: list[Any]) -> None:
-    """Raise TypeError if a step before trees is not a scaler, which maps each column to itself."""
+    """Raise `NoParts` if a step before trees is not a scaler, which maps each column to itself."""
     for step in steps:
         if not isinstance(getattr(step, "scaler_", step), _SCALERS):
-            raise TypeError(
+            raise NoParts(
                 f"{type(step).__name__} mixes columns before the trees split by them; leave it out, or use a scaler"
             )
 
@@ -338,7 +338,7 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         back = np.zeros(len(step.get_support()))
         back[step.get_support()] = w
         return back, 0.0
-    raise TypeError(
+    raise NoParts(
         f"{kind} is not affine, so the decision is not a sum over its input; before the learner, use "
         "FeatureWeights, SparseScaler, StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PCA, "
         "TruncatedSVD or feature selection"

@@ -38,7 +38,7 @@ from similia.distances.elastic import ADTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
-from similia.explanations._explanation import NOWHERE, Floats, Found, Link, joined, listed
+from similia.explanations._explanation import NOWHERE, Floats, Found, Link, NoParts, joined, listed
 from similia.explanations._features import Ids, counts_of, is_among, linear_parts, lookup, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
@@ -67,10 +67,6 @@ WHAT = (
 Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]  # name, contribution, places in x, places in y
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
-
-
-class NoParts(TypeError):
-    """The kernel or distance to explain has no parts."""
 
 
 def one_object(kernel: Any, x: Any, which: str) -> Any:

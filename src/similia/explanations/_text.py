@@ -94,7 +94,8 @@ def tables(e: Explanation) -> list[Table]:
         rows += _left(e, len(few), "smaller piece", sum(few), sum(map(abs, few)), left, _UNEXPLAINED)
         if groups:
             found.append((f"{head}{of}", head, rows))
-    found.append(("part", "part", [*(_row(part, _mark(k)) for k, part in enumerate(e.parts)), *rest(e)]))
+    if e.parts or not (made or e.left_out):
+        found.append(("part", "part", [*(_row(part, _mark(k)) for k, part in enumerate(e.parts)), *rest(e)]))
     for by, name, rows in found:
         whole = sum(row.size for row in rows)
         one_sign = abs(sum(row.amount for row in rows)) >= (1 - _ROUNDING) * whole
