@@ -328,3 +328,14 @@ def test_models_without_any_parts_are_explained_by_places(encoder, X, without):
             value, rest = np.ravel(decide([X[1], without(X[1], part.in_x.tolist())]))
             assert found.value == pytest.approx(sign * value, rel=1e-5)
             assert part.contribution == pytest.approx(sign * (value - rest), rel=1e-4, abs=1e-6)
+
+
+def test_objects_predicted_a_few_at_a_time_are_judged_alike(planted, model, monkeypatch):
+    x = planted[0][5]
+    found = explain(model, x)
+    monkeypatch.setattr(_left_out, "_AT_ONCE", 4 * len(x))
+    few = explain(model, x)
+    np.testing.assert_array_equal(few.left_out.amounts, found.left_out.amounts)
+    assert [(part.name, part.contribution) for part in few.left_out.parts] == [
+        (part.name, part.contribution) for part in found.left_out.parts
+    ]

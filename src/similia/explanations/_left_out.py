@@ -54,6 +54,7 @@ from similia.similarity import evaluate, name_of
 
 _SHORTEST, _MOST = 3, 80  # letters or time points of a window, and windows
 _SHARE = 10  # a window of a series has one of so many parts of it
+_AT_ONCE = 2**20  # places of the objects that are predicted together
 _SAME = 1e-3  # relative difference below which two numbers are the same decision (of float32)
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
 _READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
@@ -118,9 +119,14 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
     whole = without([NOWHERE])
     decide, title = _decision_at(found, steps, whole)
     value, windows = float(decide(whole)[0]), _windows(view)
-    falls = value - decide(without(windows))
+    step = max(1, _AT_ONCE // view.n_places)
+
+    def falls_without(gone: list[Places]) -> list[float]:
+        blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
+        return [fall for block in blocks for fall in (value - decide(without(block))).tolist()]
+
     amounts, times = np.zeros(view.n_places), np.zeros(view.n_places)
-    for window, fall in zip(windows, falls.tolist(), strict=True):
+    for window, fall in zip(windows, falls_without(windows), strict=True):
         amounts[window] += fall
         times[window] += 1
     amounts /= times
@@ -129,8 +135,8 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
         return LeftOut(title, [], np.zeros(view.n_places))
     pieces = [piece for piece in _pieces(view, windows, amounts, strong) if len(piece) < view.n_places]
     pieces = sorted(pieces, key=lambda piece: -abs(float(amounts[piece].sum())))[:top]
-    adds = value - decide(without(pieces)) if pieces else np.zeros(0)
-    parts = [Part(_named(view, piece), add, piece, NOWHERE) for piece, add in zip(pieces, adds.tolist(), strict=True)]
+    adds = falls_without(pieces)
+    parts = [Part(_named(view, piece), add, piece, NOWHERE) for piece, add in zip(pieces, adds, strict=True)]
     return LeftOut(title, sorted(parts, key=lambda part: -abs(part.contribution)), amounts)
 
 
