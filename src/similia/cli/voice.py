@@ -126,8 +126,9 @@ def _plain(value: Any) -> Any:
 def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = None) -> Callable[..., Any]:
     """Register a function as a command with ``--json``, ``--quiet`` and ``--verbose``, and ``-`` for standard streams.
 
-    The parameters ``table`` and ``workers`` of a function stand for the options `READING` and `WORKING`. `pipe` is the
-    ending of the file that ``-o -`` writes to standard output; if `pipe` is None, ``-o -`` means ``output=None``.
+    The parameter ``table`` of a function takes the group of options `READING`, and ``workers`` the group `WORKING`.
+    With ``-o -``, the output goes to standard output, in the format of files that end in `pipe`; if `pipe` is None, the
+    function gets ``output=None``.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:

@@ -115,9 +115,9 @@ class GeneralizedNystroemPCA(Transformer):
     same subspace up to rounding. When `fit` computes P from float32 data, it treats directions with a singular value
     below 0.0014 of the largest as rounding error.
 
-    **Precision.** float32 rows are multiplied in float32, or in float64 if the smallest of the `n_components` singular
-    values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so float32 loses
-    three digits if the mean lies 1000 standard deviations from 0.
+    **Precision.** `transform` multiplies float32 rows by P in float32, or in float64 if the smallest of the
+    `n_components` singular values is below a thousandth of the largest. `transform` subtracts the mean only after the
+    product, so float32 loses three digits if the mean lies 1000 standard deviations from 0.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
     The error bound in Theorem 2 of Yun et al. is void (it exceeds ||X||_F for all gamma <= 1); measure

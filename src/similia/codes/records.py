@@ -53,8 +53,8 @@ class RecordEncoder(HypervectorEncoder):
         `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
         encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        The codes of each encoder are multiplied by a random vector, its role. `transform` returns the bitwise majority
-        of these products for each record, packed ("bits"), or their sum ("counts").
+        Each encoder has a random vector, its role, by which its codes are multiplied. `transform` returns the bitwise
+        majority of these products for each record, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. Each encoder has a
         `random_state` of its own.

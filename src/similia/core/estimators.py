@@ -97,8 +97,9 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Base of the transformers of similia.
 
     A class declares its input and output in `_takes` and `_dtypes`, which become scikit-learn's tags, and sets
-    `_n_features_out`, from which `get_feature_names_out` names the columns. Its `fit` uses ``all_at_once`` and handles
-    Dask collections with ``from_parts`` or ``refuse_lazy``; its `transform` uses ``lazily``.
+    `_n_features_out`, from which `get_feature_names_out` names the columns. The class decorates its `fit` with
+    `all_at_once` and, for Dask collections, with `from_parts` (or its `fit` calls `refuse_lazy`), and its `transform`
+    with `lazily`.
     """
 
     _takes: ClassVar[Collection[str]] = ()  # input tags that are true, such as "sparse" or "string"

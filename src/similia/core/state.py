@@ -41,8 +41,8 @@ def state(
 
     A check is a function or its name, a key of `similia.core.state.NAMED`. Fitted attributes begin or end with an
     underscore; except for those in `may_lack`, they must be all present or all missing. ``fits(attributes, sizes)``
-    returns whether attributes fit together; `sizes` holds the sizes that shapes name, such as "s". Subclasses inherit
-    the declaration.
+    returns whether attributes fit together; `sizes` maps each letter in the declared shapes, such as "s", to its size.
+    Subclasses inherit the declaration.
     """
     checks = {name: NAMED[check] if isinstance(check, str) else check for name, check in attributes.items()}
     declaration = State(checks, frozenset(may_lack), () if fits is None else (fits,))

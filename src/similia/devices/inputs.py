@@ -251,7 +251,7 @@ class Substrings(_Strings, _OfFeatures):
 
 @dataclass(frozen=True)
 class Subtrees(_OfFeatures):
-    """Products of the counts of Weisfeiler-Lehman colours of graphs with those of landmarks.
+    """Inner products of the Weisfeiler-Lehman colour counts of graphs and of landmarks.
 
     Attributes
     ----------

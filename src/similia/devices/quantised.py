@@ -129,7 +129,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare the codes and labels of objects with those of the original model, and accuracies if `y` is given.
+        """Compare the model's codes, labels and, with `y`, accuracy with those of the original model.
 
         Parameters
         ----------

@@ -428,11 +428,12 @@ class Spectra:
 
 
 def exact_optical(size: int) -> Quadratic:
-    r"""Return the map whose inner products are exact means of the optical kernel (no bias) over pairs of graphlets.
+    r"""Return features whose inner products are exactly the mean optical kernel (without bias) over pairs of graphlets.
 
     With M and M' the matrices of second moments of two graphs, that mean is
-    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. In the diagonal entries alone, it is a bilinear
-    form with matrix I + 11^T. So the map multiplies the diagonal by the root of that matrix, I + c 11^T for some c.
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. As a function of the diagonals of M and M' alone,
+    it is a bilinear form with matrix I + J, where all entries of J are 1. So the map multiplies the diagonal by the
+    square root of that matrix, which is I + c J for some c.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)

@@ -316,8 +316,8 @@ class Graphlet(GraphKernel):
 
     Examples
     --------
-    Each graph has four subsets of three nodes. In the path, two of them form a path, and two form an edge with a single
-    node; in the star, three form a path, and one has no edges:
+    Each graph has four subsets of three nodes. In the path graph, two of the subsets form a path, and two form an edge
+    and an isolated node; in the star, three form a path, and one has no edges:
 
     >>> from similia.kernels.graphs import Graphlet
     >>> path = ([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]], 4)

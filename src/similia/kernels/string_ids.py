@@ -104,9 +104,9 @@ def word_ids(values, starts, stops, ids):  # type: ignore[no-untyped-def]
 def window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
 
-    A row of `subsets` holds the positions of one subsequence in the window. `amounts` is filled with the weight of the
-    window of each id, given in `weights` for the first letter of the window, and `id_offsets` with the position of each
-    string's first id. `complements` is as in `pair_ids`.
+    A row of `subsets` holds the positions of one subsequence in the window. `amounts` receives the weight of the window
+    of each id; `weights` holds it at the window's first letter. `id_offsets` receives the position of the first id of
+    each string. `complements` is as in `pair_ids`.
     """
     window, both_strands = subsets.max() + 1, len(complements) > 0
     end = 0

@@ -273,11 +273,11 @@ def gauss_rule(points: Floats, weights: Floats, size: int) -> tuple[Floats, Floa
 
 
 def left_out(prior: Decomposition, components: Components) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each target, predicted from all others, for targets of mean 0.
+    """Predict each target from all others; return the means and standard deviations. Targets must have mean 0.
 
-    For each component, the residual is (P y)_i / P_ii and the variance s^2 / P_ii, where P is G without the direction
-    of mu (Dubrule, "Cross validation of kriging in a unique neighborhood", 1983). The weight of a component, given the
-    other targets, is its weight given all, divided by the density with which it predicts this target.
+    For each component, the residual is (P y)_i / P_ii and the variance s^2 / P_ii, where P is G or, if mu is estimated,
+    G - G 1 1^T G / 1^T G 1 (Dubrule, "Cross validation of kriging in a unique neighborhood", 1983). Given all targets
+    but one, the weight of a component is its weight given all targets divided by its density at the missing target.
     """
     c, full = components, len(prior.values) == prior.n
     shares = 1 / (prior.values[:, None] + c.ratios)

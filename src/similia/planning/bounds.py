@@ -151,10 +151,10 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     most r (Grassberger & Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs have
     distances up to the smaller radius, and n pairs up to the larger one. Objects at distance 0 count as one.
 
-    The number N(r) of balls that cover the objects has the same dimension if the objects are evenly spread, and
-    otherwise a larger one. N(r) is not used to estimate the dimension, because a sample of n objects shows N(r) only
-    for large r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with n = 1000, uniform
-    points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
+    The number N(r) of balls of radius r that cover the objects grows with 1 / r by the same exponent if the objects are
+    evenly spread, and otherwise with a larger one. N(r) is not used to estimate the dimension, because a sample of n
+    objects shows N(r) only for large r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with
+    n = 1000, uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
 
     The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. The balls that N(r)
     counts are placed one after the other, each around the object farthest from the earlier centres.

@@ -333,9 +333,9 @@ def neighbourhoods_kept(
 
     Notes
     -----
-    The rank of an object is 1 plus the number of objects that are nearer: equally distant objects share a rank, so
-    neither is counted as wrong. Without ties, this is ``sklearn.manifold.trustworthiness``. Two objects or fewer have
-    the value 1, as no neighbour can be wrong.
+    The rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank, and
+    their order on the map does not matter. Without ties, the trustworthiness is that of
+    ``sklearn.manifold.trustworthiness``. With two objects or fewer, both values are 1.
     """
     rows = np.arange(len(points)) if rows is None else rows
     gaps = points[rows][:, None, :] - points[None, :, :]

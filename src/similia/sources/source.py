@@ -162,7 +162,7 @@ _Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, byt
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
     """Read a source once; return its number of objects, a uniform sample of them, and the positions of the sample.
 
-    Each object gets a random number, and the `most` objects with the smallest numbers are kept, or fewer if these take
+    Each object gets a random number. Those with the smallest numbers are kept: `most` objects, or fewer if these take
     more than `max_bytes`. The sample does not depend on the chunks, and memory is constant.
     """
     rng, limit, n = np.random.default_rng(random_state), np.inf, 0
