@@ -1,13 +1,13 @@
 """similia: similarity in; vectors, packed bits, classifiers and search indexes out.
 
-The house, in the direction data flow::
+The parts, in the direction in which data flow::
 
     objects -> kernels, distances -> embeddings -> codes -> learn, search
     (what is    (how alike             (objects to   (vectors   (bits to
     compared)    are two)               vectors)      to bits)   labels, neighbours)
 
-``sources`` reads objects that are not in memory, ``scale`` runs the same on more data than fit into memory and on
-clusters, ``planning`` estimates the cost. ``recipes`` composes the rooms into the published systems, ``selection``
+``sources`` reads objects that are not in memory, ``scale`` runs these steps on clusters and on data that do not fit
+into memory, and ``planning`` estimates the cost. ``recipes`` combines these parts into published systems, ``selection``
 chooses among them, ``explanations`` and ``report`` show the result, and ``devices`` writes a model as C or Verilog.
 ``adapters`` brings in kernels and distances of other libraries; ``datasets`` loads data.
 """

@@ -1,9 +1,9 @@
 """Pipelines that respect ``config(max_memory)`` and stay as they were if a fit fails; the parts of a model.
 
 A scikit-learn pipeline passes all objects through the first step, then through the second, and so on. With 100,000
-objects, an output of 300 similarities per object takes 240 MB, one of 10,000 bits 125 MB. `Pipeline` passes one block
-of objects through all steps, then the next block. scikit-learn's linear models sum with BLAS, in an order that depends
-on the block; in a `Pipeline` they sum in a fixed order.
+objects, an output of 300 similarities per object takes 240 MB, and one of 10,000 bits per object takes 125 MB.
+`Pipeline` passes one block of objects through all steps, then the next block. scikit-learn's linear models sum with
+BLAS, in an order that depends on the block; in a `Pipeline` they sum in a fixed order.
 
 `parts_of` splits a model, fitted or not, into its steps, its learner, and the kernel or distance that compares objects.
 """
@@ -207,7 +207,8 @@ def transformed(model: Any, X: Any) -> Any:
 def transformed_in_two(pipeline: Any, X: Any) -> tuple[npt.NDArray[Any], Any]:
     """Return what enters the last step of a fitted pipeline, as an array, and what this step makes of it.
 
-    As `transformed`, it is faster for few objects. A slice of a pipeline would be a new pipeline at each call.
+    Like `transformed`, this function is faster for few objects. For these it does not slice the pipeline, since a slice
+    would be a new pipeline at each call.
     """
     if is_lazy(X) or n_objects(X) > _FEW or get_config()["transform_output"] != "default":
         V = np.asarray(pipeline[:-1].transform(X))

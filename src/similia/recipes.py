@@ -55,8 +55,9 @@ def nyshd(
         How to choose landmarks; see `Nystroem`.
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
         How `HDClassifier` learns prototypes from the codes. "perceptron" is the rule of [1]_. "auto" is more accurate:
-        it takes "ridge" for fewer objects than bits, otherwise "margin". With these two the model has `predict_proba`;
-        with the others, call ``model.set_params(classifier__probability=True)`` before `fit`.
+        it takes "ridge" if there are fewer objects than bits, otherwise "margin". With "ridge", "margin" or "auto", the
+        model has `predict_proba`; to have it with the others, call ``model.set_params(classifier__probability=True)``
+        before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
     max_iter : int, default=20
@@ -144,7 +145,7 @@ def d2ke(
     -------
     similia.Pipeline or D2KESearch
         A pipeline with the steps ``d2ke``, ``scaler`` and ``learner``. If anything is tuned or held out, or `task` is
-        "auto" without an `estimator`, it is wrapped in a `D2KESearch`, whose `fit` decides these things.
+        "auto" without an `estimator`, the pipeline is wrapped in a `D2KESearch`, whose `fit` decides these things.
 
     References
     ----------

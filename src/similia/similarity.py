@@ -2,16 +2,17 @@
 
 *Kernel*: any callable ``k(X, Y=None) -> (n, m)`` whose values are large for similar objects. *Distance*: the same, with
 values >= 0 that are small for similar objects. Without a Y, X is compared with itself. No base class is needed. The
-built-in ones derive from `Kernel` and `Distance`; they hold parameters and learn nothing. Three hooks are optional:
+built-in kernels and distances derive from `Kernel` and `Distance`; they hold parameters and learn nothing. Three hooks
+are optional:
 
 - ``as_objects(X)`` converts a collection to the memory layout that the function works on;
 - ``decided(X)`` returns a copy in which each setting that depends on data, such as ``gamma="median"``, has the value
   computed from X;
 - ``diag(X)`` (kernels) returns k(x, x) for each object.
 
-`evaluate` calls a kernel, and `distances_between` calls a distance. A user's function may return float32, integers,
-lists or a sparse matrix. Both turn its result into a dense float array of shape (n, m), or raise an error. `pairwise`
-turns a function of two objects into a kernel.
+A user's function may return float32, integers, lists or a sparse matrix. `evaluate` calls a kernel, and
+`distances_between` calls a distance; both turn the result into a dense float array of shape (n, m), or raise an error.
+`pairwise` turns a function of two objects into a kernel.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
 
 
 def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluate) -> npt.NDArray[np.float64]:
-    """Return k(x, x) for each object, shape (n,): by the method ``diag``, or without one, from small Gram matrices."""
+    """Return k(x, x) for each object, shape (n,): by ``kernel.diag`` or, without it, from small Gram matrices."""
     refuse_class(kernel, "kernel")
     n = n_objects(X)
     if not hasattr(kernel, "diag"):
@@ -180,7 +181,7 @@ def decided(kernel: Any, X: Any) -> Any:
 
 
 def plain_parameters(function: Any) -> dict[str, Any] | None:
-    """Return the parameters of a kernel or distance, with those of others inside it, to compare them by ``==``.
+    """Return the parameters of a kernel or distance, with those nested inside it, in a form to compare by ``==``.
 
     The result is None if a parameter is something else than a number, a string, a bool or None.
     """
@@ -485,8 +486,8 @@ def read_objects(estimator: Any, function: Any, X: Any, *, reset: bool) -> Any:
 def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """Warn if the objects at `rows`, which share nothing with the training objects, are more than half of `n` objects.
 
-    While streaming, each kind of warning is emitted once, so one such object is enough. `what` completes the sentence
-    "3 of 10 objects ...", for example "have no features".
+    While streaming, one such object is enough for a warning, because each kind of warning is emitted only once. `what`
+    completes the sentence "3 of 10 objects ...", for example "have no features".
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):

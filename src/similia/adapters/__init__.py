@@ -1,4 +1,4 @@
-"""Use kernels and distances of GraKeL, POT, aeon and tslearn, which are imported only when they are first used."""
+"""Use kernels and distances of GraKeL, POT, aeon and tslearn; a library is imported only when it is first used."""
 
 from similia.core.lazy import attach
 

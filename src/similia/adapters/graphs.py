@@ -1,9 +1,9 @@
 """Use the kernels of GraKeL.
 
-A graph is passed to GraKeL as a dict of the neighbours of each node, also of isolated nodes, with labels of nodes and
-edges. K(X) is computed by ``fit_transform``, K(X, Y) by ``fit`` on Y and ``transform`` of X. Each call uses a new clone
-of the kernel, so no state is kept. Cost and memory are those of GraKeL, in one process unless the kernel has
-``n_jobs``.
+A graph is passed to GraKeL as a dict that maps each node, even an isolated one, to its neighbours, together with the
+labels of nodes and edges. K(X) is computed by ``fit_transform``, K(X, Y) by ``fit`` on Y and ``transform`` of X. Each
+call uses a new clone of the kernel, so no state is kept. Cost and memory are those of GraKeL, in one process unless the
+kernel has ``n_jobs``.
 
 Library: Siglidis, Nikolentzos, Limnios, Giatsidis, Skianis & Vazirgiannis, "GraKeL: a graph kernel library in Python",
 JMLR 21, 2020.

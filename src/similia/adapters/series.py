@@ -2,7 +2,8 @@
 
 Series are passed in the format of each library: a list of (n_channels, length) arrays for aeon; a list of
 (length, n_channels) arrays for tslearn, which pads them with NaN. Matrices are computed in blocks of rows that fit into
-``similia.config(max_memory=...)``. ``similia.config(n_jobs=...)`` is passed on. The results are checked.
+``similia.config(max_memory=...)``. The library gets the value of ``similia.config(n_jobs=...)``, and the matrices that
+it returns are checked.
 
 `similia.distances.DTW` and the other elastic distances of similia are faster. Use the adapters for distances that
 similia lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...), and for comparisons.

@@ -2,9 +2,10 @@ r"""Use the optimal transport of POT as distances of point sets, histograms and 
 
 .. math:: \mathrm{emd2}(a, b, M) = \min_{T \ge 0,\; T 1 = a,\; T' 1 = b} \langle T, M \rangle
 
-For two sets, M holds the distances between their points, and all points of a set have the same weight. For histograms,
-M is a given cost of moving mass between bins. The function of POT is called once for each pair of objects: n m times
-for two collections, n (n + 1) / 2 times for one collection and a symmetric distance. Calls run in
+The weights a and b belong to the points of two sets or to the bins of two histograms; T is a transport plan. For sets,
+M holds the distances from the points of one to those of the other, and all points of a set have the same weight. For
+histograms, M is a given cost of moving mass between bins. The function of POT is called once for each pair of objects:
+n m times for two collections, n (n + 1) / 2 times for one collection and a symmetric distance. Calls run in
 ``similia.config(n_jobs=...)`` processes. A call of emd2 for sets of s points costs O(s^3 log s).
 
 Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is a
@@ -195,7 +196,7 @@ def from_pot(
         Whether d(x, y) = d(y, x). If True, ``d(X)`` calls the function once, not twice, for each pair of objects.
     **params
         Options of the function, such as ``reg=0.1`` for "sinkhorn2". If the function has an option ``seed`` or
-        ``random_state``, it is 0 by default.
+        ``random_state``, this option is 0 by default.
 
     Returns
     -------

@@ -32,15 +32,15 @@ UNLIMITED = 2**40  # steps: a window that excludes nothing
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
-    """Return the values of all pairs of a series of X and a series of Y, shape (n, m).
+    """Return a value for each pair of a series in X and a series in Y, shape (n, m).
 
-    A task compares one series, its row, with a group of series, each in a SIMD lane. Rows are series of X and groups
-    are made of Y, or vice versa if fewer lanes are then idle. ``loop(x, y, symmetric, out, strides, first, last)``
-    computes tasks `first` to `last` - 1, with x = (values, offsets, rows, turns) for the rows and y = (packed, starts,
-    lengths, columns, turns) for the groups. `rows` and `columns` are indices of series in ascending order of length;
-    `turns` is the order in which rows or groups are processed. The value of series i of x and series j of y goes to
-    ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop computes each pair
-    once, with the longer series as the row, and writes the value for (i, j) and (j, i).
+    A task compares one series, called its row, with a group of series, each in a SIMD lane. Rows are series of X and
+    groups consist of series of Y, or vice versa if that leaves fewer lanes idle. ``loop(x, y, symmetric, out, strides,
+    first, last)`` computes tasks `first` to `last` - 1, with x = (values, offsets, rows, turns) for the rows and y =
+    (packed, starts, lengths, columns, turns) for the groups. `rows` and `columns` are indices of series in ascending
+    order of length; `turns` is the order in which rows or groups are processed. The value of series i of x and series j
+    of y goes to ``out[i * strides[0] + j * strides[1]]``. If `symmetric`, x and y are the same series; the loop
+    computes each pair once, with the longer series as the row, and writes the value for (i, j) and (j, i).
     """
     out = np.empty((len(X), len(Y)), X.values.dtype)
     strides = (len(Y), 1)
@@ -63,7 +63,7 @@ def fill_chosen(
 ) -> npt.NDArray[Any]:
     """Return the values of the pairs ``X[rows[k]], Y[columns[k]]``, shape (n_pairs,); `loop` is as in `fill_pairs`.
 
-    All pairs of a group have the same series of X; if they are fewer than the lanes, the last pair is repeated.
+    All pairs of a group have the same series of X. If there are fewer pairs than lanes, the last pair is repeated.
     """
     out = np.empty(len(rows), X.values.dtype)
     order = np.lexsort((Y.lengths[columns], rows))

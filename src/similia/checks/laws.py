@@ -131,7 +131,7 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
     - ``transform(X)`` is a C-contiguous uint8 array of n rows;
     - if the encoder has an attribute ``n_bits``, a row has ``n_bits // 8`` bytes;
-    - the other laws are those of `check_embedding`, where equal codes must be equal bit for bit.
+    - the other laws are those of `check_embedding`; codes that should be equal must be equal bit for bit.
 
     Parameters
     ----------

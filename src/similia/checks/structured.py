@@ -82,8 +82,8 @@ def check_structured_estimator(
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional
-        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``, as far as the estimator has them.
+        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default, those of
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
         ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D float
@@ -163,7 +163,7 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """Require that an empty collection raises a ValueError naming the cause or, if a table, gives an empty result."""
+    """Require that an empty collection raises a ValueError that says so, or that an empty table gives no rows."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         said = ("empty", "at least", "0 sample", "minimum of")
@@ -174,7 +174,7 @@ def check_empty(case: Case) -> None:
 
 
 def check_labels(case: Case) -> None:
-    """Require that `fit` of a predictor raises ValueError for one target fewer than there are objects."""
+    """Require that `fit` of a predictor raises ValueError if there is one target fewer than objects."""
     if case.supervised:
         with _refused("labels", "fit", "with fewer labels than objects", ValueError):
             case.fresh().fit(case.X, case.y[:-1])
@@ -196,7 +196,7 @@ def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequen
 
 # ---- what it computes
 def check_rows(case: Case) -> None:
-    """Require one row for each object, the same in a second call, in another order, in a part and alone."""
+    """Require one row per object, and the same row in a second call, in another order, in a part and alone."""
     with within("rows"):
         for name, values in case.expected.items():
             _require(len(values) == case.n, f"rows: {name} has {len(values)} rows for {case.n} objects")
@@ -425,7 +425,7 @@ class Case:
         return found
 
     def check_equal(self, law: str, found: Arrays, what: str, rows: Any = slice(None)) -> None:
-        """Raise if the outputs `found` (`what`, in the message) differ from the rows `rows` of the expected outputs."""
+        """Raise if the outputs `found`, described by `what`, differ from those expected of the objects `rows`."""
         for name, values in self.expected.items():
             wanted, got = values[rows], found[name]
             same = got.shape == wanted.shape

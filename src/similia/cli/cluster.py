@@ -36,7 +36,7 @@ def cluster(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Group a collection by similarity (kernel k-means). The object nearest to a centre is the cluster's example.
+    """Group a collection by similarity (kernel k-means). A cluster's example is the object nearest to its centre.
 
     [bold]similia cluster reads.csv --text sequence -o clusters.csv --report clusters.html[/bold]
 

@@ -13,8 +13,8 @@ _FLIPPED = (0.0, 0.1, 0.2, 0.3, 0.4)
 def demo(seed: Seed = 0) -> None:
     """Classify real DNA with packed bits made from a kernel.
 
-    Trains on the two bundled data sets (promoters, splice junctions), and shows the accuracy, also when bits of the
-    codes flip at random.
+    The demo trains on the two bundled data sets (promoters, splice junctions) and shows the accuracy, with and without
+    random flips of bits in the codes.
     """
     import numpy as np
     from rich.table import Table

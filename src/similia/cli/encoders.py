@@ -1,7 +1,7 @@
 """Load the encoder of a command, or choose one by the kind and properties of the objects, and fit it.
 
-Of the encoders that were measured (``benchmarks/similarity_search.py --encoders``, the experiment hashing-objects), the
-chosen ones found the most true neighbours; for strings, the most neighbours at a small distance.
+Each choice is the encoder that found the most true neighbours (for strings, the most neighbours at a small distance) of
+all that were measured, in ``benchmarks/similarity_search.py --encoders`` and in the experiment hashing-objects.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def encoder_to_index(
 ) -> tuple[str, Any]:
     """Return a description of the vectors that suit `data`, and a pipeline to a `VectorIndex` of them, unfitted.
 
-    Vectors without a kernel or distance stay as they are. All others are those from which `default_encoder` makes bits.
+    If the data are vectors, and no kernel or distance is given, they stay as they are. Otherwise, the vectors are those
+    from which `default_encoder` makes bits.
     """
     if data.kind == "vectors" and not (kernel or distance):
         spec, steps = "as they are", [("vectors", "passthrough")]
@@ -81,7 +82,7 @@ def encoder_to_index(
 
 
 def _compared_by_edits(data: Objects, kernel: str | None, distance: str | None) -> bool:
-    """Return whether objects are strings that no kernel and no other distance than that of edits compares."""
+    """Return whether objects are strings to be compared by edits: no kernel and no other distance is given."""
     edits = sm.distances.Levenshtein, sm.distances.DamerauLevenshtein
     return data.kind == "strings" and not kernel and (not distance or isinstance(parse_distance(distance), edits))
 

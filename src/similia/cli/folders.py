@@ -1,4 +1,4 @@
-"""The steps of the commands of ``similia index``: create a folder, measure its recall, add to it, describe it."""
+"""Steps of the ``similia index`` commands: create an index folder, measure recall, add to it, describe it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _way_of(search: SimilaritySearch) -> str:
 
 
 def curves(search: SimilaritySearch) -> list[str]:
-    """Return a line for each way that ``encoder="auto"`` measured: its recall by the number of candidates."""
+    """Return the recall by number of candidates, one line for each way to find them that was measured."""
     lines: dict[str, list[str]] = {}
     for one in getattr(search, "trials_", []):
         lines.setdefault(one["candidates"], []).append(f"{one['recall']:.2f} at {one['n_candidates']}")
@@ -232,7 +232,7 @@ def recall_line(opened: SearchFolder) -> str:
 
 
 def note_recall(opened: SearchFolder, candidates: int) -> None:
-    """Warn that a search misses neighbours, if the measured recall of so many candidates or more is low."""
+    """Warn that a search may miss neighbours, if the recall measured with `candidates` or more is low."""
     seen = opened.store.meta.get("recall")
     only_bits = opened.search.rerank is None
     if seen is not None and seen["recall"] < _LITTLE and (only_bits or candidates <= seen["candidates"]):

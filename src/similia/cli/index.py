@@ -119,9 +119,9 @@ def add(
     """Add objects to an index. Interrupted runs resume when the command is repeated.
 
     A file is recognised by its content, not by its name, and is added only once. A file that was changed, even by one
-    object, counts as a new file: all of its objects are added. So does a table if its objects are read from another
-    column (--text); another column of names (--id) makes no difference. Unless options name other columns, the objects
-    of a table are read from the same column as those of the table from which the index was built.
+    object, counts as a new file: all of its objects are added. A table also counts as a new file if its objects are
+    read from another column (--text), but not if only their names are (--id). Unless options name other columns, the
+    objects of a table are read from the same column as those of the table from which the index was built.
     """
     from similia.cli import folders
     from similia.cli.inputs import has_columns, open_objects

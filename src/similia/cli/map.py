@@ -34,7 +34,7 @@ def map(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Seed = 0,
 ) -> None:
-    """Write a map of a collection: similar objects lie close together. Zoom, search, choose with a lasso.
+    """Write a map of a collection, with similar objects close together; the page has zoom, search and a lasso.
 
     [bold]similia map reads.csv --text sequence --color species -o map.html[/bold]
 

@@ -104,7 +104,7 @@ def write_table(columns: dict[str, Any], path: Path) -> None:
 
 
 def write_blocks(blocks: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write a table like `write_table`; each of the `blocks`, at least one, holds some of its rows."""
+    """Write a table as `write_table` does; there is at least one block, and each holds some of the rows."""
     with replacing(path) as file:
         if path.suffix.lower() == ".csv":
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)

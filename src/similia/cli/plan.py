@@ -58,7 +58,7 @@ def plan(
         int | None, typer.Option(min=1, help="Numbers per point. Default: 1 for series, 2 for sets.")
     ] = None,
 ) -> None:
-    """Estimate the cost of encoding many objects: kernel values, operations, bytes, hours. Takes 5 to 20 seconds.
+    """Estimate, in 5 to 20 seconds, what encoding many objects costs: kernel values, operations, bytes, hours.
 
     [bold]similia plan --objects 1e9 --length 100 --kernel 'GappyKmers(k=4, gaps=1)' --cores 64[/bold]
 

@@ -20,7 +20,7 @@ def warmup(
         ),
     ] = None,
 ) -> None:
-    """Compile the fast loops in advance, so that first calls are as fast as later ones. Takes a minute or two, once.
+    """Compile the fast loops in advance (a minute or two, once), so that first calls are as fast as later ones.
 
     Run it when you set up a machine or a container image. Set NUMBA_CACHE_DIR to a folder that the service can read.
 

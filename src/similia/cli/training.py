@@ -43,7 +43,7 @@ _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or
 
 @dataclass(frozen=True)
 class Part:
-    """Objects and targets, and how to split them: `test` is held out, to score a model fitted to the rest."""
+    """Objects, targets, and how to split them: hold out the share `test` to score a model fitted to the rest."""
 
     read: Objects
     y: npt.NDArray

@@ -33,7 +33,7 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     values : array of shape (n, n_bits)
-        Numbers; `n_bits` a multiple of 8.
+        Numbers; `n_bits` must be a multiple of 8.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def hamming_distances(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
 
 
 def inner_products(A: Any, B: Any = None) -> npt.NDArray[np.int32]:
-    """Return the inner products of codes as vectors of ±1, ``n_bits - 2 * hamming_distances(A, B)``, shape (n, m).
+    """Return inner products of codes, read as ±1 vectors: ``n_bits - 2 * hamming_distances(A, B)``, shape (n, m).
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def kernel_from_codes(
     std : float64 array of shape (n, m)
         Only if `return_std`: the standard error ``cos(S) sqrt(V)`` (delta method). This formula holds for codes of
         ``SignRandomProjection(method="gaussian")``; with ``"structured"``, the true error is smaller. `std` is 0 for
-        equal and opposite codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
+        equal codes and for opposite codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
 
     References
     ----------

@@ -8,8 +8,8 @@ hypervector of x is exp(i (w_j . x + b_j)): the random vector exp(i w_j) raised 
     bits     the signs of the real and the imaginary part: two bits tell in which quarter of the circle the phase
              lies, and adjacent quarters differ in one bit.
 
-The signs of a cosine at phases a and a + d have, for uniform a, the expected product 1 - 2 |d| / pi for |d| <= pi:
-a triangle wave (8 / pi^2) sum_{k odd} cos(k d) / k^2. With d ~ N(0, s^2) the expected similarity of codes is
+If a is uniform, the product of the signs of cos(a) and cos(a + d) has the expectation 1 - 2 |d| / pi for |d| <= pi: a
+triangle wave (8 / pi^2) sum_{k odd} cos(k d) / k^2. With d ~ N(0, s^2) the expected similarity of codes is
 
     K(s) = (8 / pi^2) sum_{k = 1, 3, 5, ...} exp(-k^2 s^2 / 2) / k^2,
 
@@ -168,7 +168,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return tags
 
     def kernel(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the expected similarity of the hypervectors of two sets of vectors; works without `fit`.
+        """Return the expected similarity of the hypervectors of each x in `X` and y in `Y`; works without `fit`.
 
         The expectation is over the random draws of `fit`. For ``output="bits"``, it is the mean of
         `similia.codes.similarity`; for ``output="floats"``, it is the mean inner product, which is the Gaussian kernel.

@@ -1,9 +1,10 @@
 """PCA from a sample of the rows and features of the data: the generalised Nyström method.
 
-C (c x d) holds c sampled rows, centred, and W = C[:, I] (c x r) their r sampled features. With the SVD W = V S U^T, the
-k directions are the columns of C^T V_k S_k^-1, here made orthonormal and rotated to the principal axes of C. The two
-steps lower the projection error from 0.49 to 0.33 in the example of ``tests/reference/G_projection_error.csv``.
-`fit` reads c rows and costs c r min(c, r) + 2 c d k multiplications; `transform` of n rows costs n d k.
+C (c x d) holds the c sampled rows, centred. W = C[:, I] (c x r) holds the r sampled features of these rows. With the
+SVD W = V S U^T, the k directions are the columns of C^T V_k S_k^-1, here made orthonormal and rotated to the principal
+axes of C. The two steps lower the projection error from 0.49 to 0.33 in the example of
+``tests/reference/G_projection_error.csv``. `fit` reads c rows and costs c r min(c, r) + 2 c d k multiplications;
+`transform` of n rows costs n d k.
 """
 
 from __future__ import annotations
@@ -113,11 +114,11 @@ class GeneralizedNystroemPCA(Transformer):
     adds up P = C^T W, with C and W as under `truncation`, in one pass over the rows, and keeps only as many rows as it
     needs to rotate the directions. P is a float64 matrix of n_features x number of sampled features. Both ways give the
     same subspace up to rounding. When `fit` computes P from float32 data, it treats directions with a singular value
-    below 0.0014 of the largest as rounding error.
+    below 0.0014 times the largest as rounding error.
 
-    **Precision.** `transform` multiplies float32 rows by P in float32, or in float64 if the smallest of the
-    `n_components` singular values is below a thousandth of the largest. `transform` subtracts the mean only after the
-    product, so float32 loses three digits if the mean lies 1000 standard deviations from 0.
+    **Precision.** `fit` multiplies float32 rows in float32, or in float64 if the smallest of the `n_components`
+    singular values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so
+    float32 loses three digits if the mean lies 1000 standard deviations from 0.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
     The error bound in Theorem 2 of Yun et al. is void (it exceeds ||X||_F for all gamma <= 1); measure

@@ -11,10 +11,11 @@ PageRank x is computed in sums that do not depend on the order of nodes:
 
     x(v) <- (1 - damping) + damping * (sum over arcs u -> v of x(u) / degree(u)),    from x = 1
 
-Usual definitions divide by the number of nodes and spread the mass of nodes without arcs over all nodes. Both scale all
-values of a graph equally and do not change their order. Here all values are multiples of one power of two, chosen so
-that every sum of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All sums are then
-exact, and nodes that a symmetry of the graph exchanges have equal values, however the nodes are numbered.
+Usual definitions divide by the number of nodes and spread the mass of nodes without arcs over all nodes. These two
+steps scale all values of a graph equally and do not change their order. Here all values are multiples of one power of
+two, chosen so that every sum of a graph's values fits 53 bits, and quotients are rounded down to such multiples. All
+sums are then exact. So nodes that are exchanged by a symmetry of the graph have equal values, however the nodes are
+numbered.
 
 Cost: `n_iter` passes over the arcs, then about 8 operations per edge and 64-bit word of a vector. Nunes et al. (2022).
 """
@@ -72,9 +73,9 @@ class GraphHDEncoder(SeededEncoder):
 
     Notes
     -----
-    A node has the vector of its rank, and an edge the product of the vectors of its two nodes. The node with the
-    largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph exchanges, are
-    ranked by node number; without such ties, the code does not depend on the numbering.
+    The vector of a node is that of its rank; the vector of an edge is the product of the vectors of its two nodes. The
+    node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
+    exchanges, are ranked by node number; without such ties, the code does not depend on the numbering.
 
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
@@ -158,7 +159,7 @@ def _ranks(batch: GraphBatch, damping: float, n_iter: int) -> Indices:
 
 @njit()
 def pagerank(node_offsets, indptr, indices, damping, n_iter):  # type: ignore[no-untyped-def]
-    """Return the PageRank of each node, scaled by a factor of its graph and rounded down to a whole number (float)."""
+    """Return each node's PageRank, times a power of two for its graph, rounded down to a whole number (float)."""
     n_nodes = len(indptr) - 1
     rank = np.empty(n_nodes)
     gathered = np.empty(n_nodes)

@@ -118,7 +118,7 @@ class ITQ(_CentredSigns):
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the initial rotation and the sample, if there is one.
     max_samples : int, optional
-        Maximum number of vectors that `fit` uses. If `X` has more, it draws a random sample without replacement.
+        Maximum number of vectors that `fit` uses. If `X` has more, `fit` draws a random sample without replacement.
 
     Attributes
     ----------
@@ -128,8 +128,9 @@ class ITQ(_CentredSigns):
     mean_ : ndarray of float64, shape (n_bits,)
         Mean of the vectors of `fit`. It is always subtracted, so that each bit is 1 in about half of the codes.
     losses_ : ndarray of float64, shape (`n_iter_`,)
-        The loss ||Y - Z Q||_F^2 after each iteration, where Z holds the centred vectors and Y the signs of Z Q before
-        the iteration. It never grows, except by the rounding of float32 products (about 1e-7).
+        The loss ||Y - Z Q||_F^2 after each iteration. Z holds the centred vectors, Q is the rotation after the
+        iteration, and Y holds the signs of Z times the rotation before it. The loss never grows, except by the rounding
+        of float32 products (about 1e-7).
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
@@ -144,7 +145,8 @@ class ITQ(_CentredSigns):
     depend only on that row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor
     the bits.
 
-    If the vectors span fewer than n_bits dimensions, the rotation is arbitrary in the others, but still orthogonal.
+    If the vectors span fewer than n_bits dimensions, the rotation is arbitrary in the remaining dimensions, but still
+    orthogonal.
 
     References
     ----------
@@ -277,8 +279,8 @@ def learn_rotation(
 ) -> tuple[Floats, Floats]:
     """Return Q, a rotation that brings C = Z - mean close to its signs, and the loss after each iteration.
 
-    Start from Q = ``random_rotation(gaussian)``; alternate Y = sgn(C Q) and Q = argmin ||Y - C Q||_F. A power
-    of two first scales C, whose largest magnitude is `spread`, to about 1, which changes neither the signs nor Q.
+    Start from Q = ``random_rotation(gaussian)``; alternate Y = sgn(C Q) and Q = argmin ||Y - C Q||_F. First, C, whose
+    largest magnitude is `spread`, is scaled by a power of two to about 1. This changes neither the signs nor Q.
     """
     n, k = len(Z), len(gaussian)
     scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(spread)[1], -1020, 1020))))

@@ -116,8 +116,8 @@ class LevelEncoder(RangeEncoder):
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
-        The role of each feature: a random vector by which the vector of its level is multiplied. Unused for a single
-        feature.
+        The role of each feature: a random vector by which the level vectors of its numbers are multiplied. Unused for a
+        single feature.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
         Random vector whose bits decide ties of the majority.
 
@@ -159,7 +159,7 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw levels and roles; learn the ranges that `low` and `high` do not give from `X`.
+        """Draw levels and roles; learn from `X` the ranges that `low` and `high` do not give.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """

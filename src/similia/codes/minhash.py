@@ -9,12 +9,13 @@ Jaccard similarity of two sets. A random order of all possible elements defines 
 x in this order. Features that are not counts become counts floor(f_i scale + u_i), where u_i is a random number in
 [0, 1) that all objects share; the expected minimum of two such counts is exactly min(f_i(x), f_i(y)) scale.
 
-**n samplers at once** (Dahlgaard, Knudsen and Thorup 2017). One hash for each of n samplers and m elements would take
-n m hashes for an object. Instead, hashing goes in rounds. In a round, the hash of an element consists of the number of
-a random sampler and a random value for that sampler. A sampler picks the element with the smallest value of the first
-round in which it got any element. So it samples uniformly, and the estimate is unbiased for sets of any size. If
-m > n log n, one round is usually enough. After `_ROUNDS` rounds, samplers that still have no element (most of them, for
-small sets) hash all elements with a seed of their own and pick the smallest hash; compilers vectorise this loop.
+**n samplers at once** (Dahlgaard, Knudsen and Thorup 2017). One hash for each pair of a sampler and an element would
+take n m hashes for an object of m elements. Instead, hashing goes in rounds. In a round, the hash of an element
+consists of the number of a random sampler and a random value for that sampler. A sampler looks at the first round in
+which it got any element, and picks the element with the smallest value. So it samples uniformly, and the estimate is
+unbiased for sets of any size. If m > n log n, one round is usually enough. After `_ROUNDS` rounds, samplers that still
+have no element (most of them, for small sets) hash all elements with a seed of their own and pick the smallest hash;
+compilers vectorise this loop.
 
 Rejected: one hash for each sampler and element takes 3 times as long on sets of 100 elements and 15 times as long on
 sets of 1000 (n = 1024); an unlimited number of rounds takes 1.7 times as long on sets of 100. One permutation hashing
@@ -84,9 +85,9 @@ class MinHash(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : kernel with explicit features, or None
-        The codes estimate ``similia.kernels.MinMax(kernel)``, which compares the features of `kernel`. It is one of
-        `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object with
-        ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse
+        The codes estimate ``similia.kernels.MinMax(kernel)``, which compares the features of `kernel`. `kernel` may be
+        one of `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object
+        with ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse
         matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
     n_hashes : int, default=1024
         Number of hashes per object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
@@ -101,7 +102,7 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        Wraps `kernel`, with the settings that depend on the training objects fixed.
+        Wraps `kernel`; its settings that depend on the training objects are fixed.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
@@ -236,7 +237,7 @@ class MinHash(ComparesObjects, Transformer):
         return sp.csr_array((data, out.ravel(), indptr), shape=(n, self._n_features_out))
 
     def bands(self, X: Any, rows: int = 1) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-        """Return keys by which a hash table finds similar objects: one for each band, a group of `rows` hashes.
+        """Return keys by which a hash table finds similar objects: one for each band (a group of `rows` hashes).
 
         If the min-max kernel of two objects is J, their keys of a band are equal with probability J**rows.
 

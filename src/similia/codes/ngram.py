@@ -41,8 +41,8 @@ from similia.objects.sequences import offsets_of, runs
 class NGramEncoder(SeededEncoder):
     """Encode a string as the majority or sum of the vectors of its n-grams.
 
-    An n-gram is n consecutive letters. Each letter has a random vector, and `binding` says how the vectors of its
-    letters make the vector of an n-gram.
+    An n-gram is n consecutive letters. Each letter has a random vector, and `binding` says how the vector of an n-gram
+    is made from those of its letters.
 
     Parameters
     ----------

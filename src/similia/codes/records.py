@@ -72,9 +72,9 @@ class RecordEncoder(HypervectorEncoder):
     -----
     All encoders have equal weight: a hypervector of counts or floats is divided by its root mean square (unless this is
     0); bits, read as ±1, need no such scaling. The output "counts" is int32 if all encoders return bits, and float64
-    otherwise. If the number of encoders is even and all return bits, many positions are tied. There, every record takes
-    the bits of `ties_`, so unrelated records have a similarity above 0 (0.25 for two encoders); ``output="counts"``
-    avoids this.
+    otherwise. If the number of encoders is even and all return bits, many positions are tied. At these positions, every
+    record takes the bits of `ties_`, so unrelated records have a similarity above 0 (0.25 for two encoders);
+    ``output="counts"`` avoids this.
 
     Examples
     --------

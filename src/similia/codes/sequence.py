@@ -1,8 +1,8 @@
 """Time series to hypervectors: level vectors bound by permutation, the hyperdimensional baseline for series.
 
 Each value has a level vector (`levels`); rho is the cyclic shift by one position. If n is given, a series is encoded as
-the bundle (sum or majority) of its n-grams of levels, wherever they occur; if n is None, as the bundle of its values,
-each bound to its position:
+the bundle (sum or majority) of its n-grams of levels, wherever they occur. If n is None, it is encoded as the bundle of
+its values, each bound to its position:
 
     n:     sum_t level(x_t) * rho level(x_(t+1)) * ... * rho^(n-1) level(x_(t+n-1))
     None:  sum_t rho^t level(x_t)
@@ -62,8 +62,8 @@ class SequenceEncoder(RangeEncoder):
         Time points per n-gram. None means no n-grams: the vector of each value is shifted by its position in time. A
         series shorter than `n` is one n-gram of all its values.
     n_bits : int, default=10_000
-        Length of the hypervectors (long, random-looking codes), a multiple of 8. Times that differ by a multiple of
-        `n_bits` get the same shift.
+        Length of the hypervectors (long, random-looking codes), a multiple of 8. Positions in time that differ by a
+        multiple of `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
         Values that the first and the last level stand for; by default the smallest and largest value of each channel in
         `fit`. Values outside this range are encoded as the nearer end.
@@ -87,8 +87,8 @@ class SequenceEncoder(RangeEncoder):
 
     Notes
     -----
-    The similarity of two levels is never below 0. So two series whose values stay near the middle of the range are
-    similar, whatever their shape.
+    The similarity of two levels falls linearly from 1 for equal levels to 0 for the first and the last; it is never
+    negative. So two series whose values stay near the middle of the range are similar, whatever their shape.
 
     With ``n=None``, level vectors that are shifted by different positions have small random similarities, of about
     n_bits**-0.5. In a slow series, where neighbouring values are nearly equal, these add up: the similarity of two
@@ -132,7 +132,7 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw levels and roles; learn the ranges that `low` and `high` do not give from `X`.
+        """Draw levels and roles; learn from `X` the ranges that `low` and `high` do not give.
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """

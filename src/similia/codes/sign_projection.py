@@ -16,7 +16,8 @@ standard deviation. Both errors are far below the noise of the projection. All e
 odd sum, so q . p is odd: there are no ties, code(-x) is the complement of code(x), and sign(0) = +1 applies only to
 zero rows. Cost: one sgemm of n x k x n_bits, in tiles whose product stays in cache until its signs are packed.
 
-**Structured directions** (Choromanski, Rowland and Weller 2017). The b-th block of p bits is
+**Structured directions** (Choromanski, Rowland and Weller 2017). Here p is the padded length of x, not a direction. The
+b-th block of p bits is
 
     sign(H D_b3 H D_b2 H D_b1 x),   H the Hadamard matrix, D random diagonals of +-1,
 
@@ -63,7 +64,8 @@ class SignEncoder(Transformer):
     def transform(self, X: Any) -> Codes:
         """Return the codes of finite vectors of shape (n, n_features), packed into a uint8 array (n, n_bits // 8).
 
-        Bit 1 stands for +1, in the bit order of `numpy.packbits`. Equal numbers of any dtype give the same bits.
+        A bit of 1 stands for +1 and a bit of 0 for -1; the bit order is that of `numpy.packbits`. Equal numbers of
+        different dtypes give the same bits.
         """
         self._check_columns(X)
         return self._encode(X)
@@ -160,8 +162,8 @@ class SignRandomProjection(SignEncoder):
     ----------
     Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002. Yu et al., "Orthogonal
     random features", NeurIPS 2016. Choromanski, Rowland and Weller, "The unreasonable effectiveness of
-    structured random orthogonal embeddings", NeurIPS 2017. The numbers for "structured" are measurements,
-    ``tests/reference/B_sign_projection.csv``.
+    structured random orthogonal embeddings", NeurIPS 2017. The numbers for "structured" in the table above are
+    measurements; see ``tests/reference/B_sign_projection.csv``.
 
     Examples
     --------
@@ -386,7 +388,7 @@ def _few_sign_codes(rows, projection, codes):  # type: ignore[no-untyped-def]
 
 @njit()
 def _one_sign_code(X, length, projection, codes):  # type: ignore[no-untyped-def]
-    """Fill `codes`, (1, n_bits // 8), with what `sign_codes` returns for the one row of `X`; return if it is finite."""
+    """Fill `codes`, (1, n_bits // 8), as `sign_codes` does for the one row of `X`; return whether it is finite."""
     for value in X[0]:
         if not np.isfinite(value):
             return False
@@ -398,7 +400,7 @@ def _one_sign_code(X, length, projection, codes):  # type: ignore[no-untyped-def
 
 # ---- structured directions
 def hadamard_length(n_features: int) -> int:
-    """Return the length p of the Hadamard products of vectors of `n_features` numbers, which make p bits each."""
+    """Return the length p to which vectors of `n_features` numbers are padded; a block of the code has p bits."""
     return padded(max(n_features, _MIN_HADAMARD))
 
 

@@ -60,7 +60,7 @@ def config(
     Raises
     ------
     ValueError
-        If `max_memory` is no size or not positive, or `n_jobs` is 0 or no integer.
+        If `max_memory` is not a size or not positive, or if `n_jobs` is 0 or not an integer.
 
     Examples
     --------

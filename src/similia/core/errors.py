@@ -1,8 +1,8 @@
 """Errors that carry data: which object, parameter or file is wrong, and how. The message is made from the data.
 
 Code that splits a collection adds the start of the part to the object's number (`part_from`). Code that compares two
-collections marks the second (`as_second`). So nothing needs to parse a message. All errors are also a `ValueError` or
-a `TypeError`, and can be pickled.
+collections gives errors about the second one the name Y (`as_second`). So nothing needs to parse a message. All errors
+are also a `ValueError` or a `TypeError`, and can be pickled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DataError(Exception):
         return error
 
     def shifted(self, start: int) -> Self:
-        """Return a copy for the whole of X of an error about the part of X that begins at object `start`."""
+        """Return a copy with positions in the whole of X, for an error about the part that begins at `start`."""
         return self
 
     def _file(self) -> str:
@@ -248,7 +248,7 @@ class ObjectsWarning(UserWarning):
         return f"{self.count} of {of} {self.found}, e.g. {example}; {self.remedy}"
 
     def shifted(self, start: int) -> ObjectsWarning:
-        """Return a copy for the whole of X of a warning about the part of X that begins at object `start`."""
+        """Return a copy with positions in the whole of X, for a warning about the part that begins at `start`."""
         return type(self)(self.count, self.n, self.found, self.index + start, self.remedy, start + (self.start or 0))
 
 
@@ -298,7 +298,8 @@ def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> 
 def called_by_user(inside: Any) -> Any:
     """Return the estimator, kernel or distance that the user called, or `inside` if none is found.
 
-    It is the first argument of the outermost call of similia, scikit-learn, joblib or Dask whose first argument is one.
+    Some of the running calls of similia, scikit-learn, joblib and Dask have an estimator, kernel or distance as first
+    argument. The first argument of the outermost of these calls is returned.
     """
     for frame in _our_frames(sys._getframe(1)):
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount]

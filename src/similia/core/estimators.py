@@ -32,7 +32,7 @@ def present(estimator: Estimator) -> Estimator:
     """Return the estimator as it is now, for reading without a lock.
 
     Methods decorated with `all_at_once` give an estimator new attributes in one assignment, so the result never mixes
-    the attributes of before and after such a call.
+    attributes from before and after such a call.
     """
     view = object.__new__(type(estimator))
     view.__dict__ = vars(estimator)
@@ -40,10 +40,10 @@ def present(estimator: Estimator) -> Estimator:
 
 
 def check_fitted(estimator: Any, attribute: str | None = None) -> None:
-    """Raise `NotFittedError` if an estimator lacks an attribute, or any learnt one; see `check_is_fitted`.
+    """Raise `NotFittedError` if an estimator lacks `attribute` or, if that is None, has no learnt attribute.
 
-    scikit-learn's function is called only to raise the error, because it first computes the tags of the estimator and
-    of all its parts, which takes longer than to transform one object.
+    scikit-learn's `check_is_fitted` is called only to raise the error. It first computes the tags of the estimator and
+    of all its parts, which takes longer than transforming one object.
     """
     names = vars(estimator)
     if attribute in names if attribute else any(name.endswith("_") and name[:2] != "__" for name in names):
@@ -98,8 +98,8 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     A class declares its input and output in `_takes` and `_dtypes`, which become scikit-learn's tags, and sets
     `_n_features_out`, from which `get_feature_names_out` names the columns. The class decorates its `fit` with
-    `all_at_once` and, for Dask collections, with `from_parts` (or its `fit` calls `refuse_lazy`), and its `transform`
-    with `lazily`.
+    `all_at_once` and its `transform` with `lazily`. For Dask collections, `fit` is also decorated with `from_parts`, or
+    it calls `refuse_lazy`.
     """
 
     _takes: ClassVar[Collection[str]] = ()  # input tags that are true, such as "sparse" or "string"
@@ -152,7 +152,8 @@ class ObjectsOut(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 class ListParams(BaseEstimator):
     """Base of classes with a parameter, named by `_list`, that is a list of kernels or models.
 
-    With the letter `_letter`, say v, entry 0 of the list is the parameter ``v0``, and its parameters are ``v0__name``.
+    If `_letter` is v, for example, entry 0 of the list is the parameter ``v0``, and a parameter ``name`` of this entry
+    is ``v0__name``.
     """
 
     _list: ClassVar[str]  # the parameter that holds the list
@@ -191,7 +192,7 @@ def example_of(X: Any) -> Any:
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Store the width and column names of `X` if `reset`; otherwise raise if a data frame differs from the stored ones.
+    """Store the width and column names of `X` if `reset`; otherwise raise if a data frame has other ones.
 
     Arrays have no names, so they are not checked.
     """

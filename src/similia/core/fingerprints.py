@@ -1,8 +1,9 @@
-"""Compute a digest of an object in which functions and classes count by their code, not by their names.
+"""Compute digests of objects; functions and classes enter a digest by their code, not by their names.
 
-joblib and pickle identify a function by its name, so their digest does not change when its code does. Here a function
-counts by its code, constants, defaults, closure and the globals it uses; functions and classes among these count in
-the same way. Members of Python, of installed packages and of similia count by name and version.
+joblib and pickle identify a function by its name, so their digest does not change when its code does. Here the digest
+depends on the code, constants, defaults and closure of a function and on the globals that it uses; functions and
+classes among these are treated in the same way. Functions and classes of Python, of installed packages and of similia
+enter by name and version.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Walsh-Hadamard transforms of many rows at once, real or complex, without a matrix and with equal bits for any block.
 
 Rows are interleaved as *lanes*: ``work[i * lanes : (i + 1) * lanes]`` holds entry i of each of `lanes` rows, so a
-butterfly is a vector operation without shuffles. A radix-4 pass fuses two radix-2 stages in registers. The
-compiler checks at most four slices for overlap: radix 8 stays scalar and runs 12 times slower. Each lane adds in the
-order of the radix-2 transform. A complex row is transformed as its real and imaginary parts.
-Cost: p log2 p additions for a row of p numbers.
+butterfly is a vector operation without shuffles. A radix-4 pass fuses two radix-2 stages in registers. The compiler
+checks at most four slices for overlap, so a pass of radix 8 would stay scalar and run 12 times slower. Each lane adds
+in the order of the radix-2 transform. A complex row is transformed as its real and imaginary parts. Cost: p log2 p
+additions for a row of p numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hash 64-bit words, with equal results in every process and evenly over any number of columns; count bits."""
+"""Hash 64-bit words: equally in every process, and evenly spread over any number of columns; count bits."""
 
 from __future__ import annotations
 

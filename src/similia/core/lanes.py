@@ -212,9 +212,10 @@ def high_bits(_typing, a):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def add_products(_typing, sums, levels, numbers):  # type: ignore[no-untyped-def]
-    """Return `sums`, `HALF` lanes of int32, plus the products of neighbouring lanes of uint8 and of int16.
+    """Return `sums`, `HALF` lanes of int32, each plus two neighbouring products of uint8 lanes and int16 lanes.
 
-    Written so that LLVM finds the instruction that multiplies 16-bit numbers and adds pairs, if there is one.
+    The code is written so that LLVM finds the instruction, if there is one, that multiplies 16-bit numbers and adds
+    pairs of products.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -325,7 +326,7 @@ sums_of_halves = _elementwise(2, _sums_of_halves)  # a0 + a2, a1 + a3, b0 + b2, 
 
 @intrinsic
 def any_at_most(_typing, a, bound):  # type: ignore[no-untyped-def]
-    """Return whether a lane of counts is at most `bound`, an int64."""
+    """Return whether at least one lane of counts is at most `bound`, an int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         counts, most = arguments

@@ -1,6 +1,7 @@
 """Read the header of an untrusted .npy file.
 
-`numpy.load` allocates the claimed size before it looks at the data, and raises any error of its parser.
+`numpy.load` allocates the size that the header claims before it looks at the data, and lets any error of its parser
+through.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The product X W in float32 or float64, with equal bits on every processor and for any neighbouring rows.
 
 BLAS adds the terms of an entry in an order that depends on the number of rows, the position of a row, the number of
-threads and the processor. So the features of an object would change with its block, and sometimes a bit of its code.
-Here the entry of a row x and a column w is always ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, rounded
-once per step.
-Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly.
-Cost: 2 n K m operations, shared among threads by rows, or by columns if there are few rows.
+threads and the processor. So the features of an object, and sometimes a bit of its code, would change with its block.
+Here the entry of a row x and a column w is always ``fma(x[K-1], w[K-1], ... fma(x[1], w[1], x[0] w[0]))``, rounded once
+per step. Hence x.y = y.x, and the product of a matrix with its transpose is symmetric, both exactly. Cost: 2 n K m
+operations, shared among threads by rows, or by columns if there are few rows.
 
 Columns are SIMD lanes, and six rows share each load of W. Processors without fused multiply-adds (x86 before 2013)
 compute the same bits with the C library, about fifty times slower.
@@ -52,7 +51,7 @@ class Panels(NamedTuple):
 
 
 def panels(W: Floats, n: int | None = None) -> Panels:
-    """Return W, float32 or float64, in the layout of `row_product`; for few rows to multiply, `n`, without a copy."""
+    """Return W, float32 or float64, in the layout of `row_product`; no copy is made if few rows (`n`) use it."""
     K, m = W.shape
     if n is not None and n <= _FEW_ROWS and m >= LANES and W.flags.c_contiguous:
         return Panels(W.reshape(-1), (K, m), m, False)
@@ -127,7 +126,7 @@ def use_products(X: Any, W: Floats, use: Callable[[int, npt.NDArray], None]) -> 
 
 
 def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.NDArray) -> npt.NDArray:
-    """Return the inner products of query i and the vectors at ``rows[i]``, for each i: shape and order of `rows`.
+    """Return the inner products of each query i and the vectors at ``rows[i]``, in the shape and order of `rows`.
 
     The dtype is that of `vectors`. Each product depends, bit for bit, only on its two vectors.
     """
@@ -147,7 +146,7 @@ def chosen_products(vectors: Floats, rows: npt.NDArray[np.int64], queries: npt.N
 
 @njit()
 def multiply(X, values, step, copied, start, stop, out):  # type: ignore[no-untyped-def]
-    """Fill the columns of `out` that panels ``start:stop`` cover with X @ W; `values` to `copied` are from `Panels`."""
+    """Write panels ``start:stop`` of X @ W to `out`; `values`, `step` (`row`) and `copied` come from `Panels`."""
     n, K = X.shape
     m = out.shape[1]
     flat, room = out.reshape(-1), np.empty(6 * LANES, out.dtype)

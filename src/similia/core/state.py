@@ -2,8 +2,8 @@
 
 A file determines the attributes of a model, while compiled loops read arrays without bounds checks and Python does not
 check types. So `similia.load` checks each object against the declaration of its class: types, finite numbers, matching
-shapes, and sizes that bound the cost of a call. In a shape, a name such as "s" stands for one size in the whole object.
-A class without a declaration, of its own or inherited, is never loaded. ::
+shapes, and sizes that bound the cost of a call. In shapes, a name such as "s" stands for the same size wherever it
+occurs in the object. A class without a declaration, of its own or inherited, is never loaded. ::
 
     @state(kernel_="kernel", landmarks_=objects("s"), components_=array("f8", "s", "r"))
     class Nystroem(...):
@@ -67,7 +67,7 @@ def declared(cls: type) -> State | None:
 
 
 def array(types: str, *shape: Any, most: float | None = None) -> Check:
-    """Return a check for an array: a type in `types` ("f4 f8"), `shape` as in `_same`, absolute values below `most`."""
+    """Return a check for an array: a type in `types` ("f4 f8"), `shape` (see `_same`), magnitudes below `most`."""
 
     def check(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, np.ndarray) or not value.dtype.isnative or value.dtype.str[1:] not in types.split():

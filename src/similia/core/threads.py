@@ -1,8 +1,8 @@
 """Run loops that release the GIL (numba, BLAS, numpy) in threads, and lock shared objects, safely under Ctrl-C.
 
-A signal can raise between any two calls of the main thread. In `threading` and `concurrent.futures` this may happen
-just after Python code has acquired a lock, which is then never released. Here threads communicate through queues and
-locks written in C, which no signal leaves locked.
+A signal can raise an exception between any two calls of the main thread. In `threading` and `concurrent.futures` this
+may happen just after Python code has acquired a lock, which is then never released. Here threads communicate through
+queues and locks written in C, which no signal leaves locked.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     """Call ``work(start, stop)`` on ranges that cover ``range(n)``, in threads if there is enough to share.
 
     Ranges begin at multiples of `grain`, the smallest piece worth a call. Any thread may run any range, so `work` must
-    write only to its own range. These are Python threads, as numba's ``parallel=True`` takes seconds to compile.
+    write only to its own range. The threads are Python's, because compiling with numba's ``parallel=True`` takes
+    seconds.
     """
     n_grains = -(-n // grain)
     workers = min(n_threads(), n_grains) if n_grains > 1 else 1
@@ -186,7 +187,8 @@ def run_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) 
 def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: int) -> None:
     """Call `task` like `run_tasks`, in as many threads as BLAS may use, while BLAS itself is limited to one thread.
 
-    Unlike BLAS's threads, these do not wait for one another after a product. If BLAS is limited already, none start.
+    Unlike BLAS's own threads, these threads do not wait for one another after a product. If BLAS is already limited, no
+    threads start.
     """
     if work >= _WORTH_THREADS and not _Shared.users:
         with one_blas_thread() as workers:
@@ -210,7 +212,7 @@ class _Collecting:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Context manager: a list to which warnings of this thread and of threads sharing its work go, unshown."""
+    """Collect the warnings of this thread, and of threads sharing its work, in a list instead of showing them."""
     mine, token, found = 0, None, []  # type: ignore[var-annotated]
     try:
         with _Collecting.lock:

@@ -126,8 +126,8 @@ def unmasked(X: Any, name: str = "X") -> Any:
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
     """Return a finite 2-D float32 or float64 array in C order, or raise an error that names the first bad row.
 
-    The order is fixed because numpy adds the numbers of a row in an order that depends on the layout, and rounds
-    differently. `n_features` is the number of columns in `fit`; `by` is the fitted estimator, which errors name.
+    The layout is fixed, because numpy adds the numbers of a row in an order that depends on the layout, and each order
+    rounds differently. `n_features` is the number of columns in `fit`; `by` is the fitted estimator, which errors name.
     """
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"

@@ -252,7 +252,7 @@ def fetch(
     ------
     ValueError
         If the name is unknown; if `subset` is not ``"all"`` but the set has no published parts; or if a file is damaged
-        or does not hold the expected numbers, such as those of objects, classes and nodes.
+        or its counts, such as the number of objects, classes or nodes, are not as expected.
     ConnectionError
         If the download fails three times, or three times gives a file with unexpected contents or sha256 digests. (No
         digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.) The cache keeps no partial files.

@@ -44,12 +44,13 @@ def export_c(
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set its limits, such as the maximum length of an object; see `similia.quantise`. The first 20 become the
-        tests. Without `X`, the first 20 landmarks become the tests. A model without landmarks needs `X`, unless it is
-        quantised already and makes its codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or
-        `similia.NGramEncoder`; without `X`, it then gets no tests.
+        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The first 20
+        become the tests. Without `X`, the first 20 landmarks become the tests. A model without landmarks needs `X`. The
+        exception is a model that is quantised already and makes its codes by `similia.LevelEncoder`,
+        `similia.SequenceEncoder` or `similia.NGramEncoder`: without `X`, it gets no tests.
     name : str, default="model"
-        How the names of all files, and of functions and types in C, begin: letters, digits and underscores.
+        Beginning of the names of all files, and of functions and types in C; it consists of letters, digits and
+        underscores.
     max_length, letters : int, str, optional
         Limits of the objects, as in `similia.quantise`; not used if `model` is quantised already.
     numbers : "whole" or "float", default="whole"

@@ -1,8 +1,8 @@
 """Find a smaller model of about the same accuracy: fewer landmarks, fewer bits, and prototypes of fewer bits.
 
 Randomly pivoted Cholesky (`similia.embeddings.landmarks`) draws landmarks one after the other, each where the earlier
-ones leave the largest error, so fewer landmarks are the first of many. Fewer bits are the first bits of longer codes.
-The projection uses Hadamard products, which need no matrix.
+ones leave the largest error, so a smaller set of landmarks is the beginning of a larger one. Likewise, a shorter code
+is the beginning of a longer one. The projection uses Hadamard products, which need no matrix.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def compress(
     model : Pipeline
         A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
         `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
-        landmarks and its number of bits are the largest that are tried; the others are a half, a quarter, and so on, of
-        each.
+        landmarks and its number of bits are the largest that are tried; a half, a quarter, and so on, of each number
+        are tried, too.
     X : collection of n objects
     y : array-like (n,)
         Labels.
@@ -133,8 +133,8 @@ def compress(
     Returns
     -------
     Compressed
-        The model of the chosen size, fitted to all objects, and all sizes. When printed, it shows the chosen size and
-        the sizes that are more accurate than every smaller one.
+        The model of the chosen size, fitted to all objects, and all sizes. When printed, the result shows the chosen
+        size and the sizes that are more accurate than every smaller one.
 
     Raises
     ------
@@ -145,9 +145,9 @@ def compress(
 
     Notes
     -----
-    Accuracies are measured before the models are quantised; ``Quantised.loss`` measures how much quantising changes.
-    The accuracy of the chosen size is a little too high, because it was itself a reason for the choice. Report an
-    accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation cannot
+    Accuracies are measured before the models are quantised; ``Quantised.loss`` measures how much quantising changes the
+    codes and labels. The accuracy of the chosen size is a little too high, because the choice was based on it. Report
+    an accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation cannot
     tell sizes apart, and the chosen size may lose more than `max_loss` on new objects.
 
     Examples

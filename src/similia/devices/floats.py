@@ -63,7 +63,7 @@ class Decay:
 
 @dataclass(frozen=True)
 class FloatVectors:
-    """The numbers of a vector themselves, in float32."""
+    """The input that passes on the numbers of a vector unchanged, as float32."""
 
     kind: ClassVar[str] = "vector"
     n_features: int
@@ -122,7 +122,7 @@ class FloatLinear:
 
     @classmethod
     def of(cls, A: npt.NDArray, c: npt.NDArray) -> FloatLinear:
-        """Round the matrix and the offsets to float32, times a power of two that brings the largest factor near 1."""
+        """Scale by a power of two that brings the largest factor near 1, then round `A` and `c` to float32."""
         largest = np.abs(A).max(initial=0.0)
         if not largest > 0:
             raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
@@ -150,7 +150,7 @@ class FloatSigns:
 
 @dataclass(frozen=True)
 class FloatHadamard:
-    """As `similia.devices.stages.HadamardSigns`, without shifts; `flips` is bool (n_blocks, 3, p)."""
+    """The same as `similia.devices.stages.HadamardSigns`, but without shifts; `flips` is bool (n_blocks, 3, p)."""
 
     flips: npt.NDArray[np.bool_]
     n_bits: int

@@ -16,8 +16,8 @@ Levels      a vector or a series in steps                 none: it makes codes (
 NGrams      letters, one byte each                        none: it makes codes (`NGramEncoder`)
 ==========  ============================================  ==============================================
 
-A curve is a function of a distance, such as exp(-gamma d), as a table of whole numbers below 2^24 (`Curve`). Steps and
-the bounds of letters and lengths are in `similia.devices.reading`.
+A curve is a function of a distance, such as exp(-gamma d), stored as a table of whole numbers below 2^24 (`Curve`).
+`similia.devices.reading` defines the steps, the known letters and the maximum lengths.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SEGMENTS = 2048  # maximum number of segments of a curve
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a vector themselves, in steps."""
+    """The input that passes on the numbers of a vector, as whole numbers of steps."""
 
     kind: ClassVar[str] = "vector"
     units: Units
@@ -79,7 +79,7 @@ class Numbers:
 class Curve:
     """A smooth function of a whole number d, as a table with a parabola between its entries.
 
-    Entry i is the value at d = i 2^shift. For d from the last entry but one on, the value stays the same.
+    Entry i is the value at d = i 2^shift. From the last entry but one on, the value is constant.
     """
 
     limit: ClassVar[int] = _ONE
@@ -159,8 +159,8 @@ class Features:
     ids : ndarray of uint32 (n_ids,)
         Features of the landmarks, ascending.
     offsets, landmarks, counts : ndarray of int64
-        Feature i occurs in the landmarks ``landmarks[offsets[i]:offsets[i + 1]]``; the same part of `counts` says how
-        often, times the weight of the feature.
+        Feature i occurs in the landmarks ``landmarks[offsets[i]:offsets[i + 1]]``; the same part of `counts` holds the
+        numbers of occurrences, times the weight of the feature.
     width : int
         Number of landmarks.
     """
@@ -197,7 +197,7 @@ class Features:
         return np.asarray((sp.csr_array((values, (rows, place[known])), shape=shape) @ table).toarray())
 
     def limit(self, n_occurrences: int) -> int:
-        """Return the largest product for an object with this many features; raise if it needs more than 32 bits."""
+        """Return the largest product for an object of `n_occurrences` features; raise if it exceeds 32 bits."""
         limit = max(1, n_occurrences * int(self.counts.max()))
         if limit > 2**31 - 1:
             raise ValueError(
@@ -242,7 +242,7 @@ class Substrings(_Strings, _OfFeatures):
 
     @property
     def tables(self) -> tuple[npt.NDArray, npt.NDArray]:
-        """The letter as which the kernel reads each byte, and its complement (empty if strings have one strand)."""
+        """The letter that the kernel reads for each byte, and that letter's complement (empty for one strand)."""
         kernel = self.features.kernel
         both = bool(getattr(kernel, "reverse_complement", False))
         read = letters_read(np.arange(256, dtype=np.uint32), both, bool(getattr(kernel, "ignore_case", False)))
@@ -271,7 +271,7 @@ class Subtrees(_OfFeatures):
 
     @classmethod
     def of(cls, kernel: WeisfeilerLehman, batches: list[GraphBatch], most_nodes: int | None) -> Subtrees:
-        """Take landmarks, the first of `batches`; allow graphs up to the size of the largest, or `most_nodes`."""
+        """Take `batches[0]` as landmarks; allow up to `most_nodes` nodes (None: as many as the largest graph)."""
         landmarks = batches[0]
         if kernel.details and any(batch.node_details is not None for batch in batches):
             raise TypeError("details of nodes cannot be quantised; fit with WeisfeilerLehman(details=False)")
@@ -362,7 +362,8 @@ class Warped(_OfDistances):
 class Levels:
     """Codes of `LevelEncoder`, for vectors, or of `SequenceEncoder`, for series of at most `longest` points.
 
-    A number q of feature or channel j has the level (m_j q + c_j) / 2^16, rounded down, within the levels that exist.
+    A number q of feature or channel j has the level (m_j q + c_j) / 2^16, rounded down and clipped to the levels that
+    exist.
 
     Attributes
     ----------

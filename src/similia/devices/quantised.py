@@ -102,7 +102,7 @@ class Quantised:
 
     @property
     def hint(self) -> str:
-        """Bytes that ``SignRandomProjection(method="hadamard")`` would save, in a sentence; empty if none."""
+        """A sentence: how many bytes ``SignRandomProjection(method="hadamard")`` would save; empty if none."""
         if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
@@ -129,7 +129,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare the model's codes, labels and, with `y`, accuracy with those of the original model.
+        """Compare codes and labels with those of the original model and, if `y` is given, also the accuracies.
 
         Parameters
         ----------
@@ -195,11 +195,11 @@ def quantise(
         codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set its limits: strings may hold only letters that occur in these objects, and no object may be longer than
-        the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16. Whole numbers
-        stay as they are. Others are divided by a step and rounded; the step is the smallest power of two for which
-        numbers twice as large would still fit. So with "whole", `X` is needed if the model stores no objects, because
-        it projects your own vectors or makes its codes by an encoder.
+        they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
+        be longer than the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16.
+        Whole numbers stay as they are. Others are divided by a step and rounded; the step is the smallest power of two
+        for which numbers twice as large would still fit. So with "whole", `X` is needed if the model stores no objects.
+        This is so if it projects your own vectors or makes its codes by an encoder.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
@@ -233,13 +233,12 @@ def quantise(
     -----
     With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
     exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
-    of a matrix and these similarities. A coordinate is left out if rounding the similarities changes it, in mean
-    square, by more than its own mean square. The entries of the matrix have 16 bits, and each row has a power of two as
-    its scale; they have up to 32 bits if 16 would change the coordinates by more than 1 %. The entries of the
-    projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The norm of an object
-    is not computed, because it does not change the signs that make up the code. With
-    ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
-    each bit of the code.
+    of a matrix and these similarities. A coordinate is left out if its mean squared change by rounding the similarities
+    exceeds its mean square. The entries of the matrix have 16 bits, or up to 32 if 16 would change the coordinates by
+    more than 1 %; each row has a power of two as its scale. The entries of the projection have 8 bits, and those of
+    prototypes 8 bits or the classifier's `prototype_bits`. The norm of an object is not computed, because it does not
+    change the signs that make up the code. With ``SignRandomProjection(method="hadamard")``, a device stores no
+    projection matrix, but only two to three bits for each bit of the code.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """How a quantised model reads vectors, strings and series: as whole numbers and letters, within fixed bounds.
 
-A device has no floating point and keeps its memory from the start, so numbers become int16 in steps that are chosen
-once (`Units`), strings hold known letters of one byte (`Letters`), and no object is longer than the longest allowed.
+A device has no floating point and keeps its memory from the start, so numbers become int16 multiples of steps that are
+chosen once (`Units`), strings hold known letters of one byte (`Letters`), and no object is longer than the longest
+allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Units:
 
     @classmethod
     def of(cls, X: npt.NDArray, *, common: bool = False) -> Units:
-        """Choose a step for each column: 1 for whole numbers, else a power of two that leaves room for numbers 2 X.
+        """Choose a step per column: 1 for whole numbers, else a power of two with room for numbers twice as large.
 
         If `common`, all columns have the same step.
         """
@@ -63,7 +64,7 @@ class Letters:
 
     @classmethod
     def of(cls, batches: list[StringBatch], letters: str, longest: int | None) -> Letters:
-        """Allow the letters of all strings and `letters`, and strings up to the length of the longest, or `longest`."""
+        """Allow the letters of the strings and of `letters`, and lengths up to `longest` (None: the largest)."""
         parts = [batch.values.astype(np.int64) for batch in batches]
         values = np.unique(np.concatenate([*parts, [*map(ord, letters)]]))
         if len(values) and values[-1] > 255:

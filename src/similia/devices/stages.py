@@ -42,7 +42,7 @@ class Linear:
     shifts : ndarray of int64 (r,)
         Sum i is divided by 2^shifts[i], so that all sums have the same scale.
     guard : int
-        Sums are multiplied by 2^guard before that, so that the division loses little.
+        Sums are multiplied by 2^guard before they are divided, so that the division loses little.
     n_bits : int
         Width of z, without the sign.
     """
@@ -89,7 +89,7 @@ class DenseSigns:
 
     @classmethod
     def of(cls, projection: npt.NDArray) -> DenseSigns:
-        """Round each row of `projection` to at most +-127; the scale of a row does not change its sign."""
+        """Scale each row of `projection` to at most +-127 and round it; scaling keeps the signs of products."""
         largest = np.abs(projection).max(axis=1, keepdims=True).astype(np.float64)
         return cls(np.rint(projection / largest * 127).astype(np.int8))
 
@@ -104,7 +104,7 @@ class DenseSigns:
 
 @dataclass(frozen=True)
 class HadamardSigns:
-    """Signs of p numbers a block, made from the coordinates by three times flipping signs and a Hadamard product.
+    """Signs of blocks of p numbers: the coordinates after three rounds of sign flips and a Hadamard product.
 
     Attributes
     ----------

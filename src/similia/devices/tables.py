@@ -1,4 +1,4 @@
-"""The tables of a model on a device, each of the smallest type for its numbers, and the operations for a label."""
+"""Tables of a model on a device, each of the smallest type for its numbers, and operations that a label takes."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _prototype_tables(prototypes: Prototypes) -> Iterator[Table]:
 
 
 def short_length(linear: Linear) -> int:
-    """Return the size of the Hadamard matrix that the coordinates need; larger ones repeat the product with it."""
+    """Return the size of the Hadamard matrix that the coordinates need; larger matrices repeat its product."""
     return max(8, padded(len(linear.A)))
 
 

@@ -104,13 +104,13 @@ def export_verilog(
 ) -> Quantised:  # fmt: skip
     """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
 
-    The core, ``NAME.v``, reads the numbers of an object one by one. If objects are vectors, these are their numbers.
-    Otherwise they are the object's similarities to the landmarks, the training objects that the model stores. The core
-    does not compute these similarities; the C code from `export_c` does. The core outputs the code byte by byte, and
-    the number of the label. It has one multiplier and one clock, and needs no vendor's library. The testbench,
-    ``NAME_tb.v``, simulates the core, and counts the objects whose code or label differs from Python. ``NAME_*.hex``
-    hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the simulation, and lists
-    sizes, clock cycles and operations.
+    The core, ``NAME.v``, reads the numbers of an object one by one. If the model projects vectors as they are, these
+    are the numbers of the vector. Otherwise, they are the similarities of the object to the landmarks (the training
+    objects that the model stores). The core does not compute these similarities; the C code from `export_c` does. The
+    core outputs the code byte by byte, and the number of the label. It has one multiplier and one clock, and needs no
+    vendor's library. The testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and
+    Python differ in code or label. ``NAME_*.hex`` hold the tables of the core and of the testbench.
+    ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes, clock cycles and operations.
 
     Parameters
     ----------
@@ -118,10 +118,10 @@ def export_verilog(
         The same as in `similia.export_c`.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set its limits, such as the maximum length of an object; see `similia.quantise`. The first 1000 become the
-        tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
+        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The first
+        1000 become the tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
     name : str, default="model"
-        Name of the module, with which the names of all files begin: letters, digits and underscores.
+        Name of the module, of letters, digits and underscores; the names of all files begin with it.
     max_length, letters, overwrite : int, str, bool
         The same as in `similia.export_c`.
 

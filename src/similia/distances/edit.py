@@ -1,7 +1,8 @@
 """Edit distances of strings, computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
 
-Strings are compared by code points, bytes by bytes. Cost for strings of m and n letters: m n / 64 operations on words
-of 64 bits, for several short strings at once; m + n operations for Hamming, m n for Damerau-Levenshtein.
+Objects of type str are compared by code points, objects of type bytes by their bytes. Cost for strings of m and n
+letters: m n / 64 operations on words of 64 bits, for several short strings at once; m + n operations for Hamming, m n
+for Damerau-Levenshtein.
 """
 
 from __future__ import annotations

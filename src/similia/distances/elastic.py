@@ -305,7 +305,7 @@ class ADTW(EditDistance):
 
     Notes
     -----
-    Not a metric: the triangle inequality fails, as for squared Euclidean distances.
+    ADTW is not a metric: the triangle inequality fails, as for squared Euclidean distances.
 
     References
     ----------

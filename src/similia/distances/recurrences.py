@@ -1,8 +1,9 @@
 """Loops of the elastic distances that minimise over alignments or edits: one series against `LANES` others.
 
-All recurrences keep one row of their table, for `LANES` pairs at once (see `similia.alignments.groups`), which is 5 to
-16 times as fast as one pair at a time. Cells with |i - j| > band are infinite (LCSS: never match). Editing x costs the
-same as editing y, and a minimum does not depend on order, so d(x, y) and d(y, x) have the same bits.
+Each recurrence keeps one row of its table, for `LANES` pairs at once (see `similia.alignments.groups`). Handling the
+pairs together is 5 to 16 times as fast as one pair at a time. Cells with |i - j| > band are infinite (LCSS: never
+match). Editing x costs the same as editing y, and a minimum does not depend on order, so d(x, y) and d(y, x) have the
+same bits.
 """
 
 from __future__ import annotations

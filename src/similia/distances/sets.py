@@ -8,9 +8,9 @@ other sets.
 Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
 number of a pair (float32: 1e-12) may count as 0.
 
-An empty set counts as the set that holds only the origin. So the distances stay symmetric, the triangle inequality
-holds where it did, and no constant is needed: the distance of an empty set to V grows with the norms of the points of
-V.
+An empty set counts as the set that holds only the origin. So the distances stay symmetric, and those that satisfy the
+triangle inequality still do. No constant has to be chosen for empty sets: the distance of an empty set to V grows with
+the norms of the points of V.
 
 All distances raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension
 or contain NaN, or a collection is empty.
@@ -139,7 +139,7 @@ class ModifiedHausdorff(_NearestPoints):
     An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance of an
     empty set to V is the mean distance of the points of V to the origin. Distances have the dtype of the points of `Y`,
     and a relative error of about 1e-6 in float32 and 1e-14 in float64. The distance of two sets is the same, to the
-    last bit, whatever other sets the call has. Equal sets have distance exactly 0.
+    last bit, whatever other sets are in the call. Equal sets have distance exactly 0.
 
     References
     ----------
@@ -239,8 +239,8 @@ class SlicedWasserstein(Distance):
 
     The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
     function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
-    holds, but d is not a metric: different distributions may have the same projections in all L directions. For random
-    directions, this has probability 0.
+    holds, but d is not a metric: different distributions may have the same projections in all L directions. For two
+    given distributions, this has probability 0, since the directions are random.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Wasserstein distance of sets of points: the least cost of moving all mass of one set onto the other.
 
 The cost of a pair of sets of sizes m and n is about (m + n) m n operations. Rejected: ``scipy.optimize.linprog``, which
-takes a hundred times as long for sets of 30 points, and ``linear_sum_assignment``, which is as fast but only for sets
-of one size. The tests compare with both.
+takes a hundred times as long for sets of 30 points, and ``linear_sum_assignment``, which is as fast but needs two sets
+of equal size. The tests compare with both.
 
-Points are sorted, and the two sets of a pair are put into one order, so that the bits of a distance depend neither on
-the order of points nor on that of arguments.
+The points of each set are sorted, and the two sets of a pair are put into a fixed order. So the bits of a distance
+depend neither on the order of the points nor on which set is the first argument.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Wasserstein(ScaledDistance):
     `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0.
-    The distance of two sets is the same, to the last bit, whatever other sets the call has.
+    The distance of two sets is the same, to the last bit, whatever other sets are in the call.
 
     ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
     exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of word vectors and

@@ -63,8 +63,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
-        their inner products as kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects, those of the
-        first collection first.
+        their inner products as kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects; the objects
+        of the first collection come first.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
         squared distance of the two mean embeddings; it is never negative, but too large on average.
@@ -112,7 +112,7 @@ def two_sample_test(
 
     The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. A permutation divides the pooled objects at
     random into n and m objects, the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as
-    the observed one. So the p-value is valid: in this case, P(p-value <= a) <= a for each a, whatever n and m are.
+    the observed one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
 
     Parameters
     ----------

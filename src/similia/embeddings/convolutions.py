@@ -1,11 +1,12 @@
-r"""Random convolutions (MiniRocket, MultiRocket): represent a series by how often convolutions of it are positive.
+r"""Random convolutions (MiniRocket, MultiRocket): represent a series by how often its convolutions exceed biases.
 
 .. math:: \phi_j(x) = \frac{1}{|T|} \sum_{t \in T} 1\{(x * w_j)_t > b_j\}
 
-The weights w_j are one of 84 fixed kernels of nine numbers. A dilation d means that the kernel reads every d-th point,
-so kernels respond to shapes of any size at any time. The biases b_j are quantiles of outputs for training series. A
-linear model of such features is among the most accurate known for series. Cost: linear in the numbers of series and
-features and in the length. 500 series of 500 points take less than 0.1 s for 10,000 features on two cores.
+The weights w_j are one of 84 fixed kernels of nine numbers. A kernel with dilation d reads every d-th point, so kernels
+with different dilations respond to shapes of different sizes, at any time. The biases b_j are quantiles of outputs for
+training series. A linear model of such features is among the most accurate known for series. Cost: linear in the
+numbers of series and features and in the length. 500 series of 500 points take less than 0.1 s for 10,000 features on
+two cores.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class DilatedKernels:
     n_channels : int
         Number of channels of the series.
     dilations, counts : ndarray of int64, shape (n_dilations,)
-        Dilations (distances between the points that a kernel reads), and the number of biases of a kernel at each.
+        `dilations` holds the distances between the points that a kernel reads, `counts` the number of biases that each
+        kernel has at each dilation.
     biases : ndarray of float32, shape (84 * sum(counts),)
         Biases, by dilation, then by kernel.
     channels : ndarray of int64
@@ -100,7 +102,7 @@ class RandomConvolutions(TimeShares):
     r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
     A convolution kernel, here nine weights, moves along the series and reads every d-th point, where d is its dilation.
-    The features say how often, and where, its output exceeds a threshold, the bias.
+    The features say how often, and where, the output of the kernel exceeds a threshold, the bias.
 
     Parameters
     ----------
@@ -108,8 +110,8 @@ class RandomConvolutions(TimeShares):
         Number of features. It is rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), and must be at
         least 84 or 672. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
-        Which statistics are features. C_t is the output of a kernel at time t, and counts as positive if it exceeds the
-        bias b:
+        Which statistics to use as features. C_t is the output of a kernel at time t, and counts as positive if it
+        exceeds the bias b:
 
         - ``"minirocket"``: the share of positive values;
         - ``"multirocket"``: four numbers for the series, and four for its first differences. They are the share of
@@ -130,7 +132,7 @@ class RandomConvolutions(TimeShares):
         Median length of the training series that `fit` looks at (see Notes); it determines the dilations. For an even
         number of series, it is the smaller of the two middle lengths.
     length_range_ : ndarray of int64, shape (2,)
-        Smallest and largest length of these series.
+        Smallest and largest length of the training series that `fit` looks at.
     exponent_ : int
         Values of series are divided by 2**exponent_, so that the largest absolute value of the training series that
         `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses are those of the divided values.
@@ -159,8 +161,8 @@ class RandomConvolutions(TimeShares):
 
     Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
     positive values varies little if the bias is very large or very small, and the four numbers of MultiRocket have
-    different units. The features are computed in float32. The features of a series are the same, to the last bit, for
-    any other series in the call, any number of threads and any processor.
+    different units. The features are computed in float32. The features of a series are the same, to the last bit,
+    whatever other series are in the call, for any number of threads and on any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
     includes the value that ends it. Here both follow the text of the paper.

@@ -1,4 +1,4 @@
-r"""D2KE (from distance to kernel and embedding): feature vectors of one number for each random object.
+r"""D2KE (from distance to kernel and embedding): feature vectors with one entry for each random object.
 
 .. math:: \phi_j(x) = R^{-1/2} e^{-\gamma d(x, \omega_j)}, \qquad j = 1, \dots, R,
 
@@ -53,9 +53,9 @@ class D2KE(ComparesObjects, Transformer):
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`
         and `Representatives`, or any object with a method ``sample(X, n, rng)`` that returns n objects; a function
-        ``f(X, n, rng)`` works, too. `fit` calls it repeatedly with n = 256, until there are enough objects. If a
-        collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if
-        the distance works on strings, series or sets, and `Representatives` otherwise.
+        ``f(X, n, rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256, until there are enough
+        objects. If a collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or
+        `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
@@ -173,7 +173,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to the random objects, without the first `start`; shape (n, R - start).
+        """Return the distances of n objects to the random objects from number `start` on; shape (n, R - start).
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """

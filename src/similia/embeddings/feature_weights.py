@@ -1,12 +1,12 @@
-r"""Weights of counted features: rare ones count more, and each object has length 1.
+r"""Weights of counted features: rare ones count more, and each object's row is scaled to norm 1.
 
 A count c_f(x) becomes
 
 .. math:: z_f(x) = g(c_f(x)) \, w_f, \qquad w_f = 1 + \ln \frac{1 + n}{1 + n_f},
 
-where n_f of the n training objects have the feature f, and g(c) = c or, sublinear, 1 + ln c. The rows are then divided
-by their norm. On counts of words this is TF-IDF (Salton & Buckley 1988), with scikit-learn's smoothing; here the
-features are those of any kernel. Cost: one pass over the non-zero entries.
+where n_f of the n training objects have the feature f. The function g is g(c) = c, or g(c) = 1 + ln c if `sublinear` is
+True. The rows are then divided by their norm. On counts of words this is TF-IDF (Salton & Buckley 1988), with
+scikit-learn's smoothing; here the features are those of any kernel. Cost: one pass over the non-zero entries.
 """
 
 from __future__ import annotations

@@ -127,7 +127,8 @@ def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterat
 def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
     """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
 
-    Messages name two objects by `pair`, such as ``"X[{}] and X[{}]"``, with their numbers in `rows` and `columns`.
+    Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
+    with the numbers of the objects, from `rows` and `columns`.
     """
     with pairs_named(rows, columns, pair):
         values = evaluate(kernel, X, Y)

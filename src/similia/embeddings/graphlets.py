@@ -69,7 +69,7 @@ class GraphletSampling(Transformer):
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         "random_walk" walks from a random node until it has visited `size` nodes; "uniform" draws `size` nodes at
-        random. See `similia.objects.sample_graphlets` for details, such as graphs that have no edges.
+        random. See `similia.objects.sample_graphlets` for details, such as the treatment of graphs without edges.
     features : str, callable or transformer, default="optical"
         The feature map to average, as a function of a pattern a; m is `n_components`. The w_j are random vectors,
         Gaussian with standard deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
@@ -431,9 +431,9 @@ def exact_optical(size: int) -> Quadratic:
     r"""Return features whose inner products are exactly the mean optical kernel (without bias) over pairs of graphlets.
 
     With M and M' the matrices of second moments of two graphs, that mean is
-    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. As a function of the diagonals of M and M' alone,
-    it is a bilinear form with matrix I + J, where all entries of J are 1. So the map multiplies the diagonal by the
-    square root of that matrix, which is I + c J for some c.
+    :math:`\mathrm{tr} M \, \mathrm{tr} M' + \langle M, M' \rangle`. The part that depends on the diagonals of M and M'
+    is a bilinear form with matrix I + J, where all entries of J are 1. So the map multiplies the diagonal by the square
+    root of I + J, which is I + c J for some c.
     """
     D = n_pairs(size)
     p, q = np.triu_indices(D)

@@ -1,16 +1,16 @@
 r"""Random features of the heat kernel on the hypersphere.
 
-Let w be uniform on the unit sphere in R^n, and K(x, y) = sum_l c_l P_l(<x, y>) the kernel
-`similia.kernels.heat.HypersphericalHeat`, with c_l > 0 of sum 1, P_l the Gegenbauer polynomials with P_l(1) = 1, and
-d_l the number of spherical harmonics of degree l. Then
+Let w be uniform on the unit sphere in R^n, and let K(x, y) = sum_l c_l P_l(<x, y>) be the kernel
+`similia.kernels.heat.HypersphericalHeat`. Here the c_l > 0 add up to 1, and the P_l are the Gegenbauer polynomials with
+P_l(1) = 1. With d_l the number of spherical harmonics of degree l,
 
 .. math:: f(s) = \sum_l i^l \sqrt{c_l d_l}\, P_l(s), \qquad
           K(x, y) = \mathrm{E}\, \mathrm{Re}\big[f(x^T w) \overline{f(y^T w)}\big],
 
 since E P_l(<x, w>) P_k(<y, w>) = [l = k] P_l(<x, y>) / d_l (Funk & Hecke). The features are unbiased whatever the phase
-of each degree. With the phases i^l, f tends to exp(i sqrt(a n) s) as n grows (a is the `contrast`), of modulus 1: these
-are random Fourier features of the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a n) s - a), and
-E f^4 to exp(4 a).
+of each degree. With the phases i^l, f tends to exp(i sqrt(a n) s) as n grows, where a is the `contrast`. This limit has
+modulus 1 and gives random Fourier features of the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a
+n) s - a), and E f^4 to exp(4 a).
 
 Cost: n_rows n m / 2 multiplications for m features, plus 3 ns for each direction and row. One direction per feature
 would take twice as many multiplications.

@@ -1,6 +1,6 @@
 r"""Hydra: random convolutional kernels compete in groups, and a series becomes the record of their wins.
 
-At time t, kernel k of a group with dilation d has for a series x the output
+For a series x, the output at time t of kernel k in a group with dilation d is
 
 .. math:: z_k(t) = \sum_{j=0}^{8} w_{kj} \, x_{t + (j - 4) d}, \qquad x_s = 0 \text{ outside the series.}
 
@@ -53,7 +53,7 @@ class Hydra(TimeShares):
     At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
     winning outputs, and the number of times its output is the smallest of its group.
 
-    Followed by `SparseScaler` and a linear classifier, as in the example, it is the published classifier.
+    A pipeline of `Hydra`, `SparseScaler` and a linear classifier, as in the example, is the published classifier.
 
     Parameters
     ----------
@@ -68,8 +68,9 @@ class Hydra(TimeShares):
     Attributes
     ----------
     weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
-        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest one
-        is the largest power of 2 at which a kernel fits into the longest series in `fit`, at least 1.
+        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest
+        dilation is the largest power of 2 at which a kernel fits into the longest series in `fit`, or 1 if there is
+        none.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
         Channels of each group, drawn with replacement; the kernels of the group read the sum of these channels. Their
         number n_drawn is half the number of channels, but at least 2 and at most 8; for series of one channel it is 1.
@@ -87,7 +88,7 @@ class Hydra(TimeShares):
     Notes
     -----
     Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
-    winning outputs, the second the number of smallest ones.
+    winning outputs, and the second is the number of times at which the output is the smallest of its group.
 
     Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features of a kernel
     grow with the length of a series, and the first also with its scale. Standardise the series if their level and scale
@@ -126,7 +127,7 @@ class Hydra(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw kernels for the number of channels of the time series `X` and for the length of the longest."""
+        """Draw kernels for the number of channels of the time series `X` and the length of the longest series."""
         n_groups = check_positive_int(self.n_groups, "n_groups")
         n_kernels = check_positive_int(self.n_kernels, "n_kernels")
         rng = generator(self.random_state)

@@ -1,8 +1,9 @@
 """QUANT: quantiles of a time series, of its differences and of its spectrum, in shorter and shorter intervals.
 
 Four sequences of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
-first differences, its second differences, and the amplitudes of its Fourier transform. From 2 intervals on, they are
-also cut into intervals that begin half an interval later. See `IntervalQuantiles` for the quantiles of an interval.
+first differences, its second differences, and the amplitudes of its Fourier transform. At levels of 2 or more
+intervals, the sequences are also cut into intervals that begin half an interval later. See `IntervalQuantiles` for the
+quantiles of an interval.
 
 Cost: T log T to sort and to transform, plus T for each level. A level gives about T / divisor features.
 Dempster, Schmidt & Webb (2024), "QUANT".
@@ -53,10 +54,11 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 class IntervalQuantiles(TimeShares):
     r"""Embed time series by quantiles of the values in their intervals, as QUANT does.
 
-    The quantiles of an interval go from its smallest value to its largest at equal steps; if there is only one, it is
-    the median. From every second quantile of an interval, the mean of the interval is subtracted.
+    The quantiles of an interval have equally spaced probabilities from 0 (the smallest value) to 1 (the largest value).
+    If there is only one quantile, it is the median. From every second quantile of an interval, the mean of the interval
+    is subtracted.
 
-    Followed by extremely randomised trees, as in the example, it is the published classifier.
+    A pipeline of `IntervalQuantiles` and extremely randomised trees, as in the example, is the published classifier.
 
     Parameters
     ----------

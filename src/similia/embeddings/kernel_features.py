@@ -4,7 +4,7 @@ An object x becomes a vector phi(x) with phi(x)^T phi(y) = k(x, y), whose featur
 (see `similia.kernels.features.FeatureKernel.features`). Cost: the features of each object are counted once.
 
 A linear model gives the same answer for every object that has no non-zero column in common with the training objects.
-So `transform` warns of objects that have no more columns in common with them than hash collisions explain.
+So `transform` warns of objects that share no more columns with the training objects than hash collisions explain.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of n objects, csr_array of shape (n, n_features), and mark their columns in `met_`.
 
-        The features of a Dask collection are computed at once; `transform` returns a lazy array instead.
+        The features of a Dask collection are computed immediately, whereas `transform` returns a lazy array.
         """
         self.fit(X, y)
         if not is_lazy(X):
@@ -151,7 +151,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         UserWarning
             If an object seems to share no feature with the training objects, because chance collisions of hashes can
             explain all its columns that are marked in `met_`. Also if more than half of the objects (in a stream: any
-            object) have no features, such as strings that are too short. Both warnings need `met_`.
+            object) have no features, as happens with strings that are too short. Both warnings need `met_`.
         """
         self._check()
         if is_table(X):

@@ -141,11 +141,11 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return `n_components` landmarks chosen by ridge leverage scores, estimated from part of the kernel matrix.
 
     With K the kernel matrix and sigma_j its eigenvalues in descending order, the score of object i is
-    l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. It is estimated from a sample of a random
-    half of the objects, drawn by the scores of that half; these come from a sample of a quarter, and so on. With S the
-    matrix that selects and weights the sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii
-    (Musco & Musco, 2017, Algorithm 3). With s = n_components, k is s / (4 log s), and a sample takes object i with
-    probability min(1, l_i log s), as in the authors' code.
+    l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. The scores are estimated from a sample of a
+    random half of the objects. That sample is drawn by the scores within the half, which are estimated from a sample of
+    a quarter, and so on. With S the matrix that selects and weights the sample, l_i is about (1/lambda) (K - K S (S^T K
+    S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3). With s = n_components, k is s / (4 log s), and a
+    sample takes object i with probability min(1, l_i log s), as in the authors' code.
     """
     n, s = gram.n, n_components
     diagonal = np.maximum(gram.diagonal(), 0.0)

@@ -4,7 +4,8 @@ Let Z be the s landmarks, H = K(Z, Z) = Q diag(lambda) Q^T and C = K(X, Z), and 
 that are kept. The embedding Theta = C Q_k diag(lambda_k)^(-1/2) satisfies Theta Theta^T = C H^+ C^T, the Nyström
 approximation of K(X, X). It is exact on the landmarks and never above K in the Loewner order (Williams & Seeger, 2001;
 NysHD, Section 3).
-Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s rank operations to transform an object.
+Cost: s^2 kernel values and O(s^3) to fit; s kernel values and 2 s r operations to transform an object, where r is
+`rank_`.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Nystroem(ComparesObjects, Transformer):
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
-        Kept eigenvalues of H after `spectrum`, largest first (within each expert of an ensemble).
+        Kept eigenvalues of H, as changed by `spectrum`, largest first (within each expert of an ensemble).
     components_ : ndarray of float64, shape (n_landmarks, `rank_`)
         The embedding of x is ``k(x, landmarks_) @ components_``; block-diagonal for an ensemble.
     rank_ : int
@@ -231,8 +232,8 @@ class Nystroem(ComparesObjects, Transformer):
         -----
         UserWarning
             If more than half of the objects have similarity 0 to all landmarks. While a file or an iterator is read in
-            parts, the first such object causes the warning, and later ones are not reported. For a part of a Dask
-            collection, there is a warning only if the part holds at least 20 objects.
+            parts, the first object with similarity 0 to all landmarks causes the warning, and later ones are not
+            reported. For a part of a Dask collection, there is a warning only if the part holds at least 20 objects.
         """
         check_fitted(self)
         return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))

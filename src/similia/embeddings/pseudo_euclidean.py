@@ -6,11 +6,12 @@ scaling decomposes
 .. math:: B = -\tfrac12 J D^{(2)} J = Q \Lambda Q^T, \qquad Z = Q_k |\Lambda_k|^{1/2},
 
 keeping the k eigenvalues of largest absolute value; the rows of Z are the vectors of the landmarks. Only a
-non-Euclidean distance has negative eigenvalues; squared differences along their eigenvectors count negative. With p
-positive and q negative eigenvalues, the space is R^(p, q). A new object x with squared distances delta to the landmarks
-has the inner products b = -(delta - mean(D^(2))) J / 2 with them. The vector z of x solves Z M z = b with
-M = sign(Lambda_k), so z = M |Lambda_k|^(-1/2) Q_k^T b. For a landmark, z is its row of Z; for other objects, z is the
-projection of x. As Q_k^T 1 = 0, the matrix J drops out, and z is linear in delta minus the mean of D^(2).
+non-Euclidean distance has negative eigenvalues; squared differences along their eigenvectors are subtracted. With p
+positive and q negative eigenvalues, the space is R^(p, q). The inner products of a new object x with the landmarks are
+b = -(delta - mean(D^(2))) J / 2, where delta holds the squared distances of x to the landmarks. The vector z of x
+solves Z M z = b with M = sign(Lambda_k), so z = M |Lambda_k|^(-1/2) Q_k^T b. For a landmark, z is its row of Z; for
+other objects, z is the projection of x. As Q_k^T 1 = 0, the matrix J drops out, and z is linear in delta minus the mean
+of D^(2).
 
 Cost: s^2 distances and O(s^3) to fit; s distances and 2 s k operations to transform an object.
 """

@@ -5,8 +5,8 @@ r"""Random features of vectors: intensities of light scattered by a random mediu
 
 for a vector x and complex Gaussian W and b, with m independent rows of W, E|W_ij|^2 = :math:`\varsigma^2` (`scale`) and
 E|b_j|^2 = :math:`\tau^2` (`bias`). The limit for large m is the kernel `similia.kernels.Optical`. An optical processing
-unit computes such features at a cost that does not depend on m. Here, n vectors of d numbers take 2 n m d
-multiplications; structured features take 6 n m log2 d additions.
+unit computes such features at a cost that does not depend on m. In `OpticalRandomFeatures`, n vectors of d numbers take
+2 n m d multiplications, or 6 n m log2 d additions with ``structured=True``.
 """
 
 from __future__ import annotations
@@ -93,25 +93,28 @@ class OpticalRandomFeatures(Transformer):
         W transposed; None if structured. Column j depends only on the seed and j, so a larger `n_components` only adds
         columns.
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
-        The vector b. None if structured: b is then a column of W times a constant coordinate appended to x.
+        The vector b. None if structured: a constant coordinate is then appended to x, and b is this constant times the
+        column of W for it.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
         Exponents of the imaginary unit on the diagonals of D_1, D_2 and D_3 (see Notes); None if not structured.
     step_ : float or None
-        Difference between neighbouring levels of quantised features. The highest level is the largest feature of at
-        most 1024 training vectors. None without quantisation.
+        Difference between neighbouring levels of quantised features. The highest level is the largest feature among the
+        training vectors, or among 1024 of them, drawn at random, if there are more. None without quantisation.
     n_features_in_ : int
         Number d of features seen in `fit`.
 
     Notes
     -----
     Output is float32 for float32 input, else float64. Quantised features are floats too, since this library reads uint8
-    arrays as packed bits; ``rint(Z / step_)`` gives the level numbers. The largest feature in `fit` gets the highest
-    level, and larger features are clipped. With 8 bits, the mean feature is near level 15 of 255, because features are
-    roughly exponentially distributed; rounding adds less than 0.1 % to the variance of a feature.
+    arrays as packed bits; for features Z, ``rint(Z / step_)`` gives the level numbers. The largest feature in `fit`
+    gets the highest level; in `transform`, larger features are clipped to it. With 8 bits, the mean feature is near
+    level 15 of 255, because features are roughly exponentially distributed; rounding adds less than 0.1 % to the
+    variance of a feature.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
-    with U = H D_3 H D_2 H D_1 p^(-3/2) unitary, H the Hadamard matrix and D_1, D_2, D_3 diagonal matrices of random
-    powers of the imaginary unit. The mean over these powers is exactly
+    where c is the constant given below and U = H D_3 H D_2 H D_1 p^(-3/2) is unitary. H is the Hadamard matrix, and
+    D_1, D_2, D_3 are diagonal matrices of random powers of the imaginary unit. The mean of an estimate over these
+    powers is exactly
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 

@@ -1,7 +1,7 @@
 r"""Distributions of random objects for D2KE: strings, series, point sets, and training objects, whole or in pieces.
 
 D2KE compares each object with R objects omega drawn from a distribution p(omega). Random strings, series and sets are
-short whatever the length of the data, so a distance costs time linear in the length of an object, not quadratic.
+short, however long the training objects are. So a distance takes time linear in the length of an object, not quadratic.
 Drawing costs time linear in the total length of the objects drawn.
 
 A distribution (sampler) is any object with a method ``sample(X, n, rng)``, or any function ``f(X, n, rng)``, that
@@ -120,7 +120,7 @@ class RandomSeries(RandomObjects):
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
-        Number of channels. By default the number in the training series.
+        Number of channels. By default as many as the training series have.
 
     Examples
     --------
@@ -234,10 +234,9 @@ class Representatives(RandomObjects):
     Parameters
     ----------
     hold_out : bool, default=False
-        Whether to leave the representatives out of the training of the steps after `D2KE`, as Wu et al. do. A pipeline
-        step cannot drop objects, so ``D2KE.fit_transform`` raises an error with ``hold_out=True``. Use
-        `similia.recipes.d2ke`, or fit a `D2KE` and transform the objects that are not in its
-        ``representative_indices_``.
+        Whether to train the steps after `D2KE` without the representatives, as Wu et al. do. A pipeline step cannot
+        drop objects, so ``D2KE.fit_transform`` raises an error with ``hold_out=True``. Use `similia.recipes.d2ke`, or
+        fit a `D2KE` and transform the objects that are not in its ``representative_indices_``.
 
     Examples
     --------
@@ -271,9 +270,9 @@ class Mosaics(RandomObjects):
 
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
-    keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs fewer
-    mosaics than random objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics:
-    their random objects are independent of the data or are training objects.
+    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer random
+    objects suffice if they are mosaics than if their letters or values are independent. Wu et al., the authors of D2KE,
+    do not use mosaics: their random objects are independent of the data or are training objects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compute from the kernel matrix H of s landmarks the matrix W that turns kernel values into coordinates.
+"""Compute the matrix W that turns kernel values into coordinates, from the kernel matrix H of s landmarks.
 
 With H = Q diag(lambda) Q^T and f the policy for negative eigenvalues, W = Q diag(f(lambda))^(-1/2). Only eigenvalues
 with f(lambda) > rcond max f(lambda) are kept. If H is positive semi-definite and C holds the kernel values of objects
@@ -21,10 +21,10 @@ _SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative di
 def decompose(H: Floats, policy: str, rcond: float, eps: float) -> tuple[Floats, Floats]:
     """Return the kept eigenvalues of `H`, (rank,), largest first, and the matrix W of coordinates, (s, rank).
 
-    `H` is the kernel matrix of s landmarks. Kernel values of objects with these, times W, are coordinates. After
-    `policy`, the parameter `spectrum` of `Nystroem`, eigenvalues above `rcond` times the largest are kept. `eps` is the
-    machine precision of the kernel values. A negative eigenvalue counts as rounding error if its absolute value is at
-    most max(s * eps, 1e-10) times the largest eigenvalue.
+    `H` is the kernel matrix of s landmarks. The kernel values of objects with these landmarks, times W, are the
+    coordinates of the objects. `policy` is the parameter `spectrum` of `Nystroem`. After it is applied, eigenvalues
+    above `rcond` times the largest are kept. `eps` is the machine precision of the kernel values. A negative eigenvalue
+    counts as rounding error if its absolute value is at most max(s * eps, 1e-10) times the largest eigenvalue.
     """
     if not H.any():
         raise ValueError(

@@ -1,8 +1,9 @@
-"""Small transformers of vectors: standardise columns, and turn series of one length into rows.
+"""Small transformers of vectors: standardise columns, and turn series of equal length into rows.
 
 Means and variances are the same, bit for bit, for any partitioning of the objects: each block of `BLOCK` consecutive
 objects is summed, and the block sums are added in order. The variance takes a second pass over differences from the
-mean, so it stays accurate if the mean is large: it is within a relative 1e-12 of numpy's ``var`` up to 1e8 vectors.
+mean, so it stays accurate if the mean is large. For up to 1e8 vectors, its relative difference from numpy's ``var`` is
+at most 1e-12.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explain similarities, distances and predictions as sums of named parts, and show where in the objects they lie."""
+"""Explain similarities, distances and predictions as sums of named parts, and locate the parts in the objects."""
 
 from similia.core.lazy import attach
 

@@ -120,8 +120,8 @@ class Sum(_Composite):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Total number of columns. Kernel i of p gets (n_features + i) // p columns, so features of different kernels
-            never share a column.
+            Total number of columns. Of p kernels, kernel i (counted from 0) gets (n_features + i) // p columns, so
+            features of different kernels never share a column.
 
         Returns
         -------

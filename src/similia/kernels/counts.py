@@ -2,12 +2,13 @@
 
 Three arrays represent the features of n objects: object i has feature ``ids[k]`` with count ``values[k]`` for k in
 ``offsets[i]:offsets[i + 1]``. Each id has its own column, so inner products are exact. If counts and weights are
-integers (sums below 2**53), an inner product does not depend on block sizes, threads or the order of sums.
+integers and sums are below 2**53, an inner product does not depend on block sizes, threads or the order of summation.
 
 If `Counts.least` is set, each feature adds the smaller of its two counts instead of their product (histogram
 intersection). A loop over the objects that share a feature adds these minima. If counts are integers, the sum of minima
-is also an inner product, of the features (f, 1), ..., (f, c) for each feature f of count c (`Counts.unary`). It is not
-used here: on graphs of molecules it takes as long as the loop, on graphs of thousands of nodes four times as long.
+is also an inner product, of the features (f, 1), ..., (f, c) for each feature f of count c (`Counts.unary`). This inner
+product is not used here: on graphs of molecules it takes as long as the loop, and on graphs of thousands of nodes four
+times as long.
 
 Columns of features that many objects share ("dense") are multiplied as a dense matrix, the others ("sparse") as a
 sparse one; the split minimises the estimated time. In the loops, ``dense[c]`` is the position of column c among the
@@ -233,7 +234,7 @@ def few_products(A: Counts, B: Counts) -> Floats:
 
 
 def as_least(counts: Counts) -> Counts:
-    """Return counts >= 0 with `least` set, each multiplied by the root of its weight; counts of 0 are dropped."""
+    """Return `counts` (all >= 0) times the roots of their weights, with `least` set and counts of 0 dropped."""
     values = counts.values if counts.weights is None else counts.values * np.sqrt(counts.weights)
     offsets, ids = counts.offsets, counts.ids
     kept = values != 0

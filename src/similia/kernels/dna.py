@@ -1,4 +1,4 @@
-"""Letters of DNA and RNA: complements, U read as T, and case; tables of all bytes."""
+"""Letters of DNA and RNA: complements, U read as T, and case, by tables of all 256 bytes."""
 
 from __future__ import annotations
 

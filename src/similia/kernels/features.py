@@ -92,7 +92,7 @@ class CountsKernel(Kernel):
         return self._counts(self.as_objects(Y))
 
     def against(self, X: Any, Y: Any) -> Floats:
-        """Return ``self(X, Y)``, faster if few objects at a time are compared with the same `Y`.
+        """Return ``self(X, Y)``; fast if the same `Y` is compared with few objects in each of many calls.
 
         `Y` is a batch that `as_objects` returned; its feature counts are cached for the next call.
         """
@@ -173,7 +173,7 @@ def check_alike(kernel: Any, left: dict[str, str], right: dict[str, str], X: str
 
 
 def scale_by_norms(K: Floats, kxx: Floats, kyy: Floats, *, same: bool) -> None:
-    """Divide the kernel values K, in place, by sqrt(k(x, x) k(y, y)), given as `kxx` for rows and `kyy` for columns.
+    """Divide K in place by sqrt(k(x, x) k(y, y)); `kxx` has k(x, x) of the rows, `kyy` k(y, y) of the columns.
 
     An object with k(x, x) = 0 gets similarity 0 to all others and, if rows and columns are the `same` objects, 1 to
     itself.
@@ -219,10 +219,11 @@ def counts_of(kernel: CountsKernel, Y: Any) -> Counts:
 
 
 def products_with(B: Counts, normalize: bool) -> Callable[[Any], Floats | None] | None:
-    """Return a function of the feature ids of one object, each as often as it occurs, for many such calls.
+    """Return a function of one object's feature ids (each as often as it occurs) that is fast in many calls.
 
-    It returns the kernel values (1, n) between this object and the n objects of `B`, as a `FeatureKernel` does, or None
-    if sums of products might not be exact. The result is None if `B` has weights or counts that are not whole.
+    The function returns the kernel values of this object with the n objects of `B`, shape (1, n), as a `FeatureKernel`
+    does, or None if sums of products might not be exact. Instead of a function, None is returned if `B` has weights,
+    counts that are not whole, or `least` set.
     """
     if B.least or B.weights is not None or not B._whole:
         return None

@@ -6,8 +6,8 @@ semi-definite (`NegativeDistance` for powers up to 2, and without origin only co
 alignment, edit and Hausdorff distances they are generally indefinite; the parameter `spectrum` of `similia.Nystroem`
 determines how negative eigenvalues are treated.
 
-All kernels raise a ValueError or TypeError when called if a parameter is out of range, or the distance returns NaN,
-infinity, a negative number or the wrong shape; the message names the pair.
+When called, all kernels raise a ValueError or TypeError if a parameter is out of range, or if the distance returns NaN,
+infinity, a negative number or the wrong shape. For a wrong number, the message names the two objects.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class FromDistance(Kernel):
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
         A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p. Set all
-        its parameters, since a kernel does not learn them from training data. The objects of a collection are used
-        instead of random ones.
+        its parameters, since a kernel does not learn them from training data. If a collection is given, its objects are
+        used instead of random ones.
     gamma : float, default=1.0
         The factor :math:`\gamma` in the exponent, above 0, in 1 / (unit of the distance).
     n_components : int, default=1024
@@ -129,7 +129,7 @@ class FromDistance(Kernel):
         return sp.csr_array((F.ravel(), indices, np.arange(0, n * R + 1, R)), shape=(n, n_features))
 
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the standard error of each kernel value as an estimate of the integral, shape (n, m).
+        """Return the standard error with which each kernel value estimates the integral, shape (n, m).
 
         A kernel value is the mean of R >= 2 products; its standard error is their standard deviation divided by
         sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
@@ -265,9 +265,9 @@ class DistanceRBF(_Substitution):
     -----
     The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
     Hausdorff distances it is generally not. ``similia.Nystroem(kernel, n_components=len(X), spectrum=...)`` still
-    embeds the objects as vectors. Their inner products on training objects are the kernel matrix K with its negative
-    eigenvalues set to 0 (``spectrum="clip"``) or made positive ("flip"). With "shift" they are K (K + a I)^(-1) K,
-    where a is 1.5 times the absolute value of the smallest eigenvalue.
+    embeds the objects as vectors. For the training objects, the inner products of these vectors are the kernel matrix K
+    with its negative eigenvalues set to 0 (``spectrum="clip"``) or made positive ("flip"). With "shift" they are K (K +
+    a I)^(-1) K, where a is 1.5 times the absolute value of the smallest eigenvalue.
 
     References
     ----------

@@ -4,11 +4,11 @@ A feature is a choice of k = `informative` positions in a window of l = `length`
 window has C(l, k) features. There are three ways to compute the same kernel values, which are integers:
 
 - *features*: each window's C(l, k) ids. Time n L C(l, k) for n strings of L letters.
-- *mask by mask*: for each choice of positions in turn, a hash table finds the windows with equal letters there, and no
-  features are stored. Time n L C(l, k), plus one addition for each feature that two strings share (GaKCo and FastSK
-  sort instead). Used for large Gram matrices.
-- *pair by pair*: counts the mismatches of all pairs of windows, along the diagonals. Time L**2 for each pair of
-  strings. Used for few pairs.
+- *mask by mask*: for each choice of positions in turn, a hash table finds the windows with equal letters there (GaKCo
+  and FastSK sort instead), and no features are stored. Time n L C(l, k), plus one addition for each feature that two
+  strings share. Used for large Gram matrices.
+- *pair by pair*: the mismatches of all pairs of windows are counted, along the diagonals of the matrix of these pairs.
+  Time L**2 for each pair of strings. Used for few pairs.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class GappedKmers(StringKernel):
     length : int, default=10
         Number l of letters of a window. A string shorter than this has no features.
     informative : int, default=6
-        Number k of letters of a gapped k-mer; the other positions of the window are gaps. A window has C(length,
-        informative) gapped k-mers, which must be at most 5000.
+        Number k of letters of a gapped k-mer; the other positions of the window are gaps. The number of gapped k-mers
+        of a window, C(length, informative), must be at most 5000.
     positions : {"kept", "forgotten"}, default="kept"
         ``"kept"``: a feature is k letters and their positions in the window. ``"forgotten"``: a feature is only the k
         letters in their order; a window that contains them at several places counts once (the gappy kernel of Leslie &
@@ -110,7 +110,8 @@ class GappedKmers(StringKernel):
 
     Examples
     --------
-    GATTA and GACTA differ at one position, so they share the C(4, 3) = 4 choices of three of the other four:
+    GATTA and GACTA differ at one position, so they share C(4, 3) = 4 gapped k-mers, one for each choice of three of the
+    other four positions:
 
     >>> from similia.kernels import GappedKmers
     >>> GappedKmers(length=5, informative=3)(["GATTA", "GACTA"])
@@ -364,7 +365,7 @@ class GappedKmers(StringKernel):
 def masks(length: int, informative: int) -> Indices:
     """Return all choices of `informative` of `length` positions, each row ascending.
 
-    Each row has one position that the row before has not (revolving-door order), and the first is 0, 1, 2, ...
+    Each row has exactly one position that the row before it lacks (revolving-door order). The first row is 0, 1, 2, ...
     """
     if informative in (0, length):
         table = np.arange(informative, dtype=np.int64)[None]

@@ -1,9 +1,9 @@
 r"""Graph kernels that count substructures: vertices, edges, refined colours, shortest paths.
 
 Each kernel is an inner product of explicit features, counts with 64-bit ids (see `FeatureKernel`). Renumbering the
-nodes of a graph does not change its features, unless `Graphlet` draws samples. Without node labels, kernels of labels
-compare the degrees of the nodes. A graph without features has kernel 0 with all others; with ``normalize=True`` it has
-kernel 1 with itself.
+nodes of a graph does not change its features, unless `Graphlet` draws samples. If the graphs have no node labels,
+kernels that compare labels use the degrees of the nodes instead. A graph without features has kernel 0 with all others;
+with ``normalize=True`` it has kernel 1 with itself.
 
 Cost for N nodes and M arcs in all graphs: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement.
 Shortest paths cost O(n m) for each graph of n nodes and m arcs.
@@ -386,7 +386,7 @@ def vertex_ids(labels):  # type: ignore[no-untyped-def]
 
 @njit()
 def detailed_ids(ids, details):  # type: ignore[no-untyped-def]
-    """Return a feature id for each node, from the id of its label and its detail; no colour of a node has this id."""
+    """Return a feature id for each node, from its detail and the id of its label; no colour has such an id."""
     found = np.empty(len(ids), dtype=np.uint64)
     for v in range(len(ids)):
         found[v] = combine(combine(ids[v], np.uint64(details[v])), _DETAILED)

@@ -3,9 +3,10 @@ r"""The exact heat kernel on the unit sphere in R^n, divided by its value at ang
 .. math:: K(x, y) = \frac{\sum_l w_l P_l(x^T y)}{\sum_l w_l}, \qquad
           w_l = \frac{2 l + n - 2}{l + n - 2} \binom{l + n - 2}{l} e^{-l (l + n - 2) t},
 
-where :math:`P_l` are the Gegenbauer polynomials of order n/2 - 1, scaled to 1 at 1, and t is the diffusion time. All
-w_l are positive, so K is positive semi-definite on the whole sphere. The parameter to tune is the *contrast*
-:math:`a = n e^{-(n - 1) t} = w_1 / w_0`, since K is close to :math:`e^{-a (1 - x^T y)}` for n in the hundreds and more.
+where :math:`P_l` are the Gegenbauer polynomials of order n/2 - 1, scaled so that :math:`P_l(1) = 1`, and t is the
+diffusion time. All w_l are positive, so K is positive semi-definite on the whole sphere. The parameter to tune is the
+*contrast* :math:`a = n e^{-(n - 1) t} = w_1 / w_0`, since K is close to :math:`e^{-a (1 - x^T y)}` for n in the
+hundreds and more.
 
 Cost of a block: one matrix product for the cosines, then a polynomial of degree 7 per entry; see `heat_series`.
 """

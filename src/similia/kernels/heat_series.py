@@ -6,9 +6,9 @@ where :math:`P_l` is the Gegenbauer polynomial of order n/2 - 1 that is 1 at u =
 harmonics of degree l.
 
 *The weights* are computed from the largest one outwards, by the ratios of adjacent weights. The ratios decrease, so a
-geometric series bounds the sum of the omitted weights (2^-60 on each side). *The series* is summed by Reinsch's
-recurrence for the differences P_(l+1) - P_l, which is precise near u = 0, with compensated sums: the error is below
-2e-14 for n <= 1e6 and t >= 1e-6.
+geometric series bounds the sum of the omitted weights (2^-60 on each side). *The series* takes its terms from Reinsch's
+recurrence for the differences P_(l+1) - P_l, which is precise near u = 0, and adds them by compensated summation. The
+error is below 2e-14 for n <= 1e6 and t >= 1e-6.
 
 *The table* holds polynomials of degree 7 on cells of equal width h in u. All derivatives of P_l are largest at u = 0,
 so max |K^(k)| is exactly the sum of w_l P_l^(k)(1). With nodes at the extrema of a Chebyshev polynomial,
@@ -16,9 +16,9 @@ so max |K^(k)| is exactly the sum of w_l P_l^(k)(1). With nodes at the extrema o
     error of interpolation <= 4 (h / 4)^8 / 8! max |K^(8)| = 1e-13 by the choice of h;
     + 2.5 (Lebesgue's constant) times the error of the series; + 1e-14, since K is set to 0 below 1e-14;
 
-in total, the error is 1.6e-13. Since K ~ exp(-kappa u), about 100 cells of 64 bytes cover the values of K from 1 to
-1e-14 for any n and t. Cost: the series is summed at 800 points to fill the table; each value then takes one
-multiplication, one truncation and seven fused multiply-adds.
+in total, the error is 1.6e-13. Since K falls roughly exponentially with u, about 100 cells of 64 bytes cover the values
+of K from 1 to 1e-14 for any n and t. Cost: the series is summed at 800 points to fill the table; each value then takes
+one multiplication, one truncation and seven fused multiply-adds.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def gradient_series(n: int, t: float) -> Series:
 
 @lru_cache(maxsize=32)
 def slope(n: int, t: float) -> float:
-    """Return -dK/du at versine u = 0, the factor from an error in a small u to the error in the heat kernel K."""
+    """Return -dK/du at versine u = 0: the error in the heat kernel K divided by the error in a small u."""
     return series(n, t).derivative(1)
 
 

@@ -7,7 +7,8 @@ For features f_i >= 0, such as counts of substructures,
                        = I(x, y) / (I(x, x) + I(y, y) - I(x, y)), I the intersection, as max(a, b) = a + b - min(a, b).
 
 Both are positive semi-definite. min(a, b) is the integral over t >= 0 of [t < a] [t < b], an inner product of functions
-of t. MinMax is the probability that two random samplers agree (see `similia.MinHash`), a mean of inner products.
+of t. MinMax is the probability that a random sampler picks the same element of x and of y (see `similia.MinHash`),
+hence a mean of inner products.
 
 With the colours of Weisfeiler-Lehman as features, the intersection is the largest sum of s(u, b(u)) over the matchings
 b of the nodes of two graphs, where s counts the rounds after which two nodes have equal colours. Proof: (1) In any
@@ -111,16 +112,16 @@ class Intersection(_OfFeatures, FeatureKernel):
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative, NaN or above 1e150. `features` also raises it if a feature is not a whole
-        number.
+        When called, if a feature is negative, NaN or above 1e150. The method `features` also raises this error if a
+        feature is not a whole number.
 
     Notes
     -----
     **Features.** For counts, K is also an inner product: a feature f of count c becomes c features (f, 1), ..., (f, c),
     each of count 1. The method `features` returns them, so `similia.KernelFeatures` and a linear model train with this
-    kernel in linear time. An object has as many of these features as its counts add up to, and all counts must be whole
-    numbers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must be a
-    whole number, too.
+    kernel in linear time. The number of these features of an object is the sum of its counts, and all counts must be
+    whole numbers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must
+    be a whole number, too.
 
     **Optimal assignment.** `WeisfeilerLehman` refines the colours of nodes in h rounds. For nodes u and v of two
     graphs, let s(u, v) be the number of rounds t = 0, ..., h after which u and v have equal colours; t = 0 stands for
@@ -231,7 +232,8 @@ def _bad_feature(counts: Counts, bad: npt.NDArray[np.bool_], expected: str, reme
 def features_of(kernel: Any, X: Any) -> Counts:
     """Return the explicit features of a kernel as real-valued counts, without weights.
 
-    `X` is a collection that ``as_objects`` of the kernel returned. If `kernel` is None, its columns are the features.
+    `X` is a collection that ``as_objects`` of the kernel returned. If `kernel` is None, the columns of `X` are the
+    features.
     """
     if kernel is None:
         return _of_rows(sp.csr_array(X))

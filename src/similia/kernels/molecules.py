@@ -1,11 +1,11 @@
-"""Morgan fingerprints of molecules as a kernel: counts of the neighbourhoods of atoms, read by RDKit.
+"""Morgan fingerprints of molecules as a kernel: counts of the neighbourhoods of atoms, computed by RDKit.
 
 Counts are not folded to a fixed number of bits, so no two features share a column. If several neighbourhoods consist of
 the same bonds, RDKit counts only one of them; `WeisfeilerLehman` on the graphs of `from_smiles` counts all.
 
-Cost: RDKit reads a SMILES once to check it and again when the molecule is compared, in about 0.1 ms each, and finds its
-neighbourhoods in 0.03 ms. The counts of landmarks are cached. Objects stay SMILES, so that models, streams and reports
-hold strings.
+Cost: RDKit reads a SMILES twice, to check it and to compare the molecule, in about 0.1 ms each time. It finds the
+neighbourhoods of the molecule in 0.03 ms. The counts of landmarks are cached. Objects stay SMILES, so that models,
+streams and reports hold strings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 r"""Propagation kernel: compares the labels or attributes around nodes after 0, 1, 2, ... steps of a random walk.
 
-The symbols are those of `Propagation`. If f is the identity, P_t u_t = T^t (P_0 u_t). So the projections P_0 u_t, one
-number for each node and step t, are propagated instead of the rows of P_0, in time O(n_iter^2 M) for M arcs.
-Hellinger's distance needs P_t itself, in time O(n_iter M L) for L labels; graphs are processed in blocks.
+The symbols are those of `Propagation`, and T = D^(-1) A. If f is the identity, then P_t u_t = T^t (P_0 u_t). So the
+projections P_0 u_t, one number for each node and step t, are propagated instead of the rows of P_0, in time O(n_iter^2
+M) for M arcs. Hellinger's distance needs P_t itself, in time O(n_iter M L) for L labels; graphs are processed in
+blocks.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of steps. The parameters of GraKeL and NysHD (see `similia.recipes.nyshd`) are larger by 1, since they
-        count the terms of the sum.
+        Number of steps. The corresponding parameters of GraKeL and NysHD (see `similia.recipes.nyshd`) are larger by 1,
+        since they count the terms of the sum over t.
     bin_width : float or "auto", default="auto"
-        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. The latter suits attributes of unit variance,
-        which `similia.objects.AttributeScaler` makes.
+        Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. A width of 1 suits attributes of unit
+        variance, which `similia.objects.AttributeScaler` makes.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
         Distance that decides how often two rows share a bin (see Notes): "tv" or "hellinger" for labels, "l1" or "l2"
         for attributes. "auto" is "tv" for labels and "l1" for attributes.

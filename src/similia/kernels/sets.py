@@ -56,8 +56,8 @@ class MeanMap(Kernel):
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. If k(u, v) depends only on u and v, then K(U, V) depends only on U and
-    V: the other sets in a call do not change a bit of it. In a direct call, ``RBF(gamma="median")`` is an exception,
-    since its gamma depends on all points of `X`.
+    V: its bits are the same whatever other sets the call contains. ``RBF(gamma="median")`` is an exception if you call
+    the kernel directly, outside an estimator, since gamma then depends on all points of `X`.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 

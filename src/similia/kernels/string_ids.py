@@ -43,7 +43,7 @@ def _kmer(values, positions, start):  # type: ignore[no-untyped-def]
 
 @njit()
 def canonical(values, complements, positions, start):  # type: ignore[no-untyped-def]
-    """Return the smaller of two numbers: those that `_kmer` gives a k-mer and its reverse complement."""
+    """Return the smaller of the two numbers that `_kmer` returns for a k-mer and for its reverse complement."""
     return min(_kmer(values, positions, start), _kmer(complements, positions[::-1], start))
 
 
@@ -74,7 +74,7 @@ def ngram_ids(values, complements, offsets, least, most, whole, id_offsets, ids)
     """Fill `ids` with the ids of all substrings of `least` to `most` letters, by run, then by start, then by length.
 
     Run i lies between ``offsets[i]`` and ``offsets[i + 1]``; its ids begin at ``id_offsets[i]``. If `whole`, a run
-    shorter than `least` counts once, as a whole. `complements` as in `pair_ids`.
+    shorter than `least` counts once, as a whole. `complements` is as in `pair_ids`.
     """
     both_strands, positions = len(complements) > 0, np.arange(most)
     for i in range(len(offsets) - 1):
@@ -104,9 +104,9 @@ def word_ids(values, starts, stops, ids):  # type: ignore[no-untyped-def]
 def window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets):  # type: ignore[no-untyped-def]
     """Fill `ids` with the ids of the distinct subsequences of each window of each string; return their number.
 
-    A row of `subsets` holds the positions of one subsequence in the window. `amounts` receives the weight of the window
-    of each id; `weights` holds it at the window's first letter. `id_offsets` receives the position of the first id of
-    each string. `complements` is as in `pair_ids`.
+    A row of `subsets` holds the positions of one subsequence in the window. `weights` holds the weight of each window
+    at its first letter; `amounts` receives, for each id, the weight of its window. `id_offsets` receives the position
+    of the first id of each string. `complements` is as in `pair_ids`.
     """
     window, both_strands = subsets.max() + 1, len(complements) > 0
     end = 0
@@ -186,7 +186,7 @@ def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no
 
 
 def runs_of(inside: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return (starts, stops, firsts) of the longest runs of places `inside` that do not cross the end of a string.
+    """Return (starts, stops, firsts) of the longest runs of True in `inside` that do not cross ends of strings.
 
     String i has the runs from ``firsts[i]`` to ``firsts[i + 1]``.
     """

@@ -14,7 +14,7 @@ WeightedDegree  a k-mer at its position, k = 1 ... degree                       
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
 others; with ``normalize=True`` it has kernel 1 with itself. Every character is a letter; case matters unless
-`ignore_case` is set. All kernels raise a ValueError when called if a parameter is out of range, and a TypeError if an
+`ignore_case` is set. When called, all kernels raise a ValueError if a parameter is out of range, and a TypeError if an
 object is not a string.
 """
 
@@ -114,8 +114,8 @@ class Spectrum(StringKernel):
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional
         Borders that substrings do not cross; by default there are none. With ``"words"``, a string is cut at white
-        space, each word gets a space before and after it, and all substrings lie within one such word. A word shorter
-        than k counts once, as a whole. This option cannot be combined with `reverse_complement`.
+        space, each word gets a space before and after it, and each substring lies within one of these words. A word
+        shorter than k counts once, as a whole. This option cannot be combined with `reverse_complement`.
 
     See Also
     --------
@@ -124,9 +124,10 @@ class Spectrum(StringKernel):
 
     Notes
     -----
-    With lengths ``(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
-    ``lowercase=False`` and ``analyzer="char"`` or, with ``boundaries="words"``, ``analyzer="char_wb"``. Both analyzers
-    read a run of white space as one space; this kernel does so only with ``boundaries="words"``.
+    With ``k=(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
+    ``lowercase=False`` and ``analyzer="char"``. With ``boundaries="words"`` as well, they are those with
+    ``analyzer="char_wb"``. Both analyzers read a run of white space as one space; this kernel does so only with
+    ``boundaries="words"``.
 
     K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
     are below 256 and `boundaries` is None. Otherwise, the probability that at least two of v different k-mers share an
@@ -206,7 +207,7 @@ class GappyKmers(StringKernel):
     k : int, default=4
         Number of letters of a feature, without gaps; must be even.
     gaps : int, default=1
-        Maximum number of letters to skip.
+        Maximum number of letters between u and v.
     merge : bool, default=True
         If True, u and v are one feature, whatever the gap between them. If False, each size of the gap gives a feature
         of its own.
@@ -434,7 +435,7 @@ def ids_at(
 
 
 def check_lengths(value: Any, name: str) -> tuple[int, int]:
-    """Return (least, largest) length, given one length or a pair; raise if they are not positive or descend."""
+    """Return (least, largest) length, given one length or a pair; raise if one is not positive or they descend."""
     if not isinstance(value, tuple | list):
         return check_positive_int(value, name), check_positive_int(value, name)
     if len(value) != 2:

@@ -1,7 +1,8 @@
 """Kernels of vectors: the Gaussian kernel, and the optical kernel.
 
-The optical kernel is the limit of the features ``|W x + b|^2`` with complex Gaussian W and b. Its explicit features are
-all products of two coordinates, and the squared norm. Cost: one matrix product per block.
+The optical kernel is the expected product of the random features ``|W x + b|^2`` of two vectors, with complex Gaussian
+W and b. Its explicit features are all products of two coordinates, and the squared norm. Cost: one matrix product per
+block.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def _euclidean(X: npt.NDArray[np.floating], Y: npt.NDArray[np.floating] | None =
 class Optical(Kernel):
     r"""Kernel of optical random features ``|W x + b|^2`` with complex Gaussian W and b.
 
-    K(x, y) is the mean, over random W and b, of the product of one such feature of x and the same feature of y. Inner
-    products of `similia.OpticalRandomFeatures` estimate it.
+    K(x, y) is the product of the feature of x and that of y, averaged over random W and b. Inner products of the
+    features of `similia.OpticalRandomFeatures` estimate K(x, y).
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,

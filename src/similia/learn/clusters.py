@@ -187,8 +187,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         Number of clusters. From a list of numbers, `fit` chooses one that gives stable clusters (see Notes);
         "stability" stands for the numbers from 2 to 10.
     n_landmarks : int, default=300
-        Number of landmarks: training objects, drawn at random, with which all objects are compared. If there are fewer
-        training objects, all are landmarks.
+        Number of landmarks, the training objects with which all objects are compared. They are drawn at random. If
+        there are fewer training objects, all are landmarks.
     n_init : int, default=10
         Number of times that `fit` starts from different centres. It keeps the result with the least `inertia_`.
     max_iter : int, default=300
@@ -210,8 +210,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     cluster_centers_ : ndarray of float64, shape (n_clusters, rank)
         The centres, in the coordinates of `embedding_`.
     counts_ : ndarray of int64, shape (n_clusters,)
-        Number of objects in each cluster; after `partial_fit`, number of objects, from all batches, whose mean is the
-        centre.
+        Number of objects in each cluster; after `partial_fit`, the number of objects from all batches that the centre
+        averages.
     inertia_ : float
         Sum of the squared distances of the training objects (after `partial_fit`, of the last batch) to their nearest
         centres.
@@ -246,11 +246,11 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Notes
     -----
     To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
-    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more. For the objects that are in
-    both subsamples, the adjusted Rand index compares the clusters: 1 means the same clusters, 0 no more agreement than
-    by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest
-    number whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be
-    tried. If all means are low, the objects have no clear groups.
+    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more. The adjusted Rand index
+    compares the clusters of the objects that are in both subsamples: 1 means the same clusters, and 0 means no more
+    agreement than by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and
+    chooses the largest number whose mean is within one standard error of the best mean. A single cluster is always
+    stable, so 1 cannot be tried. If all means are low, the objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -316,7 +316,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a batch of objects: each centre becomes the mean of all objects, of any batch, that were assigned to it.
 
-        The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of some thousand
+        The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of a few thousand
         objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster is
         replaced if an object of the batch is nearer to the new centre.
         """

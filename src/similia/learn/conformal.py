@@ -1,8 +1,8 @@
 r"""Conformal prediction: sets of labels, and intervals of numbers, that hold the truth with a chosen probability.
 
 The conformity score of an object and a label (or a number) says how badly they fit each other under a model: larger is
-stranger. Calibration objects, which the model has not seen, show how strange the truth usually is. If n of them have
-the scores s_i with their true labels, a label with score s has the p-value::
+stranger. Calibration objects, which the model has not seen, show how strange the truth usually is. If s_i are the
+scores of n such objects with their true labels, a label with score s has the p-value::
 
     p = (1 + #{i : s_i >= s}) / (n + 1)
 

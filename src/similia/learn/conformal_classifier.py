@@ -55,8 +55,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         that it gets. The classifier must not have seen these objects.
     method : {"split", "cross"}, default="split"
         "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
-        "cross" (cross-conformal prediction) calibrates a model with each fold, which it fits to the other folds. It
-        needs `cv` + 1 fits, and is better if there are few objects.
+        "cross" (cross-conformal prediction) does so with each fold in turn: it fits a model to the other folds, and
+        calibrates it with this fold. It needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"auto", "lac", "margin", "aps"}, default="auto"
         Number that says how strange a label is for an object. "lac": one minus the probability of the label; it makes
         the smallest sets on average. "margin": the largest probability or decision value of the other labels, minus
@@ -91,8 +91,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         For each calibration object: the score of its true label (float64), the position of this label in `classes_`
         (int64), and the position in `fold_estimators_` of the model that the object calibrates (int64; 0 for "split").
     turns_ : ndarray of float64, shape (n_classes,)
-        Random factors of "aps". The random fraction for an object is the sum of its probabilities times these factors,
-        without the whole part of the sum.
+        Random factors of "aps". The random fraction for an object is the fractional part of the inner product of its
+        probabilities and these factors.
     n_features_in_ : int
         Number of columns; only if the estimator has it.
 
@@ -274,8 +274,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         ------
         ValueError
             If `coverage` is not a number between 0 and 1, or there are too few calibration objects for it. With
-            `by_class`, this is raised only if all classes have too few. If only some classes have too few, these are in
-            every set, and a warning names one of them.
+            `by_class`, this is an error only if all classes have too few. If only some classes do, the labels of these
+            are in every set, and a warning names one of them.
 
         Examples
         --------

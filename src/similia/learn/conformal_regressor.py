@@ -32,8 +32,9 @@ class ConformalRegressor(RegressorMixin, Conformal):
         these objects.
     method : {"split", "cross"}, default="split"
         "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
-        "cross" calibrates a model with each fold, which it fits to the other folds. This is the method CV+ or, with
-        ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are few objects.
+        "cross" does so with each fold in turn: it fits a model to the other folds, and calibrates it with this fold.
+        This is the method CV+ or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are
+        few objects.
     conformity_score : {"absolute", "normalized"}, default="absolute"
         "absolute": the absolute difference between target and prediction; with "split", all intervals have the same
         width. "normalized": this difference divided by the standard deviation that the estimator returns from

@@ -2,8 +2,8 @@
 
 `D2KE` turns an object into the features exp(-gamma d), from its distances d to R random objects. The distances of the n
 training objects are one matrix D, which serves all values of gamma and, row by row, all folds of cross-validation.
-Random objects may be made of training objects. Then each fold draws its own, from its training objects only, and has a
-matrix of its own; otherwise validation objects would take part in training.
+Random objects may be made of training objects. Then each fold draws its own random objects, from its training objects
+only, and has its own matrix, so that validation objects take no part in training.
 
 Cost: n R distances, or n R (folds + 1) and at most n^2 more if each fold draws its own; then (candidates x folds) fits
 of the learner.

@@ -5,18 +5,18 @@ one before:
 
 1. LB_PAA. DTW matches every time point of y with a point of x within the warping band. The envelope is the range of x
    in the band, so a point of y costs at least its distance from the envelope. As distances from a range are convex,
-   `WIDTH` points of y cost at least `WIDTH` times the distance of their mean from the widest envelope beside them. This
-   bound is computed for all series.
+   `WIDTH` consecutive points of y cost at least `WIDTH` times the distance of their mean from the range that covers the
+   envelope at all of them. This bound is computed for all series.
 2. LB_Keogh: the sum over all points of y of their distances from the envelope. It is computed for the series in
    ascending order of the first bound, `LANES` series at a time, one in each SIMD lane.
 3. LB_Improved: the points of y are moved into the envelope, and each point of x costs at least its distance from the
-   envelope of these moved points. The sum is added to LB_Keogh. With a Euclidean cost over several channels the two do
-   not add up: then the larger counts, with the envelope of y itself.
+   envelope of these moved points. The sum is added to LB_Keogh. With a Euclidean cost over several channels, the two
+   sums must not be added. The bound is then the larger one, and the second sum uses the envelope of y itself.
 
-DTW is computed for the series whose bounds do not exceed the k-th smallest distance so far. The search ends when the
-first bound of the next series exceeds it, and a computation ends when all cells in a row of the DTW table exceed it, in
-all lanes. Bounds are lowered by the possible rounding error, so distances and ties equal those of an exhaustive search,
-bit for bit.
+DTW is computed for the series whose bounds do not exceed a limit, the k-th smallest distance so far. The search ends
+when the first bound of the next series exceeds the limit. A computation ends when, in all lanes, all cells in a row of
+the DTW table exceed it. Bounds are lowered by the possible rounding error, so distances and ties equal those of an
+exhaustive search, bit for bit.
 
 Cost for x of length m and n series of length l with p channels: n l p for the means, once for all queries;
 n l p / `WIDTH` for the first bounds; then (m + l) p or, where bounds do not help, m l p for each series.

@@ -2,7 +2,8 @@ r"""The evidence of a Gaussian process, and what it says of noise, scale and mea
 
 The evidence is the likelihood of all targets y under the model y_i = mu + f(x_i) + e_i, where f has the covariance
 s^2 k and e_i is noise of variance s^2 a. With G = (K + a I)^-1, the best mu is 1^T G y / 1^T G 1, and
-S^2 = (y - mu)^T G (y - mu). One eigendecomposition of K gives all of these for any a in O(n).
+S^2 = (y - mu)^T G (y - mu). After one eigendecomposition of the Gram matrix K, all of these take O(n) operations for
+each value of a.
 
 **Integrated.** The prior of mu is flat, that of s^2 is 1 / s^2, and the share of the noise in the variance of a target,
 r / (1 + r) with r = a / (mean k(x, x)), is uniform between 0 and 1. The integral over mu and s^2 has a closed form,
@@ -11,16 +12,16 @@ r / (1 + r) with r = a / (mean k(x, x)), is uniform between 0 and 1. The integra
     p(y \mid a) = \Gamma\left(\tfrac{n-1}{2}\right) (\pi S^2)^{-(n-1)/2}\, |K + a I|^{-1/2}\, (1^T G\, 1)^{-1/2},
 
 and a prediction, given a, is Student t with n - 1 degrees of freedom (Rasmussen & Williams 2006, Section 2.7; O'Hagan,
-"Curve fitting and optimal design for prediction", JRSS B 40, 1978). What is left is a sum over a grid of log a, finer
-than the posterior is wide. Gauss quadrature then replaces the grid by at most 30 values of a with their weights: they
-give the same averages of all polynomials of log a up to degree 59 (Golub & Welsch 1969).
+"Curve fitting and optimal design for prediction", JRSS B 40, 1978). What is left is a sum over a grid of log a, whose
+step is smaller than the width of the posterior. Gauss quadrature then replaces the grid by at most 30 values of a with
+their weights: they give the same averages of all polynomials of log a up to degree 59 (Golub & Welsch 1969).
 
 If the noise is known, s^2 follows from a, and the predictions, given a, are normal.
 
-**Maximised.** The a of largest likelihood, with the best mu and s^2 = S^2 / n.
+**Maximised.** The value of a with the largest likelihood, with the best mu and s^2 = S^2 / n.
 
-With m landmarks, Q, the Nyström approximation of K, takes its place, and the bound of Titsias (2009) that of the
-evidence: it subtracts tr(K - Q) / (2 a), so that noise may not explain what the approximation loses.
+With m landmarks, the Nyström approximation Q replaces K, and the lower bound of Titsias (2009) replaces the evidence.
+This bound subtracts tr(K - Q) / (2 a), so that noise cannot explain what the approximation loses.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _TOO_NEGATIVE = (
 
 
 class Terms(NamedTuple):
-    """What the evidence is made of, for each of T ratios a, shapes (T,)."""
+    """Terms of the evidence for T values of the ratio a, each of shape (T,)."""
 
     mean: Floats  # the best mu
     square: Floats  # S^2 = (y - mu)^T G (y - mu)
@@ -250,9 +251,9 @@ def _possible(prior: Decomposition) -> Floats:
 def gauss_rule(points: Floats, weights: Floats, size: int) -> tuple[Floats, Floats]:
     """Return at most `size` points and weights with the same averages of all polynomials of degree < 2 `size`.
 
-    Lanczos steps on the diagonal matrix of the points, from the square roots of the weights, give a tridiagonal matrix;
-    its eigenvalues are the points, and the squared first entries of its eigenvectors their weights (Golub & Welsch,
-    "Calculation of Gauss quadrature rules", 1969).
+    Lanczos steps on the diagonal matrix of the given points, started from the square roots of the given weights, give a
+    tridiagonal matrix. Its eigenvalues are the new points, and the squared first entries of its eigenvectors are their
+    weights (Golub & Welsch, "Calculation of Gauss quadrature rules", 1969).
     """
     center, spread = points.mean(), float(np.ptp(points)) or 1.0
     x, vectors = (points - center) / spread, [np.sqrt(weights / weights.sum())]
@@ -277,7 +278,8 @@ def left_out(prior: Decomposition, components: Components) -> tuple[Floats, Floa
 
     For each component, the residual is (P y)_i / P_ii and the variance s^2 / P_ii, where P is G or, if mu is estimated,
     G - G 1 1^T G / 1^T G 1 (Dubrule, "Cross validation of kriging in a unique neighborhood", 1983). Given all targets
-    but one, the weight of a component is its weight given all targets divided by its density at the missing target.
+    but one, the weight of a component is proportional to its weight given all targets, divided by its density at the
+    missing target.
     """
     c, full = components, len(prior.values) == prior.n
     shares = 1 / (prior.values[:, None] + c.ratios)

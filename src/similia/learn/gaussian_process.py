@@ -8,16 +8,16 @@ s^2 and a, with G = (K + a I)^-1,
     \mathrm{var}\, f(x) = s^2 \left(k(x, x) - k_x^T G\, k_x\right).
 
 The targets say how likely each mu, s^2 and a are (`similia.learn.evidence`). A prediction averages over them: it is a
-mixture of Student t distributions, one for each of at most 30 values of a. In component c, if mu is not known either,
-the variance grows by s^2 (1 - 1^T G k_x)^2 / 1^T G 1 (Rasmussen & Williams, "Gaussian Processes for Machine Learning",
+mixture of Student t distributions, one for each of at most 30 values of a. As mu is not known, the variance of each
+component grows by s^2 (1 - 1^T G k_x)^2 / 1^T G 1 (Rasmussen & Williams, "Gaussian Processes for Machine Learning",
 2006, Section 2.7). With ``hyperparameters="maximized"`` there is one normal component, of largest likelihood.
 
-With m landmarks Z in place of all n objects, the Nyström approximation q of k takes its place, except in k(x, x).
+With m landmarks in place of all n objects, the Nyström approximation q replaces k, except in k(x, x).
 
-Let U diag(l) U^T be the eigendecomposition of K, or of Q, and z = U^T k_x = k(x, Z) B, with a matrix B that `fit`
-computes. In all components means are linear in z, and k_x^T G k_x = sum_j z_j^2 / (l_j + a). So all components share
-the product with B, and the mean of the mixture is k(x, Z) w plus a constant, with one vector w. Z holds all training
-objects, or the landmarks.
+Let U diag(l) U^T be the eigendecomposition of K, or of its Nyström approximation, and z = U^T k_x. Then z = k(x, Z) B,
+where Z holds all training objects, or the landmarks, and B is a matrix that `fit` computes. In all components, means
+are linear in z, and k_x^T G k_x = sum_j z_j^2 / (l_j + a). So all components share the product with B, and the mean of
+the mixture is k(x, Z) w plus a constant, with one vector w.
 
 Cost of `fit`: n^2 kernel values and about 10 n^3 operations, or n m kernel values and 2 n m^2 operations in blocks. A
 prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of B.
@@ -96,16 +96,17 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
-        Number of landmarks: training objects, chosen by randomly pivoted Cholesky, with which all objects are compared.
-        The cost then grows linearly with the number of objects. None: compare all pairs of objects. "auto": compare all
-        pairs of up to 5,000 objects; for more objects, take 1,000 landmarks.
+        Number of landmarks, the training objects with which all objects are compared. Randomly pivoted Cholesky chooses
+        them. The cost then grows linearly with the number of objects. None: compare all pairs of objects. "auto":
+        compare all pairs of up to 5,000 objects; for more objects, take 1,000 landmarks.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
-        "integrated": predictions average over the noise, the scale and the mean of the process, weighted by how likely
-        the targets make them. They are a mixture of components, one for each of several ratios of noise to scale.
-        "maximized": predictions use the most likely values only, so there is one component. They are too certain if the
-        targets hardly tell noise from detail, for instance if few objects are measured twice.
+        "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
+        weighted by its probability given the targets. Each prediction is a mixture of components, one for each of
+        several ratios of noise to scale. "maximized": predictions use the most likely values only, so there is one
+        component. Such predictions are too certain if the targets hardly show what is noise and what is detail, for
+        instance if few objects are measured twice.
 
     Attributes
     ----------
@@ -114,7 +115,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
-        Standard deviation of the noise, in units of the targets: the root of the average variance over all components.
+        Standard deviation of the noise, in units of the targets: the square root of its variance, averaged over all
+        components.
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
@@ -135,10 +137,12 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     degrees_of_freedom_ : int or None
         Degrees of freedom of the Student t distributions of the components; None if they are normal.
     basis_ : ndarray of float64, shape (n_kept, rank)
-        Matrix that takes kernel values to the eigenvectors of the Gram matrix: ``z = k(x, objects_) @ basis_``.
+        Matrix that turns kernel values into coordinates in the basis of the eigenvectors of the Gram matrix: ``z = k(x,
+        objects_) @ basis_``.
     eigenvalues_ : ndarray of float64, shape (rank,)
-        The eigenvalues. With a = noises_[c]^2 / scales_[c], component c has the variance, without noise and for a known
-        intercept, ``scales_[c] * (k(x, x) - sum(z**2 / (eigenvalues_ + a)))``.
+        The eigenvalues of the Gram matrix or, with landmarks, of its approximation. With a = noises_[c]^2 / scales_[c],
+        the variance of component c, without noise and for a known intercept, is ``scales_[c] * (k(x, x) - sum(z**2 /
+        (eigenvalues_ + a)))``.
     coordinates_ : ndarray of float64, shape (rank, 2)
         Two vectors in the basis of the eigenvectors: the targets minus `intercept_`, and a vector of ones.
     targets_ : ndarray of float64, shape (n,)
@@ -162,12 +166,12 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
 
     The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`; its variance is that of the
-    noise alone. If k(x, x) grows with the size of objects, predictions for small objects seem too certain: set
-    ``normalize=True`` in the kernel.
+    noise and, with "integrated", of the intercept. If k(x, x) grows with the size of objects, predictions for small
+    objects seem too certain: set ``normalize=True`` in the kernel.
 
-    The standard deviations are right if the targets come from a Gaussian process with this kernel. To check, count the
-    `targets_` within ``loo_mean_ +- 1.96 loo_std_``: 95 % of them should be. `similia.ConformalRegressor` makes
-    intervals that need no such assumption.
+    The standard deviations are right if the targets come from a Gaussian process with this kernel. To check this, count
+    the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets.
+    `similia.ConformalRegressor` makes intervals that need no such assumption.
 
     References
     ----------
@@ -322,17 +326,17 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     def predict_interval(self, X: Any, coverage: float = 0.9, *, with_noise: bool = True) -> Floats:
         """Return the lower and the upper end of an interval for each of m objects, shape (m, 2).
 
-        The target lies in it with the probability `coverage`, above 0 and below 1, and is as likely to lie below as
-        above it. `with_noise` is as for `predict_quantiles`.
+        The target lies in the interval with the probability `coverage`, a number above 0 and below 1. It is as likely
+        to lie below the interval as above it. `with_noise` is as for `predict_quantiles`.
         """
         outside = (1 - float(checked_coverage(coverage))) / 2
         return self.predict_quantiles(X, [outside, 1 - outside], with_noise=with_noise)
 
     def log_density(self, X: Any, y: Any) -> Floats:
-        """Return the logarithm of the density of the targets `y` of m objects, as predicted, shape (m,).
+        """Return the logarithms of the predicted densities at the targets `y` of m objects, shape (m,).
 
-        Its mean over objects that `fit` has not seen scores predicted means and uncertainties together; larger is
-        better.
+        Their mean over objects that `fit` has not seen is a score of predicted means and uncertainties together; larger
+        is better.
         """
         check_is_fitted(self)
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
@@ -377,7 +381,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         self, pool: Any, n: int = 1, method: str = "improvement", *, maximize: bool = True,
         random_state: RandomState = 0,
     ) -> Index:  # fmt: skip
-        """Return the positions in a pool of the objects to measure next, to find one with a large target.
+        """Return the positions, in the pool, of the objects to measure next, to find one with a large target.
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
 """Plain and nested cross-validation of a kernel parameter and C: support-vector machines on blocks of a Gram matrix.
 
-Nested cross-validation chooses (parameter, C) for each outer fold i without looking at the fold. The score of a
-candidate is the mean over the other folds j of the accuracy on fold j of a machine trained without folds i and j. The
-same machine serves outer fold j, so k folds take k (k - 1) / 2 fits per candidate, each on (k - 2) / k of the rows, and
-k final fits: half as many as a grid search inside cross-validation. Each Gram matrix is computed once to score the
-candidates.
+Nested cross-validation chooses (parameter, C) for each outer fold i without looking at the fold. For each other fold j,
+a machine trained without folds i and j is tested on fold j, and the score of a candidate is the mean of these
+accuracies. The same machine also serves outer fold j, so k folds take k (k - 1) / 2 fits per candidate, each on (k - 2)
+/ k of the rows, and k final fits: half as many as a grid search inside cross-validation. Each Gram matrix is computed
+once to score the candidates.
 
 Cost: one Gram matrix per parameter; for each fit, libsvm on a block of it, O(rows^2) or more, in threads (libsvm
 releases the GIL). If no coefficient of a machine reaches its bound C, the machine is also the solution for all larger
@@ -228,8 +228,8 @@ def nested_scores(
     -----
     This is a grid search inside cross-validation. For outer fold i, the other folds serve as inner folds: a machine
     trained without folds i and j is tested on fold j, for each j. The (parameter, C) with the highest mean accuracy is
-    chosen; of equally good ones, the first C, then the first parameter. A machine with these values, trained without
-    fold i, is tested on fold i.
+    chosen. Ties go to the first C, then to the first parameter. A machine with these values, trained without fold i, is
+    tested on fold i.
 
     Examples
     --------

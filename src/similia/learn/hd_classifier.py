@@ -130,8 +130,8 @@ class HDClassifier(ByPrototypes):
         Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
         ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.
     random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for the order of the samples in each epoch, and for drawing the samples that choose
-        `margin`, `alpha` and `sharpness_`.
+        Source of randomness for the order of the samples in each epoch, and for drawing the samples by which `margin`,
+        `alpha` and `sharpness_` are chosen.
 
     Attributes
     ----------
@@ -351,8 +351,8 @@ class HDClassifier(ByPrototypes):
         the data, one call per batch, come near to the accuracy of `fit`. The method does not exist for
         ``update="ridge"``, ``update="auto"``, ``margin="auto"`` with ``update="margin"``, or ``probability=True``.
 
-        The model then has no `predict_proba`, because no samples are held out to calibrate it. To get probabilities,
-        calibrate it with scikit-learn on samples that it has not seen:
+        After `partial_fit`, the model has no `predict_proba`, because no samples are held out to calibrate it. To get
+        probabilities, calibrate it with scikit-learn on samples that it has not seen:
         ``CalibratedClassifierCV(FrozenEstimator(model)).fit(X_others, y_others)``.
 
         Parameters

@@ -290,8 +290,8 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         The regularisation used.
     loo_error_ : float or None
         With ``alpha="auto"``, the mean squared error of predicting each training object from all others, averaged over
-        the outputs; otherwise None. It is a little too small, since it is the smallest of the errors of all numbers
-        tried.
+        the outputs; otherwise None. It is a little too small, since `alpha_` was chosen to make it as small as
+        possible.
     objects_ : collection of n objects
         The training objects, in the layout that the kernel uses.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)

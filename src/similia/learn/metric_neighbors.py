@@ -1,20 +1,20 @@
-"""Exact nearest neighbours under elastic metrics; the triangle inequality skips series by distances to pivots.
+"""Exact nearest neighbours under elastic metrics; distances to pivots and the triangle inequality rule series out.
 
-`ERP`, `MSM` and `TWE` without a window are metrics: |d(x, p) - d(y, p)| <= d(x, y) for any pivot p. So the distances of
-all training series and of a query to the same few pivots give a lower bound on each distance, the largest difference
-(LAESA; Micó, Oncina & Vidal, "A new version of the nearest-neighbour approximating and eliminating search algorithm
-with linear preprocessing time and memory requirements", Pattern Recognition Letters 15, 1994). Series are compared in
-the order of their bounds, until the next bound exceeds the k-th smallest distance. Bounds are lowered by the possible
-rounding error, so distances and ties equal those of an exhaustive search, bit for bit.
+`ERP`, `MSM` and `TWE` without a window are metrics: |d(x, p) - d(y, p)| <= d(x, y) for any pivot p. So the largest such
+difference, over a few pivots, is a lower bound on the distance of a query x and a training series y (LAESA; Micó,
+Oncina & Vidal, "A new version of the nearest-neighbour approximating and eliminating search algorithm with linear
+preprocessing time and memory requirements", Pattern Recognition Letters 15, 1994). Series are compared in the order of
+their bounds, until the next bound exceeds the k-th smallest distance. Bounds are lowered by the possible rounding
+error, so distances and ties equal those of an exhaustive search, bit for bit.
 
-Cost for m queries and n series: p (m + n) distances and p m n differences for p pivots, at most 64 and a 16th of m, and
-the distances that are not skipped. Fewer than 128 queries are compared with all series.
+Cost for m queries, n series and p pivots: p (m + n) distances, p m n differences, and the distances that are not
+skipped. There are at most 64 pivots, and at most m / 16. Fewer than 128 queries are compared with all series.
 
 Rejected: bounds by envelopes, or first and last points (Tan, Petitjean & Webb, "FastEE: fast ensembles of elastic
 distances for time series classification", DMKD 34, 2020) leave 58 to 100 % of the pairs of three UCR data sets with a
-window of 10 %, and 98 to 100 % without a window. With a window, a distance is never smaller than the metric without
-it, so pivots under the metric bound it, too. But this bound is looser, and the metric takes more time: with windows of
-10 % such a search took longer than comparing with all, and with 20 % it saved little.
+window of 10 %, and 98 to 100 % without a window. A distance with a window is never smaller than the metric without one,
+so lower bounds on the metric, from pivots, hold for the distance, too. But they are looser, and the metric takes more
+time: with windows of 10 % such a search took longer than comparing with all series, and with 20 % it saved little.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@ r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
 Distances to the n training objects are computed for blocks of objects; each block is one call of the distance, and
 fits into ``similia.config(max_memory=...)``. `similia.distances.DTW` has a search of its own
-(`similia.learn.dtw_neighbors`), which does not compute most distances, because lower bounds rule the series out. So
-have `ERP`, `MSM` and `TWE` without a window (`similia.learn.metric_neighbors`).
+(`similia.learn.dtw_neighbors`): lower bounds rule most series out before their distances are computed. `ERP`, `MSM` and
+`TWE` without a window also have such a search (`similia.learn.metric_neighbors`).
 
 For a kernel k, the distance is that of its feature vectors, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 
-Cost: m n distances for m objects; fewer for these four. Memory: the training objects and a block of distances.
+Cost: m n distances for m objects; fewer with `DTW`, `ERP`, `MSM` or `TWE`, as above. Memory: the training objects and a
+block of distances.
 """
 
 from __future__ import annotations

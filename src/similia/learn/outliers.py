@@ -1,4 +1,4 @@
-r"""Find objects, in a collection or new ones, that resemble no others; with exact p-values.
+r"""Find objects that resemble no others, in a collection or among new objects; with exact p-values.
 
 The strangeness of an object says how far it is from the training objects. A training object is compared with the other
 training objects only.
@@ -11,11 +11,11 @@ training objects only.
   distance, in the feature space of the kernel, from the span of s training objects, the landmarks. For landmark i it is
   1 / (H^-1)_ii, the squared distance from the span of the others, where H is the kernel matrix of the landmarks.
 
-The p-value of a new object z is (1 + c) / (m + 1): c of m calibration objects are at least as strange.
+The p-value of a new object z is (1 + c) / (m + 1) if c of the m calibration objects are at least as strange as z.
 
 - By neighbours, all training objects calibrate. Their strangeness is computed as if z were a training object too: for
-  object i it is max(d_{k-1}(i), min(d_k(i), d(i, z))). Adding z can make it less than the strangeness of z only if i is
-  among the k neighbours of z, so one search for these neighbours gives the p-value.
+  object i it is max(d_{k-1}(i), min(d_k(i), d(i, z))). Adding z can bring the strangeness of object i below that of z
+  only if i is among the k neighbours of z, so one search for these neighbours gives the p-value.
 - By reconstruction, the training objects that are not landmarks calibrate.
 - By density there are no p-values: a new object changes the densities at its neighbours, so that the strangeness of the
   training objects would have to be computed again for each new object.
@@ -192,7 +192,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @offered_if(_for_new_objects)
     @lazily
     def score_samples(self, X: Any) -> Floats:
-        """Return the scores of new objects, minus their strangeness by `method`, shape (m,): low for outliers."""
+        """Return the score of each new object, shape (m,): the negative of its strangeness, low for outliers."""
         return -self._strangeness(X)[0]
 
     @offered_if(_for_new_objects)

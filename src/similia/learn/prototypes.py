@@ -1,7 +1,7 @@
 """Predictions of `HDClassifier`: its prototypes scaled, rounded to a few bits, and compared with samples.
 
-The score of a class is the product of one vector, made from its prototype, with the sample scaled to unit length, plus
-an intercept.
+The score of a class is an inner product plus an intercept. The factors of the product are the sample, scaled to unit
+length, and a vector made from the prototype.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ZERO = 1e-10  # a number smaller than this times the largest number of its prot
 def directions(prototypes: Floats, bits: int | None = None, ridge: bool = False) -> Floats:
     """Return the vectors (n_classes, d) whose products with a sample of unit length are its scores, before intercepts.
 
-    They are the prototypes, scaled to length 1 unless `ridge` is set. With `bits`, each is projected on its rounded
-    prototype.
+    They are the prototypes, scaled to length 1 unless `ridge` is set. With `bits`, each prototype is replaced by its
+    projection on the rounded prototype.
     """
     exact = small_rows_up(prototypes)
     exact = exact if ridge else of_unit_length(exact)
@@ -48,8 +48,8 @@ def directions(prototypes: Floats, bits: int | None = None, ridge: bool = False)
 def rounded(prototypes: Floats, bits: int) -> Floats:
     """Return each prototype scaled and rounded to whole numbers of `bits` bits; for one bit, its signs.
 
-    The sign of 0 is +1, also if rounding errors made the 0 a tiny number. Ridge regression gives such a number for a
-    bit that all samples share, and its sign would depend on the processor.
+    The sign of 0 is +1, even if rounding errors turn the 0 into a tiny number. Ridge regression gives such a number
+    where a bit is the same in all samples; the sign of that number would depend on the processor.
     """
     largest = np.abs(prototypes).max(axis=1, keepdims=True)
     if bits == 1:
@@ -58,14 +58,14 @@ def rounded(prototypes: Floats, bits: int) -> Floats:
 
 
 def best(scores: Floats) -> npt.NDArray[np.intp]:
-    """Return the index of the largest score in each row; of scores that differ by less than `TIE`, the first."""
+    """Return the index of the largest score in each row, or of the first score that is at most `TIE` below it."""
     from similia.learn._hd_classifier import TIE
 
     return np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)
 
 
 def unit_sums(X: npt.NDArray, weights: Floats, before: Floats | None = None) -> Floats:
-    """Return `before`, if given, plus d + 1 numbers: the weighted sum of samples of unit length, and of the weights."""
+    """Return the weighted sum of samples of unit length, then the sum of weights; add `before`, if given."""
     sums = np.zeros(dimension(X) + 1) if before is None else before.copy()
     sums[:-1] = add_samples(X, weights[:, None], sums[None, :-1])[0]
     sums[-1] += weights.sum()
@@ -123,9 +123,10 @@ class ByPrototypes(ClassifierMixin, BaseEstimator):
 
         They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability. `fit`
         chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to 600 samples, each left
-        out in turn; otherwise all samples in 3-fold cross-validation, or 1000 if there are more than 3000.
+        out in turn; otherwise all samples in 3-fold cross-validation or, if there are more than 3000 samples, 1000 of
+        them.
 
-        The method exists only after `fit` by ridge regression, by "margin" with ``margin="auto"``, or with
+        The method exists only after a `fit` that used ridge regression, the update "margin" with ``margin="auto"``, or
         ``probability=True``.
         """
         scores = self._scores(X)

@@ -1,22 +1,23 @@
 r"""Ridge regression of classes on samples of unit length, in closed form.
 
-Let u_i be the samples, scaled to unit length, w_i their weights, and y_ij = 1 if sample i is of class j, else 0. The
+Let u_i be the n samples, scaled to unit length, w_i their weights, and y_ij = 1 if sample i is of class j, else 0. The
 prototypes H_j and the intercepts b_j minimise::
 
     sum_ij w_i (y_ij - b_j - H_j . u_i)^2 + alpha sum_j ||H_j||^2
 
 With S = diag(sqrt(w)), and K the Gram matrix of the samples, centred at their weighted mean, the solution is
-``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. This takes memory for n^2 numbers, and
-about n^3 / 3 multiplications in float32, whose result is refined to the precision of float64. For thousands of packed
-samples of few classes, conjugate gradients are faster: 50 to 150 products with the samples for each class but one, and
-no K. If there are more samples than dimensions d, equivalent equations with d x d numbers are solved instead. For
-packed bits, K and the sums of products are integers, so they are exact on every processor.
+``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. The solution takes memory for n^2 numbers
+and about n^3 / 3 multiplications in float32; the result is refined to the precision of float64. For thousands of packed
+samples of few classes, conjugate gradients are faster: they need no K, only 50 to 150 products with the samples for
+each class except one. If there are more samples than dimensions d, equivalent equations with d x d numbers are solved
+instead. For packed bits, K and the sums of products are integers, so they are exact on every processor.
 
-The error of sample i under the fit to all others is its error under the fit to all, divided by alpha times a diagonal
-entry of the inverse [1]_. The alpha with the smallest squared errors, over some samples, is chosen, and the scores of
-these samples, each left out, calibrate the probabilities. If prototypes are rounded, leaving a sample out changes its
-score by kappa_j times as much [2]_: with R_j the multiple of the rounded prototype that is nearest to H_j,
-kappa_j = R_j . H_j / ||H_j||^2. It is 2 / pi for the signs of Gaussian numbers.
+If sample i is left out of the fit, its error is that in the fit to all samples, divided by alpha times a diagonal entry
+of the inverse [1]_. The alpha with the smallest sum of squared errors over some of the samples is chosen. The scores of
+these samples, each left out in turn, calibrate the probabilities. If prototypes are rounded, leaving a sample out
+changes its score for class j by kappa_j times the change without rounding [2]_. Here kappa_j = R_j . H_j / ||H_j||^2,
+where R_j is the multiple of the rounded prototype that is nearest to H_j. For the signs of Gaussian numbers, kappa_j is
+2 / pi.
 
 .. [1] Rifkin & Lippert, "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007.
 .. [2] Bussgang, "Crosscorrelation functions of amplitude-distorted Gaussian signals", MIT, 1952.
@@ -72,8 +73,8 @@ def fit(
 ) -> Machine:
     """Fit a machine to packed bits or other vectors `X`, of classes 0 to ``n_classes - 1``, and their weights.
 
-    With ``alpha=None``, leave-one-out errors choose it. `rounded`, if given, turns exact prototypes into the vectors
-    that replace them in predictions; `held_out` then holds the scores of these vectors.
+    With ``alpha=None``, alpha is chosen by leave-one-out errors. `rounded`, if given, turns exact prototypes into the
+    vectors that replace them in predictions; `held_out` then holds the scores that these vectors give.
     """
     n, d = len(X), dimension(X)
     few = n < 0.8 * d
@@ -157,8 +158,9 @@ def _system(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats
 def _by_iteration(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats] | None:
     """Return (prototypes, mean) by conjugate gradients, without a Gram matrix.
 
-    Return None if `_by_samples` takes less time, or if they do not converge in the time that it takes.
-    The columns of Y sum to 1, so those of the solution sum to 0, and one of them need not be solved for.
+    Return None if `_by_samples` takes less time, or if the iteration does not converge in the time that `_by_samples`
+    takes. The columns of Y add up to a vector of ones and those of the solution to zeros, so one of them need not be
+    solved for.
     """
     n, d = len(X), dimension(X)
     most = int(n * (_GRAM + _FACTOR * n / d) / (Y.shape[1] - 1))

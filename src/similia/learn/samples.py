@@ -73,7 +73,7 @@ def of_unit_length(rows: Floats) -> Floats:
 
 
 def add_samples(X: npt.NDArray, coefficients: Floats, before: Floats | None = None) -> Floats:
-    """Return `before`, if given, plus the samples of unit length, weighted by each column of `coefficients`."""
+    """Return sums of samples of unit length, weighted by each column of `coefficients`; add `before`, if given."""
     from similia.learn import _hd_classifier as loops
 
     X, packed = small_rows_up(X), X.dtype == np.uint8
@@ -111,8 +111,8 @@ def products(X: npt.NDArray, directions: Floats) -> Floats:
 class Trainer:
     """Train prototypes on one batch by the compiled loops, with numbers scaled and dimensions reordered for them.
 
-    `start` holds the prototypes after `n_steps` samples, (1, n_classes, d), or these and the sum of all corrections,
-    each times the number of samples before it, (2, n_classes, d).
+    `start` has shape (1, n_classes, d) or (2, n_classes, d). Its first part holds the prototypes after `n_steps`
+    samples; the second, if there, the sum of all corrections, each multiplied by the number of samples before it.
     """
 
     def __init__(self, X: npt.NDArray, targets: npt.NDArray, weights: Floats, start: Floats, n_steps: int = 0) -> None:
@@ -191,7 +191,7 @@ class HeldOut(NamedTuple):
     weights: Floats
 
     def sharpness(self) -> float:
-        """Return the factor of the scores whose softmax has the largest likelihood (Guo et al., 2017).
+        """Return the factor of the scores that gives their softmax the largest likelihood (Guo et al., 2017).
 
         As in Platt (1999), a class of n samples counts as n + 1 samples of its label and one of another, so that the
         factor is finite even if all predictions are right.

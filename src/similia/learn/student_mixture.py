@@ -1,8 +1,8 @@
 """Mixtures of Student's t or normal distributions: means, densities, quantiles and expected improvements.
 
 A mixture has C components of the same number of degrees of freedom (infinite: normal). Component c has the location
-l_c, the width w_c and the weight p_c: its variable is l_c + w_c T, where T is standard. Quantiles are found by Newton's
-method inside an interval that holds them.
+l_c, the width w_c and the weight p_c. It is the distribution of l_c + w_c T, where T is a standard t or normal
+variable. Quantiles are found by Newton's method inside an interval that holds them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StudentMixture:
         return (self.weights * self.location).sum(axis=1)
 
     def std(self) -> Floats:
-        """Return the standard deviations: the variance is that within components plus that of their means."""
+        """Return the standard deviations; the variances within components and of the component means add up."""
         spread = self.location - self.mean()[:, None]
         return np.sqrt((self.weights * (self.width**2 * inflation(self.dof) + spread**2)).sum(axis=1))
 

@@ -100,7 +100,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
-        Number of columns; only if the first estimator has it.
+        Number of columns of `X`; exists only if the first estimator has this attribute.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the fraction of votes for each class, shape (m, n_classes).
 
-        The predicted class gets 1e-9 extra votes, so that it also has the largest fraction after a tie.
+        The predicted class gets 1e-9 extra votes, so that it has the largest fraction even after a tie.
         """
         answers = self._answers(X)
         votes, winner = _count(answers, self.classes_)

@@ -186,8 +186,9 @@ class GraphBatch(Batch):
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
     """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
 
-    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. Without nodes it may lack node columns, and without arcs
-    edge columns. Missing weights are 1. `naming` holds arguments of `BadValue` that name a collection in errors.
+    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. A collection without nodes may lack node columns, and one
+    without arcs may lack edge columns. Missing weights are 1. `naming` holds arguments of `BadValue` that name a
+    collection in errors.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)

@@ -401,10 +401,10 @@ def _atom_detail(atom: Any) -> int:
 
 
 def atom_text(symbol: str, detail: int) -> str:
-    """Return an atom with the details of `_atom_detail` as in SMARTS, such as ``[C;H3;X4]``; other integers as text.
+    """Return an atom as in SMARTS, such as ``[C;H3;X4]``; a `detail` not from `_atom_detail` is shown as it is.
 
-    H3 means three hydrogens, X4 four neighbours with hydrogens, R in a ring, +1 the charge; R or S in parentheses the
-    handedness. Symbols of aromatic atoms are in lower case.
+    H3 means three hydrogens, X4 four neighbours including hydrogens, R an atom in a ring, and +1 the charge. R or S in
+    parentheses is the handedness. Symbols of aromatic atoms are in lower case.
     """
     rest, values = detail, []
     for size in reversed(_FIELDS):

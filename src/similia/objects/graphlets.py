@@ -114,8 +114,8 @@ def sample_graphlets(
         random walk. It starts at a random node, chosen among the components with at least k nodes. If there are none,
         it starts at any node and, after visiting a whole component, restarts at a random unvisited node.
     flyback : float, default=0.15
-        Probability, at least 0 and below 1, that a step of a random walk leads back to the node where it last started.
-        Any other step leads to a random neighbour.
+        Probability, at least 0 and below 1, that a step of a random walk leads back to the node where the walk last
+        started. Any other step leads to a random neighbour.
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than k nodes: add isolated nodes, or raise an error.
     seed : int, default=0

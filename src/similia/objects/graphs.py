@@ -35,7 +35,7 @@ def as_graphs(
     X : sequence of graphs, GraphBatch or path
         Each graph is one of
 
-        - a networkx graph (also directed or with parallel edges) or an igraph graph;
+        - a networkx graph, which may be directed or have parallel edges, or an igraph graph;
         - a square adjacency matrix, as a 2-D array or scipy sparse matrix (repeated entries are summed). Each nonzero
           entry is an arc (a directed edge); the entries are also the weights of the arcs, unless all are 1;
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;

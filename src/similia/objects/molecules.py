@@ -5,8 +5,8 @@ fixed table (`graph_forms.SYMBOLS`) recovers symbols from their hashes. Atomic n
 many data sets, the label 6 is not carbon.
 
 Charge, hydrogens, neighbours, rings, isotope, aromaticity and handedness of an atom are its *details*, not part of its
-label. In labels, they would make most neighbourhoods unique: on ESOL, the error of kernel ridge regression with min-max
-similarity is 0.73 with such labels, 0.62 with symbols, and 0.59 with symbols and details.
+label. If they were part of the labels, most neighbourhoods would be unique: on ESOL, the error of kernel ridge
+regression with min-max similarity is 0.73 with such labels, 0.62 with symbols, and 0.59 with symbols and details.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
         Texts in any form that `as_strings` takes, such as a list or a column of a table. An empty text is a molecule
         without atoms.
     hydrogens : bool, default=False
-        Whether all hydrogens become nodes, including those that the SMILES does not write.
+        Whether all hydrogens become nodes, including those that are not written in the SMILES.
     details : bool, default=True
         Whether to store, as ``node_details``, properties that distinguish atoms of one element: charge, number of
         hydrogens, number of neighbours, isotope, handedness (R or S), whether aromatic, and whether in a ring.
@@ -55,8 +55,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     Raises
     ------
     ValueError
-        If a text is not a SMILES, or if RDKit rejects the molecule, such as a carbon with five bonds. The message gives
-        the position and the text.
+        If a text is not a SMILES, or if RDKit rejects the molecule, for example because a carbon has five bonds. The
+        message gives the position and the text.
     ModuleNotFoundError
         If RDKit is not installed.
 

@@ -64,7 +64,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     Parameters
     ----------
     X : sequence of objects
-        Any kind of collection that `n_objects` accepts. A tuple becomes a list, and a sparse matrix of another format
+        Any kind of collection that `n_objects` accepts. A tuple becomes a list, and a sparse matrix of any format
         becomes CSR.
     indices : array-like of int, shape (n_taken,), or of bool, shape (n,)
         Positions of the objects to take, or a mask that is True at the objects to take. Negative positions count from

@@ -108,7 +108,8 @@ def series_from_long(
     id : str
         Name of the column (numbers, strings, categories or dates) that identifies the series of each row.
     time : str
-        Name of the column (numbers or dates) by which the rows of a series are sorted. Only their order matters.
+        Name of the column (numbers or dates) by which the rows of a series are sorted. Only the order of the times
+        matters.
     values : str or sequence of str
         Names of the columns with the values, one for each channel.
 

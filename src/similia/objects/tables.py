@@ -24,7 +24,7 @@ def is_frame(X: Any) -> bool:
 
 
 def objects_in(X: Any, *, numbers: bool = False) -> Any:
-    """If `X` is a frame or an array of objects or texts with one column, return that column; otherwise return `X`.
+    """If `X` is a one-column frame, or a one-column array of objects or texts, return the column; else return `X`.
 
     A frame with one column of numbers is a table of vectors and is returned as it is, unless `numbers` is true.
     """

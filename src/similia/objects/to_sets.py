@@ -1,7 +1,8 @@
 """Transformers that turn graphs and series into sets of points, for kernels, distances and embeddings of sets.
 
-A graph becomes a set of points, one for each node, edge or longer walk, each with the attributes and labels along it.
-Attributes may first be averaged with those of the neighbours. A series becomes the set of its windows.
+A graph becomes a set of points, one for each node, edge or longer walk. The coordinates of a point are the attributes
+and labels along that walk. Those of each node may first be averaged with those of its neighbours. A series becomes the
+set of its windows.
 
 Cost: linear in the number of nodes, walks and windows.
 """

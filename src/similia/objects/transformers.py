@@ -1,4 +1,4 @@
-"""Transformers of objects: to a table of one column and back, for scikit-learn; node attributes scaled."""
+"""Transformers that convert objects to a one-column table and back, for scikit-learn, or scale node attributes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     Parameters
     ----------
     eps : float
-        Largest acceptable error of a kernel value, in (0, 1); the values lie in [0, 1].
+        Largest acceptable error of a kernel value, in (0, 1). The kernel values themselves lie in [0, 1].
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
@@ -151,10 +151,11 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     most r (Grassberger & Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs have
     distances up to the smaller radius, and n pairs up to the larger one. Objects at distance 0 count as one.
 
-    The number N(r) of balls of radius r that cover the objects grows with 1 / r by the same exponent if the objects are
-    evenly spread, and otherwise with a larger one. N(r) is not used to estimate the dimension, because a sample of n
-    objects shows N(r) only for large r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with
-    n = 1000, uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
+    The number N(r) of balls of radius r that cover the objects grows like a power of 1 / r. The exponent is this
+    dimension if the objects are evenly spread, and larger otherwise. N(r) is not used to estimate the dimension,
+    because a sample of n objects shows N(r) only for large r. High dimensions are underestimated if n is small (Eckmann
+    & Ruelle, 1992): with n = 1000, uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and
+    15.
 
     The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. The balls that N(r)
     counts are placed one after the other, each around the object farthest from the earlier centres.
@@ -288,10 +289,10 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
     This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Proof: take any set of the N graphlets. The
-    histogram estimates the probability of this set. By Hoeffding's inequality, the estimate is eps / 2 or more too high
-    with probability at most exp(-s eps^2 / 2). The L1 distance is twice the largest such error over all 2^N sets, so it
-    reaches eps with probability at most 2^N exp(-s eps^2 / 2), which is delta or less. If a graph contains only M < N
-    different graphlets, M may replace N.
+    histogram estimates the probability of this set. By Hoeffding's inequality, the estimate is too high by eps / 2 or
+    more with probability at most exp(-s eps^2 / 2). The L1 distance is twice the largest such error over all 2^N sets,
+    so it reaches eps with probability at most 2^N exp(-s eps^2 / 2), which is delta or less. If a graph contains only M
+    < N different graphlets, M may replace N.
 
     References
     ----------
@@ -340,8 +341,8 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     Notes
     -----
     Let b bits be kept of each hash, and q = 2^(-b). Then the hashes of two objects agree with probability
-    q + (1 - q) J. The share of n hashes that agree estimates this probability; the error of the estimate of J is
-    1 / (1 - q) times as large. Hoeffding's inequality and a union bound give
+    q + (1 - q) J. This probability is estimated by the share of the n hashes that agree. The resulting estimate of J
+    has an error 1 / (1 - q) times as large. Hoeffding's inequality and a union bound give
 
     .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
 
@@ -364,7 +365,7 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
-    r"""Bound the difference between MMD^2 of two graphs and the squared distance of their embeddings by graphlets.
+    r"""Bound the difference between MMD^2 of two graphs and the squared distance of their graphlet embeddings.
 
     For one given pair of graphs, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this bound
     with probability at least 1 - `delta`. Here z(G) is the vector that `similia.GraphletSampling` makes of graph G, and
@@ -406,9 +407,9 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     Optical features have no bound, so the theorem does not apply to them. By Hoeffding's inequality, the 4 in the first
     term could be :math:`2 \sqrt 2`.
 
-    Part of the error is a bias. If the two distributions are equal, it is (2 / s) (1 - c), where c is the mean kernel
-    value of two random graphlets. `similia.distances.mmd2` can remove the bias. In the source repository of similia,
-    ``python dev.py reproduce graphlet-mmd`` compares the bound with measured errors.
+    Part of the error is a bias. If the two distributions are equal, the bias is (2 / s) (1 - c), where c is the mean
+    kernel value of two random graphlets. `similia.distances.mmd2` can remove the bias. In the source repository of
+    similia, ``python dev.py reproduce graphlet-mmd`` compares the bound with measured errors.
 
     References
     ----------

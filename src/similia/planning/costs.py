@@ -79,7 +79,8 @@ class Formula:
     def fitted(cls, terms: tuple[str, ...], runs: list[tuple[Sizes, float]]) -> Formula:
         """Fit a formula to runs (sizes, seconds) by least squares of relative errors.
 
-        The last run must have the largest sizes, the nearest to those of later predictions; it counts three times.
+        The last run must have the largest sizes, since these are nearest to the sizes of later predictions. It counts
+        three times.
         """
         weighted = [*runs, *runs[-1:] * 2]
         A = np.array([[cls._value(term, sizes) / seconds for term in terms] for sizes, seconds in weighted])
@@ -163,7 +164,7 @@ class Method:
         return f"{'D2KE' if self.is_distance else 'Nystroem'} of {name}, signs of random projections"
 
     def embedding(self, s: int) -> Any:
-        """Return an unfitted estimator: of vectors from `s` landmarks or random objects, or a copy of the encoder."""
+        """Return an unfitted embedding by `s` landmarks or random objects, or an unfitted copy of the encoder."""
         if self.encoder is not None:
             return clone(self.encoder)
         if not self.is_distance:

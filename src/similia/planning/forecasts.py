@@ -3,8 +3,9 @@ r"""Forecast the cost of a run over n objects before it starts: kernel evaluatio
 .. math:: T = \underbrace{T_{fit} + n_0\, t(L, s)}_{\text{fit}} + \underbrace{n\, t(L, s)}_{\text{encode}} + T_{index},
 
 where t(L, s) is the seconds per object of length L with s landmarks or random objects, and n_0 = min(n, 20,000) is the
-number of objects that an encoder is fitted to. Evaluations and bytes follow from the sizes. The constants of the
-seconds are measured on this machine, by running the estimators at sizes up to those requested (`planning.costs`).
+number of objects that an encoder is fitted to. Evaluations and bytes follow from the sizes. The constants in the
+formulas for seconds are measured on this machine, by running the estimators at sizes up to those requested
+(`planning.costs`).
 
 Cost: that of the calibration, 5 to 20 seconds; none with the `costs` of an earlier plan.
 """
@@ -121,7 +122,7 @@ def plan(
 
     The objects are turned into vectors by `Nystroem` if you give a kernel, or by `D2KE` if you give a distance;
     `SignRandomProjection` turns the vectors into bits. Unless you give `costs`, the speed of this machine is measured
-    in trial runs of 5 to 20 seconds.
+    in trial runs, which take 5 to 20 seconds together.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def plan(
     landmarks : int, default=300
         Number of landmarks: objects of the data with which all objects are compared.
     random : int, optional
-        Number of random objects with which all objects are compared instead of landmarks; only with a distance.
+        Number of random objects that take the place of the landmarks; only with a distance.
     bits : int, default=1024
         Number of bits of a code.
     cores : int, optional
@@ -149,7 +150,7 @@ def plan(
     channels : int, optional
         Number of coordinates of a point; the default is 1 for series and 2 for sets.
     sample : collection of objects, optional
-        A sample of your data. The speed is measured on it instead of on random objects.
+        A sample of your data. The speed is measured on this sample instead of on randomly generated data.
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional

@@ -2,7 +2,7 @@
 
 Landmarks: the kernels among the objects, and between objects and landmarks, are computed once. The error for fewer
 landmarks uses a subset of the columns, so the curve costs as much as one fit. Random features: a kernel value is a mean
-of R terms, one for each feature, so the expected squared error of a mean of r terms is their variance divided by r.
+of R terms, one for each feature. With r features, the expected squared error is the variance of the terms divided by r.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ApproximationErrorDisplay(Display):
             kernel. For random features (`similia.D2KE`, `similia.OpticalRandomFeatures`, ...), the curve is the
             expected error, estimated from the variance of the features; the exact kernel is not computed.
         X : collection of n objects
-            Objects, other than those to which the model was fitted.
+            Objects to which the model was not fitted.
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional

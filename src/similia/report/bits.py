@@ -76,7 +76,7 @@ class RobustnessDisplay(Display):
         X : collection of n objects
             Objects for training and testing.
         y : array-like of n labels
-            Their classes.
+            Classes of the objects.
         shares : sequence of float
             Probabilities with which each bit is flipped, independently of the others.
         n_bits : sequence of int, optional
@@ -88,7 +88,7 @@ class RobustnessDisplay(Display):
         ax : two matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         **kwargs
-            Passed to both lines.
+            Passed to ``Axes.plot`` for both lines.
 
         Raises
         ------
@@ -174,8 +174,8 @@ class RobustnessDisplay(Display):
 class RecallDisplay(Display):
     """Plot of the recall@k of a search against its number of candidates.
 
-    Candidates are the objects whose codes are nearest to the code of the query. The search compares the query with them
-    by the exact kernel or distance, and returns the k nearest.
+    Candidates are the objects whose codes are nearest to the code of the query. The search compares the query with
+    these candidates by the exact kernel or distance, and returns the k nearest.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class RecallDisplay(Display):
         ----------
         estimator : SimilaritySearch or HammingIndex
             A fitted search. Its recall is the share of the true k nearest neighbours that it finds. For an index, the
-            true neighbours are those by Hamming distance among all codes.
+            true neighbours are the nearest of all codes by Hamming distance.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
         y : ignored
@@ -240,7 +240,7 @@ class RecallDisplay(Display):
         ax : matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         **kwargs
-            Passed to all lines.
+            Passed to ``Axes.plot`` for all lines.
 
         Raises
         ------

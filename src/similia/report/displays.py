@@ -131,15 +131,16 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. If it makes packed bits, the map shows the vectors before they become bits;
-            otherwise those that its learner gets.
+            Model that makes the vectors. The map shows the vectors from which the model makes packed bits or, if it
+            makes none, the vectors that its learner receives.
         X : collection of n objects
             Objects to draw.
         y : array-like of n labels or numbers, optional
             Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            Map from vectors to the plane: the first two principal components, each with the sign that makes its largest
-            entry positive; or your own transformer, such as ``sklearn.manifold.TSNE(random_state=0)``.
+            How vectors are mapped to the plane. "pca" takes the first two principal components, each with the sign that
+            makes its largest entry positive. Or pass your own transformer, such as
+            ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
             Seed of the random numbers.
         ax : matplotlib axes, optional

@@ -1,8 +1,8 @@
-"""`write_duplicates` writes an HTML page about near-duplicates: how many, how many were missed, groups, example pairs.
+"""`write_duplicates` writes an HTML page about near-duplicates: numbers found and missed, groups, example pairs.
 
-The page is a single file; its security policy forbids it to fetch anything. Letters in which two strings differ are
-marked by an alignment with the fewest edits. Cost: the comparison of `n_checked` objects with all others, and of the
-kept object of each of the largest groups with up to 50 members.
+The page is a single file; its security policy forbids it to fetch anything. Two strings are aligned with the fewest
+edits, and the letters in which they differ are marked. Cost: `n_checked` objects are compared with all others; in each
+of the largest groups, the kept object is compared with up to 50 members.
 """
 
 from __future__ import annotations

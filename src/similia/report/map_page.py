@@ -1,8 +1,8 @@
 """`write_map` writes a map of objects as an HTML page to explore: zoom, search, and choose objects with a lasso.
 
 The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
-4 bytes for each object, and drawn into an array of pixels. Cost: one transform of the objects; about 500 bytes of the
-page for the drawing of an object, of which there are at most 20,000 by default.
+4 bytes for each object, and drawn into an array of pixels. Cost: one transform of the objects. The drawing of an object
+takes about 500 bytes of the page; by default, at most 20,000 objects have one.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def write_map(
     max_objects : int, default=100_000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     max_drawings : int, default=20_000
-        Maximum number of graphs, series, sets or vectors of which the page holds a drawing, shown when you point at
-        them. If there are more, a random sample is drawn, the others are described in words, and the page says so.
+        Maximum number of graphs, series, sets or vectors of which the page holds a drawing, shown when you point at the
+        object. If there are more, only a random sample has drawings, the others are described in words, and the page
+        says so.
     random_state : int, default=0
         Seed of the random samples of objects and of drawings.
 

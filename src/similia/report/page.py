@@ -43,8 +43,8 @@ def write_report(
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
         If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold.
     cv : int, default=5
-        Number of folds, at least 2. Equal objects are in the same fold, as are near copies of texts (at least 80 % of
-        the words the same), unless there are `groups`.
+        Number of folds, at least 2. Unless `groups` are given, equal objects are in the same fold, as are near copies
+        of texts (with at least 80 % of the words the same).
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000
@@ -89,7 +89,7 @@ def write_with_scores(
     model: Any, X: Any, y: Any, path: Any, *, title: str | None = None, names: Any = None, unseen: bool = False,
     cv: int = 5, groups: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> tuple[Any, dict[str, Any] | None, str]:  # fmt: skip
-    """Write a report like `write_report`; return where, the main scores, and if there are none, the reason."""
+    """Write a report like `write_report`; return its place, the main scores or None, and why there are none."""
     from similia.report._prediction_sections import summary
 
     place = text_destination(path)

@@ -1,7 +1,7 @@
-"""Write the predictions of chunks as lines of CSV, TSV or JSON, optionally with a score for each class, or with sets.
+"""Write predictions of chunks as lines of CSV, TSV or JSON, optionally with class scores, label sets or intervals.
 
-Scores are rounded to six digits, ends of intervals to nine, because the last digits of sums of floats depend on the
-chunks, but files must not.
+Scores are rounded to six digits and ends of intervals to nine. The last digits of sums of floats depend on the chunks,
+but the content of a file must not depend on them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Predictions:
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
     model has none, its decision values). With `coverage`, it holds the set of labels ("set") or the interval ("low",
-    "high") that has this coverage, by a `ConformalClassifier` or `ConformalRegressor`. The first column holds the names
-    of the objects, or their positions. If `names`, the input column of the names, is a str, it is also the name of the
-    first column; otherwise that is called "item".
+    "high") to which a `ConformalClassifier` or `ConformalRegressor` gives this coverage. The first column holds the
+    names of the objects, or their positions. `names` is the input column that holds the names. If it is a str, it is
+    also the name of the first column, which is otherwise called "item".
     """
 
     row: Any = None

@@ -1,11 +1,11 @@
 """Encode, predict or index sources of any length in constant memory; interrupted runs resume.
 
 A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`). The
-results are committed in order to a journal or an index, together with the number of objects done so far. They do not
-depend on the chunks, the workers or interruptions. The command line calls these functions, so Python can resume a run
-that the command line began, and the reverse. Cost: `transform` of all objects, one additional reading of a file for its
-fingerprint, and two flushes to the disk per chunk. A resumed run reads the file from its beginning, but transforms only
-the remaining objects.
+results of the chunks are committed, in the order of the source, to a journal or an index, together with the number of
+objects done so far. The results do not depend on the chunks, the workers or interruptions. The command line calls these
+functions, so Python can resume a run that the command line began, and vice versa. Cost: `transform` of all objects, one
+additional reading of a file for its fingerprint, and two flushes to the disk per chunk. A resumed run reads the file
+from its beginning, but transforms only the remaining objects.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def encode_stream(
     output : path
         The ``.npy`` file.
     text : str or int, optional
-        Column of a table that holds the strings; see `similia.sources.Reading`.
+        Column that holds the strings, if the source is a table; see `similia.sources.Reading`.
     chunk : int, default=10_000
         Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
         lower it.
@@ -148,11 +148,11 @@ def predict_stream(
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
-        Column of a table that identifies its rows. It is written, under its own name, in place of ``item``, so that
-        predictions can be joined with the table.
+        If the source is a table, the column that identifies its rows. This column is written, under its own name, in
+        place of ``item``, so that predictions can be joined with the table.
     scores : bool, default=False
-        Whether to add a column for each class with its probability, or, if the model has no ``predict_proba``, its
-        decision value (with two classes, the value and its negative), rounded to six digits.
+        Whether to add a column for each class. It holds the probability of the class or, if the model has no
+        ``predict_proba``, the decision value (with two classes, the value and its negative), rounded to six digits.
     coverage : float, optional
         Coverage of the sets or intervals to write, for a conformal model. A `ConformalClassifier` adds the column
         ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds
@@ -170,9 +170,9 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If `scores` or `coverage` is given but the model has none, or both are given; if the source has no column
-        `names`, or the output has another column of this name; or if `output` has the ending of another format, such as
-        ``.npy``.
+        If `scores` or `coverage` is given but the model cannot provide it, or if both are given; if the source has no
+        column `names`, or the output has another column of this name; or if `output` has the ending of another format,
+        such as ``.npy``.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory, with arrays read as `model` needs; return a `Source` unchanged."""
+    """Open a source in chunks that fit into memory, arrays read as `model` needs; keep a `Source` as it is."""
     opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -220,7 +220,7 @@ def open_bounded(
 
 
 def identity(source: Source) -> str:
-    """Return the fingerprint of a source, or a random one, which matches no other, if it can be read only once."""
+    """Return the fingerprint of a source; if it can be read only once, a random one, which matches no other."""
     return source.fingerprint() if source.again else os.urandom(16).hex()
 
 
@@ -242,7 +242,7 @@ class Form(Protocol):
         """Return the results of a chunk as bytes."""
 
     def first(self, n: int) -> bytes:
-        """Return the bytes of the file before the first chunk; `n` is the total number of objects."""
+        """Return the bytes that precede the first chunk in the file; `n` is the total number of objects."""
 
 
 class Rows:
@@ -289,7 +289,7 @@ def write_journal(
     journal: Journal, form: Form, source: Source, output: Path, *, workers: Any = None,
     progress: Progress | None = None, n: int | None = None, facts: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Write results to `output` through `journal`; return the number of objects. A new header keeps `facts`."""
+    """Write results to `output` through `journal`, with `facts` in a new header; return the number of objects."""
     progress = progress or Progress()
     belongs = {"data": identity(source), "model": digest_of(form.model), **form.belongs}
     header = journal.header or {}
@@ -358,8 +358,9 @@ def add_stream(
     """Add the objects of a source to an index on disk, one commit per chunk; return whether any were left to add.
 
     `folder`, a `similia.search.on_disk.SearchFolder`, records the fingerprints of its sources and how many objects of
-    each are done, so only the remaining objects are added after an interruption. `key` is the `identity` of the source
-    and `n` its number of objects, by default those of `stream`. With `again`, a completed source is added again.
+    each are done, so only the remaining objects are added after an interruption. `key` is the `identity` of the source,
+    and `n` is its number of objects; by default, both are taken from `stream`. With `again`, a completed source is
+    added again.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)
@@ -408,7 +409,7 @@ def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt
 
 
 def digest_of(model: Any) -> str:
-    """Return the fingerprint of a fitted model, or a random one, which matches no other, if it cannot be pickled."""
+    """Return the fingerprint of a fitted model; if it cannot be pickled, a random one, which matches no other."""
     try:
         return fingerprint(model, "the model")
     except TypeError:

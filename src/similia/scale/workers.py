@@ -3,7 +3,7 @@
 In this process, a thread reads the next chunk while the current one is processed. On a cluster with w workers, at most
 2 w + 2 chunks are in progress, and each task uses one thread. If a worker dies, another one takes over its chunk. The
 model is itself the result of a task, so the scheduler can recompute it if the workers that hold it die. If the
-scheduler is lost, the run ends with an error; running it again resumes.
+scheduler is lost, the run ends with an error; if you start it again, it resumes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What ``SimilaritySearch(encoder="auto")`` finds candidates by: features, bits or vectors, as a sample decides.
+"""How ``SimilaritySearch(encoder="auto")`` finds candidates: by features, bits or vectors, as a sample decides.
 
-On up to 5000 of the objects, the true neighbours of 50 are compared with the candidates of each way. The way with the
-highest recall at `n_candidates` is kept; of those that lose no more than one standard error of the difference, the one
-that needs fewest operations for all objects. No clock decides, so the choice is reproducible. An operation is an entry
-of an inverted list; eight words of bits, or 100 coordinates of a `VectorIndex`, take about as long.
+In a sample of up to 5000 objects, the true neighbours of 50 of them are compared with the candidates that each way
+finds. Among the ways whose recall at `n_candidates` is at most one standard error of the difference below the highest,
+the one that needs the fewest operations for all objects is chosen. No clock decides, so the choice is reproducible. One
+operation is an entry of an inverted list, eight words of bits, or 100 coordinates of a `VectorIndex`, which take about
+the same time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mer
 
 
 def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
-    """Return what finds candidates, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
+    """Return the chosen encoder or index, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
     ways = list(_ways(X, metric))
     n, rng = n_objects(X), np.random.default_rng(0)
     if n <= _NEIGHBOURS:
@@ -97,8 +98,9 @@ def _has_features(kernel: Any, one: Any) -> bool:
 def bits_for(X: Any, metric: Metric) -> Pipeline:
     """Return an unfitted encoder to bits for these objects and the kernel or distance that compares them.
 
-    Strings: counts of k-mers, PCA, ITQ, or signs if they have too few directions. Others: `Nystroem` for a kernel,
-    `D2KE` with distances to objects of the data for a distance, then signs.
+    For strings: counts of k-mers, PCA, then ITQ; if the counts have too few directions, `Nystroem`, then signs. For
+    other objects: `Nystroem` (for a kernel) or `D2KE` with distances to objects of the data (for a distance), then
+    signs.
     """
     n = n_objects(X)
     signs = SignRandomProjection(_N_BITS, random_state=0)

@@ -1,18 +1,18 @@
-"""Near-duplicates: all pairs of objects above a similarity or below a distance, in time near-linear in their number.
+"""All pairs of objects above a similarity or below a distance, in time near-linear in the number of objects.
 
 ``method="hashes"`` finds candidates by locality-sensitive hashing and compares each of them exactly:
 
-1. `similia.MinHash` gives each object one key for each of b bands of r hashes. Objects whose min-max kernel is J have
-   the same key of a band with probability J**r, and of at least one band with p(J) = 1 - (1 - J**r)**b.
-2. Objects with equal keys of a band are candidates. A pair counts in the first band in which its keys are equal, so no
-   table of pairs is needed. The share of all equal hashes estimates J; candidates are left out if it is more than four
-   standard errors below the J of pairs at the threshold.
-3. The similarity itself decides. So every pair returned is right; pairs may only be missing.
+1. `similia.MinHash` gives each object one key for each of b bands of r hashes. Two objects whose min-max kernel is J
+have the same key in a given band with probability J**r, and in at least one band with probability p(J) = 1 - (1 -
+J**r)**b. 2. Objects with equal keys of a band are candidates. A pair is considered only in the first band in which its
+keys are equal, so no table of pairs is needed. The share of equal hashes among all hashes of a pair estimates J; the
+pair is left out if this share is more than four standard errors below the J of pairs at the threshold. 3. The
+similarity itself decides. So every pair returned is right, but some pairs may be missing.
 
 For `MinMax`, J is the similarity. For a cosine (`similia.kernels.Cosine`, `Normalized`, and kernels with
-``normalize=True``), hashes are signs of random projections, of which the share J = 1 - arccos(cosine) / pi agrees.
-Strings within an edit distance share k-mers, so J is the min-max kernel of k-mers; strings shorter than k are compared
-with all strings of similar length.
+``normalize=True``), hashes are signs of random projections, and the expected share of them on which two objects agree
+is J = 1 - arccos(cosine) / pi. Strings within an edit distance share k-mers, so J is the min-max kernel of k-mers;
+strings shorter than k are compared with all strings of similar length.
 
 **Plan.** r and b (and k) are chosen to minimise the estimated time among those for which p, averaged over pairs at the
 threshold, is at least `recall`. For edit distances, such pairs are made by random edits of strings of the collection.
@@ -121,7 +121,7 @@ class Duplicates:
         -------
         Checked
             A named tuple of `recall`, the ends `low` and `high` of its 95 % interval, `n_found` and `n_true` (the
-            near-duplicates that were found, and all of them), and `n_checked` (objects drawn).
+            numbers of near-duplicates that were found, and of all), and `n_checked` (the number of objects drawn).
 
         Examples
         --------
@@ -159,7 +159,7 @@ def near_duplicates(
     random_state: Any = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Duplicates:
-    """Return all pairs of objects that are at least as similar, or at most as far apart, as a threshold.
+    """Return all pairs of objects that have at least a given similarity, or at most a given distance.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def near_duplicates(
         ``config(max_memory=...)``.
     folder : path, optional
         For a source: folder for intermediate results; by default, a temporary folder. An interrupted run resumes if you
-        call again with the same source, parameters and folder. For each object, the folder holds 1 byte per hash, 8 per
-        band (a group of hashes) and 17 more; candidates and pairs are added.
+        call `near_duplicates` again with the same source, parameters and folder. For each object, the folder holds 1
+        byte per hash, 8 per band (a group of hashes) and 17 more; candidates and pairs take further space.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Export codes to other search engines: pgvector, faiss, usearch, qdrant, LanceDB, and DuckDB or others by Parquet.
+"""Export codes to pgvector, faiss, usearch, qdrant and LanceDB, and as Parquet to DuckDB and other tools.
 
-Each function produces the input of one tool. `to_lancedb` and `write_parquet` need pyarrow, the others nothing more. A
-`SimilaritySearch` or `HammingIndex` may be passed in place of its codes, which are exported in the order of its ids.
-Every format keeps all bits in order, so Hamming distances are the same everywhere.
+Each function produces the input of one tool. `to_lancedb` and `write_parquet` need pyarrow; the other functions need no
+further package. A `SimilaritySearch` or `HammingIndex` may be passed in place of its codes, which are exported in the
+order of its ids. Every format keeps all bits in order, so Hamming distances are the same everywhere.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _texts(codes: npt.NDArray[np.uint8]) -> Iterator[str]:
 def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[str]) -> Path:
     """Write an index as a file for ``faiss.read_index_binary``: an IndexBinaryIDMap with the ids.
 
-    The map wraps a faiss structure of the index's kind (IndexBinaryFlat for exact), rebuilt from the codes.
-    faiss does not define which of several codes at the same distance it returns.
+    The IndexBinaryIDMap wraps a faiss structure of the same kind as the index (IndexBinaryFlat for "exact"), rebuilt
+    from the codes. faiss does not define which of several codes at the same distance it returns.
 
     Parameters
     ----------
@@ -181,7 +181,8 @@ def to_qdrant(codes: Codes) -> npt.NDArray[np.float32]:
 def to_lancedb(codes: Codes) -> Any:
     """Return ids and codes as a table for LanceDB, which searches lists of bytes by the number of differing bits.
 
-    Create a table of it and query the nearest codes. Among codes at the same distance, LanceDB's choice is its own::
+    Create a LanceDB table from the result, and query the nearest codes. LanceDB decides which of several codes at the
+    same distance it returns::
 
         table = lancedb.connect(folder).create_table("codes", to_lancedb(search))
         table.search(query_code, vector_column_name="vector").distance_type("hamming").limit(10).to_arrow()
@@ -193,7 +194,7 @@ def to_lancedb(codes: Codes) -> Any:
     Returns
     -------
     pyarrow.Table
-        Columns ``id`` (int64: the ids of the index, or the rows of an array from 0 on) and ``vector`` (a list of
+        Columns ``id`` (int64: the ids of the index or, for an array, row numbers from 0 on) and ``vector`` (a list of
         n_bits // 8 uint8).
 
     Raises
@@ -215,9 +216,9 @@ def to_lancedb(codes: Codes) -> Any:
 
 
 def write_parquet(codes: Codes, path: str | os.PathLike[str]) -> Path:
-    """Write ids and codes to a Parquet file, for DuckDB, Spark, polars and what else reads it.
+    """Write ids and codes to a Parquet file, which DuckDB, Spark, polars and other tools can read.
 
-    The column ``code`` holds the bytes of a code. DuckDB counts the bits in which they differ::
+    The column ``code`` holds the bytes of each code. DuckDB counts the bits in which a code and the query differ::
 
         SELECT id, bit_count(xor(code::BIT, $1::BLOB::BIT)) AS distance
         FROM 'codes.parquet' ORDER BY distance, id LIMIT 10;
@@ -231,8 +232,8 @@ def write_parquet(codes: Codes, path: str | os.PathLike[str]) -> Path:
     Returns
     -------
     pathlib.Path
-        `path`. The file has the columns ``id`` (int64: the ids of the index, or the rows of an array from 0 on) and
-        ``code`` (bytes, first bit first).
+        `path`. The file has the columns ``id`` (int64: the ids of the index or, for an array, row numbers from 0 on)
+        and ``code`` (bytes, first bit first).
 
     Raises
     ------

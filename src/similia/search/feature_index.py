@@ -1,8 +1,9 @@
 """Nearest objects by explicit features, exactly: an inverted index of k-mers, colours of nodes, fingerprints and such.
 
-For each feature, a list names the objects that have it. The lists of a query's features yield its sums of minima or
-products with all objects, and so its distances; `_feature_index` says how most of them are ruled out. Objects are kept
-in segments; small ones are merged, so that adding an object costs O(log n) on average.
+For each feature, a list names the objects that have it. The lists of a query's features yield, for every object, the
+sum of minima or products of the features of query and object, and so their distance; `_feature_index` says how most
+objects are ruled out. Objects are kept in segments; small ones are merged, so that adding an object costs O(log n) on
+average.
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ class FeatureIndex(BaseEstimator):
     and often the longest lists, so the cost grows with the number of objects that share the rarer features of the
     query.
 
-    A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`: it takes the objects nearest by their features as
-    candidates, and sorts these by any kernel or distance.
+    A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`. The search then takes the objects nearest by their
+    features as candidates, and sorts the candidates by any kernel or distance.
 
     Parameters
     ----------
     kernel : kernel with explicit, non-negative features
         For the generalised Jaccard similarity: ``MinMax(kernel)``, where `kernel` counts substructures
         (`similia.kernels.MinMax`). For the Tanimoto similarity of fingerprints, which are rows of a matrix of 0 and 1:
-        ``MinMax()``. Other choices are ``Intersection(kernel)`` or such a kernel itself, for example
+        ``MinMax()``. Other choices are ``Intersection(kernel)``, or a kernel that counts substructures, such as
         ``Spectrum(3, normalize=True)`` for the cosine.
 
     Attributes
@@ -157,7 +158,7 @@ class FeatureIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Make these objects the contents of the index.
+        """Replace the contents of the index by these objects.
 
         Parameters
         ----------

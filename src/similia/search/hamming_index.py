@@ -45,9 +45,9 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code, each of length log2(number of codes), as
-      keys of hash tables. It compares the query with the codes that differ from it by at most one bit in at least one
-      run. Use it for near duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) consecutive bits from each code, as keys of hash
+      tables. It compares the query with the codes that differ from it by at most one bit in at least one run. Use it
+      for near duplicates.
 
     The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
@@ -82,10 +82,10 @@ class HammingIndex(BaseEstimator):
         How to search, see above.
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
-        both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); 0 if b = 0. It
-        needs ``kind="exact"``. The search skips codes that cannot be near, because they have too few or too many ones
-        in total or in their words of 64 bits. The stored numbers of ones take an eighth of the memory of the codes. The
-        search is fastest for many queries at once.
+        both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
+        0. "jaccard" needs ``kind="exact"``. The search skips codes that cannot be near, because they have too few or
+        too many ones in total or in their words of 64 bits. The stored numbers of ones take an eighth of the memory of
+        the codes. The search is fastest for many queries at once.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
@@ -138,8 +138,8 @@ class HammingIndex(BaseEstimator):
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits. They are copied, except from a read-only array, such as a memory map, which must not change
-            later.
+            Packed bits. A read-only array, such as a memory map, is not copied and must not change later; any other
+            array is copied.
         ids : int array of shape (n,), optional
             Distinct, >= 0; by default 0 to n - 1.
         """
@@ -167,7 +167,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index, which need not be fitted; ``"ivf"`` then learns its cells at the next search.
+        """Add codes to the index, fitted or not; an unfitted ``"ivf"`` learns its cells at the next search.
 
         Parameters
         ----------

@@ -1,13 +1,14 @@
 r"""Exact search by the Jaccard distance of packed bits, :math:`1 - |x \cap y| / |x \cup y|`, pruned by numbers of bits.
 
-If x has a bits and y has b, they have at most min(a, b) in common, and distance d needs at least
-(1 - d) (a + b) / (2 - d) in common. Rows are visited in ascending order of their number of bits, outwards from that of
-the queries, in tiles that stay in cache. A tile whose rows have too few or too many bits is skipped for a query. In
-other tiles, x and y have at most the sum over words of min(a_w, b_w) bits in common, where a_w and b_w are their bits
-in word w. These numbers take a byte for 64 bits, so this bound takes less time than a comparison (most for queries of
-up to 255 bits); only rows that pass it are compared. If more than a quarter pass, the whole tile is
-compared: first the words in which the query has most bits that are rare. Once the bits found so far and those that the
-query has left are too few for every row, the tile is abandoned.
+Only bits that are 1 count. If x has a of them and y has b, they share at most min(a, b), and a distance of at most d
+requires at least (1 - d) (a + b) / (2 - d) shared bits. Rows are sorted by their number of bits and divided into tiles
+that stay in cache. The tiles are visited outwards from the number of bits of the queries. A tile whose rows have too
+few or too many bits is skipped for a query. In other tiles, x and y have at most the sum over words of min(a_w, b_w)
+bits in common, where a_w and b_w are their bits in word w. Each of these numbers takes one byte for a word of 64 bits,
+so this bound takes less time than a comparison, and saves most for queries of up to 255 bits. Only rows that pass it
+are compared. If more than a quarter pass, the whole tile is compared, beginning with the words in which the query has
+the most rare bits. Once the shared bits found so far and the remaining bits of the query are too few for every row, the
+tile is abandoned.
 
 Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row. Memory: an
 eighth of that of the codes.
@@ -166,7 +167,7 @@ def _plan(queries: Words, frequency: npt.NDArray[np.float64]) -> tuple[npt.NDArr
 
 @njit()
 def bit_counts(words):  # type: ignore[no-untyped-def]
-    """Return the number of bits of each row."""
+    """Return the number of bits that are 1 in each row."""
     counts = np.zeros(len(words), np.int32)
     for i in range(len(words)):
         total = np.uint64(0)

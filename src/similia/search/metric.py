@@ -76,7 +76,7 @@ class Metric(Comparison):
 
 
 def parameters_of(function: Any) -> Any:
-    """Return a value that ``==`` tells from that of the same kernel or distance with other parameters."""
+    """Return a value that is equal (``==``) for two kernels or distances only if their parameters are equal."""
     plain = plain_parameters(function)
     return joblib.hash(function) if plain is None else (type(function), plain)
 
@@ -114,7 +114,7 @@ def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
 
 
 def metric_from(function: Any, name: str, words: str = "") -> Metric:
-    """Return a kernel or distance of similia as a `Metric`; errors name it `name` and list other values, `words`."""
+    """Return a similia kernel or distance as a `Metric`; errors call it `name` and list other values, `words`."""
     if isinstance(function, Distance):
         return Metric(function, False)
     if isinstance(function, Kernel) and not isinstance(function, Pairwise):

@@ -1,7 +1,7 @@
 """Neighbour graphs: the k nearest other objects of each object in a collection, as a sparse matrix of distances.
 
-``method="exact"`` compares all pairs, tile by tile and each pair once if the distance is symmetric; DTW has its own
-search, which skips most pairs by lower bounds.
+``method="exact"`` compares all pairs, tile by tile; if the distance is symmetric, each pair is compared only once. DTW
+has its own search, which skips most pairs by lower bounds.
 
 ``method="kmers"``, for strings, compares each string with those that share most of its k-mers, and with its neighbours
 in alphabetical order; then step 3 below is done with the similarity itself. k is the least length for which a k-mer of
@@ -11,9 +11,9 @@ the collection occurs in few strings. Comparing codes first would take longer th
 
 1. an encoder turns each object into a code of packed bits;
 2. the codes are sorted by random choices of their bits, and objects near each other in such an order are compared by
-   the bits in which their codes differ. Each object keeps a list of the nearest;
-3. neighbours of neighbours are compared too, until the lists hardly change (NN-descent), still by codes;
-4. the lists are sorted by the similarity itself, and step 3 is repeated with it.
+the number of bits in which their codes differ. Each object keeps a list of the nearest; 3. neighbours of neighbours are
+compared too, until the lists hardly change (NN-descent), still by codes; 4. the lists are sorted by the similarity
+itself, and step 3 is repeated with it.
 
 Every step changes a list only after all objects have read the lists of the step before, so the graph depends neither on
 blocks nor on threads. Cost: n encodings, n log n for the orders, and a few hundred evaluations for each object. Memory:
@@ -101,7 +101,7 @@ def knn_graph(
         takes "exact" for up to 10,000 objects; beyond, "bits" if `encoder` is given or the objects are not strings,
         otherwise "kmers".
     encoder : transformer of objects to packed bits, optional
-        Makes the codes of "bits"; a clone of it is fitted to `X`. The default is fitted to 10,000 of the objects. It is
+        Makes the codes of "bits"; a clone of it is fitted to `X`. The default, fitted to 10,000 of the objects, is
         `similia.Nystroem` (for a kernel) or `similia.D2KE` with distances to objects of `X` (for a distance), followed
         by `similia.SignRandomProjection`.
     symmetric : bool, default=False

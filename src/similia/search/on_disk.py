@@ -2,8 +2,8 @@
 
 ``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. A search by features stores empty codes; beside a
-file of its objects, another one holds their inverted lists (`_postings`). Loading reads the lists of large additions;
-it counts the features of the objects of the others, and of those that have no such file, again. An addition writes its
+file of objects, a second file holds their inverted lists (`_postings`). Loading reads the lists of large additions. For
+other additions, and those without a file of lists, it counts the features of the objects again. An addition writes its
 objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, they are
 ignored, and the next change deletes them.
 """
@@ -56,7 +56,7 @@ _PART: dict[str, Check] = {  # what a file in ``objects`` holds for n objects; v
 
 
 class SearchFolder:
-    """The folder of a `SimilaritySearch`; adds objects without loading the existing ones.
+    """The folder of a `SimilaritySearch`, to which objects can be added without loading the existing ones.
 
     Make one with `create` or `open`. Additions are atomic, even if the process is killed. Only one process may add at a
     time.
@@ -235,7 +235,7 @@ def kept_objects(search: SimilaritySearch, X: Any) -> Any:
 
 
 def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray[np.uint8], Any]:
-    """Return the codes to store of objects, and their vectors or None; raise if they do not fit the `example`."""
+    """Return codes to store for objects, and their vectors or None; raise if objects do not fit the `example`."""
     kept = kept_objects(search, X)
     X = X if kept is None else kept
     if kept is not None:

@@ -53,9 +53,9 @@ class MeasuresRecall:
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
-            What decides who the true neighbours are. "kernel": the kernel or distance of `rerank` or, if it has none,
-            of the encoder's first step. "projected": the distance between the vectors kept for ``rerank="projected"``.
-            If the first step has no kernel or distance, as is usual for vectors, pass
+            What defines the true neighbours. "kernel": the kernel or distance of `rerank` or, if `rerank` has none, of
+            the encoder's first step. "projected": the distance between the vectors kept for ``rerank="projected"``. If
+            the first step has no kernel or distance, as is usual for vectors, pass
             ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
             pairwise=True)``.
         objects : collection of n objects, optional

@@ -8,9 +8,9 @@ threads.
 
 Cost: queries x rows x n_bits / 64 steps of xor, popcount and add. With 1 M codes of 256 bits, 1000 queries, k = 10 and
 two cores, a search takes 0.17 of the time of faiss's IndexBinaryFlat and 0.4 of that of its knn_hamming. Comparing word
-by word without tiles is 2 to 4 times slower. A single query, which no transposed tile would serve twice, is compared
-with the codes where they lie, four rows at once; few codes are scanned without a thread. Columns of words would be
-counted in 0.8 of the time of rows of 256 bits, but need a second copy of the codes.
+by word without tiles is 2 to 4 times slower. A tile transposed for a single query would serve only once, so a single
+query is compared with the codes in place, four rows at once. If there are few codes, no thread is started. Codes of 256
+bits stored as columns of words would take 0.8 of the time of rows, but need a second copy of the codes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
 
 
 def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[npt.NDArray[np.int32], Ids] | None:
-    """Return what `nearest` returns for one query, words (1, n_words), or None if threads or padded codes serve it."""
+    """Return what `nearest` does for one query (1, n_words), or None if it needs threads or padded codes."""
     words = rows.words()
     if not words or rows.n_rows > _grain(query):
         return None
@@ -97,7 +97,7 @@ def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[n
 
 
 def smallest(values: npt.NDArray[np.float64], ids: Ids, k: int) -> tuple[npt.NDArray[np.float64], Ids]:
-    """Return the `k` smallest of values without NaN, and their ids, both (1, k), ordered by value, then id."""
+    """Return the `k` smallest of `values` (none is NaN) and their ids, both (1, k), ordered by value, then id."""
     least, found = np.empty((1, k)), np.empty((1, k), np.int64)
     _fill_smallest(values, ids, least, found)
     return least, found

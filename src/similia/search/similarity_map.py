@@ -1,8 +1,8 @@
 r"""Maps of objects: two coordinates for each object, so that similar objects lie close together.
 
 For a kernel, `Nystroem` turns objects into vectors z, and the map is their first two principal components: kernel PCA
-in the space that the landmarks span. With the mean m and the covariance matrix of the vectors, whose two largest
-eigenvalues have the eigenvectors a_1 and a_2, an object lies at
+in the space that the landmarks span. Let m be the mean of the vectors, and a_1 and a_2 the eigenvectors of their
+covariance matrix for its two largest eigenvalues. Then an object lies at
 
 .. math:: (a_1 \cdot (z - m),\; a_2 \cdot (z - m)).
 
@@ -14,17 +14,17 @@ graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and 
 A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
 :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
 
-A map in two dimensions must leave something out. How much is measured on a sample of m objects i, with their true
-distances to all n: let r(i, j) be the rank of object j among the others by its distance to i, and U_k(i) the objects
-that are among the k nearest of i on the map, but not truly. Then
+A map in two dimensions must leave something out. The loss is measured on a sample of m objects i, with their true
+distances to all n objects. Let r(i, j) be the rank of object j among the others by its true distance to i, and U_k(i)
+the objects that are among the k nearest to i on the map, but not among the k truly nearest. Then
 
 .. math:: T(k) = 1 - \frac{2}{m k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
 
-is the trustworthiness: 1 if all neighbours on the map are neighbours. Continuity is the same with the roles of map and
-distance exchanged: 1 if all neighbours are neighbours on the map.
+is the trustworthiness: 1 if all neighbours on the map are true neighbours. Continuity is the same with the roles of map
+and true distance exchanged: 1 if all true neighbours are neighbours on the map.
 
-Cost: s^2 similarities to fit and s for each object, with s landmarks, and 500 n at most (100 n from 10,000
-objects) for the two measures. With neighbours, also that of `knn_graph`, and n similarities to place a new object.
+Cost: with s landmarks, s^2 similarities to fit, s for each object, and at most 500 n (100 n from 10,000 objects) for
+the two measures. With ``method="neighbours"``, also the cost of `knn_graph`, and n similarities to place a new object.
 
 Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
 1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
@@ -105,15 +105,15 @@ class SimilarityMap(ComparesObjects, Transformer):
     embedding_ : ndarray of float64, shape (n, 2)
         Coordinates of the training objects.
     trustworthiness_ : float
-        How far neighbours on the map are true neighbours: 1 if all are, about 0.5 for a random map. It is the mean over
-        at most 500 training objects (100 if there are 10,000 or more), each compared with all others. The 10 nearest
-        count as neighbours, or fewer if there are less than 21 objects.
+        Extent to which neighbours on the map are true neighbours: 1 if all are, about 0.5 for a random map. It is the
+        mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others. The 10
+        nearest count as neighbours, or fewer if there are fewer than 21 objects.
     continuity_ : float
-        How far true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is measured on
-        the same objects as `trustworthiness_`.
+        Extent to which true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is
+        measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
-        Share of the variance of the vectors that each axis of the map by landmarks explains; for a distance, the share
-        of its eigenvalue in the sum of all absolute eigenvalues.
+        Share of the variance of the vectors that each axis of the map by landmarks explains; for a distance, the
+        eigenvalue of the axis divided by the sum of all absolute eigenvalues.
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
@@ -174,7 +174,7 @@ class SimilarityMap(ComparesObjects, Transformer):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks, fit the axes, and place the n objects of `X`; of `y`, only the length is checked."""
+        """Choose landmarks, fit the axes, and place the n objects of `X`; only the length of `y` is checked."""
         self._fit(X, y)
         return self
 
@@ -306,7 +306,7 @@ def metric_of_map(similarity: Any) -> Metric:
 
 
 def interpolated(distances: Floats, places: Floats) -> Floats:
-    """Return the mean of `places`, shape (k, 2), with weights 1 / d^2; of those at distance 0, if there are any."""
+    """Return the mean of `places` (k, 2) with weights 1 / d^2 or, if any are at distance 0, the mean of those."""
     least = distances.min()
     weights = (distances == 0.0) * 1.0 if least == 0.0 else np.square(least / distances)
     place, total = np.zeros(2), 0.0
@@ -323,7 +323,7 @@ def neighbourhoods_kept(
     Parameters
     ----------
     distances : ndarray, shape (m, n)
-        True distances of the objects `rows` to all objects; those to themselves are not used.
+        True distances of the objects `rows` to all objects; the distance of an object to itself is not used.
     points : ndarray, shape (n, 2)
         Coordinates on the map.
     n_neighbors : int

@@ -1,8 +1,9 @@
 """Nearest objects of any kind: compare binary codes first, then rerank the best candidates.
 
-A query among n objects costs its encoding, n n_bits / 64 operations on words (``kind="exact"``), and `n_candidates`
-evaluations of the kernel or distance. The procedure follows Yun, Kim & Choi, "Hashing with generalized Nyström
-approximation", ICDM 2012, Section IV (100 candidates, sorted by the distances of their projected vectors).
+The cost of a query among n objects is that of encoding it, of ``n * n_bits / 64`` operations on words (with an index of
+``kind="exact"``), and of `n_candidates` evaluations of the kernel or distance. The procedure follows Yun, Kim & Choi,
+"Hashing with generalized Nyström approximation", ICDM 2012, Section IV (100 candidates, sorted by the distances of
+their projected vectors).
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
         - A transformer turns each object into a code, a row of packed bits; candidates have the nearest codes. Usually
           it is a pipeline, such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
-        - If the last step of a pipeline is a `similia.search.VectorIndex`, candidates have the nearest vectors, among
-          those that enter this step.
+        - If the last step of a pipeline is a `similia.search.VectorIndex`, the vectors that enter this step are
+          compared; candidates have the nearest ones.
         - With a `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel.
         - "auto" tries codes, vectors and features on a sample of the objects. For strings, the features are substrings
           of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
@@ -103,7 +104,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     n_candidates : int, default=100
         Number of candidates that are compared with a query; not used if `rerank` is None.
     index : HammingIndex or None, default=None
-        Index with as many bits as the codes; a clone of it searches them. None means exact search.
+        Index with as many bits as the codes. A clone of it searches the codes; None means exact search.
 
     Attributes
     ----------
@@ -261,12 +262,12 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         X : collection of q objects
             Queries.
         n_neighbors : int, default=10
-            Number of neighbours, at most the number of objects and, unless `rerank` is None, `n_candidates`.
+            Number of neighbours: at most the number of objects and, unless `rerank` is None, at most `n_candidates`.
         return_distance : bool, default=True
             Whether to return distances as well as ids.
         return_similarity : bool, default=False
             Whether to return kernel values (cosines for ``rerank="projected"``) instead of distances; the ids stay the
-            same. An error if `rerank` is None or a distance.
+            same. Raises ValueError if `rerank` is None or a distance.
 
         Returns
         -------

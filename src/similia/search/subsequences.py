@@ -1,11 +1,12 @@
 r"""`find` looks for a pattern in a long series: the stretches nearest to it under dynamic time warping, exactly.
 
-Each stretch of the pattern's length is standardised, as the pattern is, and gets a lower bound on its distance: each of
-its points costs at least its distance from the envelope (the range) of the pattern within the warping band, LB_Keogh.
-The same holds with both exchanged. DTW is then computed in rounds, in ascending order of bounds, `LANES` stretches at a
-time, and abandoned once it exceeds the k-th distance before the round. The search ends when no bound is below the
-k-th distance. As a stretch that is found keeps others off, the k-th distance can also grow; abandoned stretches then
-get their turn again. So the result is that of comparing all stretches, whatever the number of threads.
+Each stretch of the pattern's length is standardised, as the pattern is. LB_Keogh is a lower bound on the distance
+between the two: each point of the stretch costs at least the distance of this point from the envelope, the range of the
+pattern within the warping band. The same holds with stretch and pattern exchanged. DTW is then computed in rounds, in
+ascending order of bounds, for `LANES` stretches at a time. It is abandoned once it exceeds the k-th distance found
+before the round. The search ends when no bound is below the k-th distance. A stretch that is found can rule out others
+that start too near to it, so the k-th distance can also grow; abandoned stretches are then tried again. The result is
+therefore the same as if all stretches were compared, whatever the number of threads.
 
 Cost for a pattern of m points and a series of n: 12 m n operations for the bounds, and m w for each stretch that they
 do not rule out, where w is the width of the band.

@@ -1,7 +1,8 @@
-"""Nearest vectors by codes of 1, 2, 4 or 8 bits for each coordinate, compared in whole numbers.
+"""Nearest vectors by codes of 1, 2, 4 or 8 bits per coordinate, compared with integer arithmetic.
 
-Packed signs keep directions only roughly. With 4 bits for a coordinate, the estimated distances are seven times as
-accurate as with 1, and still take an eighth of the memory of float32. `_vector_index` describes codes and estimates.
+Packed signs keep directions only roughly. With 4 bits per coordinate, the estimated distances are seven times as
+accurate as with 1 bit, and the codes still take only an eighth of the memory of float32 vectors. `_vector_index`
+describes codes and estimates.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ class VectorIndex(BaseEstimator):
     r"""Find the nearest vectors in Euclidean distance or by cosine, estimated from codes of a few bits per coordinate.
 
     `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
-    of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but rounded to 16 bits. Inner
-    products of integers estimate its distances to all rows, and the k smallest estimates are found exactly.
+    of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but its coordinates are rounded to
+    16 bits. Inner products of integers estimate the distances of the query to all rows; the k smallest estimates are
+    found exactly.
 
-    A `SimilaritySearch` can use it instead of packed bits, as its `encoder` or as the last step of its encoder, such as
-    ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose vectors are nearest.
+    A `SimilaritySearch` can use a `VectorIndex` instead of packed bits, as its `encoder` or as the last step of its
+    encoder, such as ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose
+    vectors are nearest.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ class VectorIndex(BaseEstimator):
     center_ : ndarray of float64, shape (n_features,)
         Mean of the vectors of `fit` (scaled to length 1 first, if `normalize`), divided by ``2.0**exponent_``.
     exponent_ : int
-        The largest number in `fit`, divided by ``2.0**exponent_``, is below 1 and at least 1/2; 0 if `normalize`.
+        Vectors are divided by ``2.0**exponent_``, so that the largest magnitude in `fit` is below 1 and at least 1/2.
+        The exponent is 0 if `normalize`.
     signs_ : ndarray of int8, shape (4, n_coordinates)
         Random signs that define the rotation. `n_coordinates` is `n_features` rounded up to a multiple of
         ``64 / bits``.
@@ -84,8 +88,9 @@ class VectorIndex(BaseEstimator):
 
     Notes
     -----
-    Let c be the mean, D the number of coordinates, and w the code of x as a vector of odd integers. The estimate of the
-    squared distance of x and q is unbiased over rotations, and its standard deviation is about
+    Let x be a vector of the index, q a query, c the mean, D the number of coordinates, and w the code of x as a vector
+    of odd integers. The estimate of the squared distance between x and q is unbiased over rotations, and its standard
+    deviation is about
 
     .. math:: 2 \|x - c\| \|q - c\| \sqrt{(1 - r^2) / (r^2 (D - 1))},
 
@@ -130,7 +135,7 @@ class VectorIndex(BaseEstimator):
         ----------
         X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
             A Dask array, bag or data frame, or a `similia.sources.Source` such as `similia.sources.open_objects`
-            returns, is read in blocks, two or three times. The index is the same as that of the vectors in memory.
+            returns, is read in blocks, two or three times. The result is the same as for the vectors in memory.
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
@@ -278,7 +283,7 @@ class VectorIndex(BaseEstimator):
         return self
 
     def encode(self, X: Any) -> Codes:
-        """Return the rows of the index for vectors, uint8 (n, n_bits // 8); `X` may be a `Source`."""
+        """Return the rows that encode vectors in the index, uint8 (n, n_bits // 8); `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
         if isinstance(X, Source):

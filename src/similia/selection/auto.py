@@ -108,16 +108,16 @@ class _Auto(BaseEstimator):
         Parameters
         ----------
         X : collection of n objects
-            Strings, graphs, time series, point sets or vectors. Objects that are lists of numbers of one length are
-            read as vectors, lists of different lengths and 1-D arrays as series. Objects that are arrays of two axes
-            must be converted by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so
-            set a test part aside first.
+            Strings, graphs, time series, point sets or vectors. Lists of numbers are read as vectors if all have the
+            same length, otherwise as series. 1-D arrays are read as series. Objects that are arrays of two axes must be
+            converted by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so set a
+            test part aside first.
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
             Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
             objects. Without groups, texts that have at least 80 % of their words in common share a fold, too (see
-            Notes); ``range(n)`` keeps only identical ones together.
+            Notes); ``groups=range(n)`` keeps only identical objects together.
         """
         seconds = None if self.budget is None else check_positive(self.budget, "budget", also=" of seconds or None")
         clock = Budget(seconds)
@@ -206,9 +206,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. No other pipeline that there was time to compare and fit had a clearly better score in
-    cross-validation than the chosen one. No classifier by nearest neighbours had a better score at all, with one
-    exception (*Trust* in the Notes).
+    them as the time allows. Among the pipelines that there was time to compare and fit, none had a clearly better score
+    in cross-validation than the chosen one. No pipeline that classifies by nearest neighbours had a better score at
+    all, with one exception (*Trust* in the Notes).
 
     Parameters
     ----------
@@ -289,7 +289,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         In `fit`, if
 
         - y has missing values, fractional labels, or another length than X;
-        - y has only one class, fewer than two classes of 3 or more objects, or mostly classes of a single object;
+        - y has only one class, fewer than two classes with at least 3 objects each, or one object in most of its
+          classes;
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
@@ -305,8 +306,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     uses all. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops
     each candidate whose score is behind the best by more than two standard errors of the paired difference, plus 0.02
     if the round did not use all objects. It keeps at most half of the embeddings, or four if that is more. The best
-    candidate with nearest neighbours always stays, and so does the method under *Trust*, unless it is clearly worse.
-    The mean score in the last round decides, and the winner is fitted to all objects.
+    candidate with nearest neighbours always stays. The method under *Trust* stays, too, unless it is clearly worse than
+    the best. The mean score in the last round decides, and the winner is fitted to all objects.
 
     *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
     first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
@@ -329,17 +330,17 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Near copies.* Texts may come in variants, such as one sentence with different names. A model that remembers
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
-    given, two strings with spaces share a fold if at least 80 % of their words agree. (This is the sum of the smaller
-    counts of each word divided by the sum of the larger counts.) There is no such rule if one group of variants holds
-    more texts than a fold, or all texts of a class are in fewer groups than folds. `notes_` says how many near copies
-    were found.
+    given, two strings with spaces share a fold if at least 80 % of their words agree. (The share is the sum over all
+    words of the smaller of the two counts, divided by the sum of the larger.) This rule is not applied if one group of
+    variants holds more texts than a fold, or if the texts of a class form fewer groups than there are folds. `notes_`
+    says how many near copies were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
     at most 3000 objects; the final model, fitted to all, is probably slightly better than its score.
 
-    *Repeatable.* The same integer `random_state` gives the same choice: time only decides which candidates are left
-    out, and `stopped_early_` is True if any were.
+    *Repeatable.* The same integer `random_state` gives the same choice, unless candidates are left out for lack of
+    time; `stopped_early_` is True if any were.
 
     `similia.save` stores the estimator with its results; `similia.explain` and `similia.report.write_report` accept it.
 

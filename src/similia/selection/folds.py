@@ -1,4 +1,4 @@
-"""Check targets, and put objects into an order of which every prefix is stratified, also within each fold."""
+"""Check targets, and order objects so that every prefix of the order is stratified, also within each fold."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def shown(label: Any) -> str:
 
 
 class Order(NamedTuple):
-    """Positions of objects, ordered such that the first n are a fair sample for every n, and their folds."""
+    """Positions and folds of objects, ordered such that the first n objects are a fair sample for every n."""
 
     objects: Index
     fold: Index
@@ -112,8 +112,9 @@ class Order(NamedTuple):
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
     """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
-    `groups` holds the number of each object's group, from 0. With groups, the first objects of all groups are ordered
-    in this way, then follow the second objects, and so on; all objects of a group have the fold of its first.
+    `groups` holds the number of each object's group, from 0. With groups, the first objects of all groups come first,
+    ordered in this way; then come the second objects, and so on. All objects of a group are in the fold of its first
+    object.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
@@ -149,7 +150,7 @@ def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None
 
 
 def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool) -> tuple[Index, Index]:
-    """Return (training, test) positions of a random split; copies, and near copies of texts, count once together.
+    """Return (training, test) positions of a random split; copies (and near copies of texts) count as one.
 
     If `stratify`, `y` holds classes, which are split in proportion if each has at least two different objects.
     """

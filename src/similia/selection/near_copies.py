@@ -1,14 +1,14 @@
 """Find texts that are nearly copies of each other, such as one sentence with two names exchanged.
 
-Texts x and y are near copies if their words overlap by at least 80 %: the sum over words of the smaller count in x and
-y, divided by the sum of the larger (`similia.kernels.MinMax` of word counts). Near copies of near copies are in one
-group.
+Texts x and y are near copies if their words overlap by at least 80 %. The overlap is the sum over all words of the
+smaller of the counts in x and y, divided by the sum of the larger (`similia.kernels.MinMax` of word counts). Texts that
+a chain of near copies connects are in one group.
 
 A text whose near copy is in the training part is easy: the words that no other text has give its label away. So a score
 on folds that separate near copies tells how well a model remembers texts, not how it does on new ones.
 
-Cost: that of `similia.search.near_duplicates`. Many texts are compared only if a key of locality-sensitive hashing is
-equal, so up to 2 % of the pairs just above the threshold may be missed.
+Cost: that of `similia.search.near_duplicates`. If there are many texts, two of them are compared only if they share a
+key of locality-sensitive hashing, so up to 2 % of the pairs just above the threshold may be missed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FEW = 500  # number of texts up to which all pairs are compared
 
 
 def near_copies(X: StringBatch) -> Index:
-    """Return a number for the group of near copies of each text, shape (n,); a text without words has none."""
+    """Return a number per text, shape (n,), which near copies share; a text without words shares it with none."""
     method = "exact" if len(X) <= _FEW else "hashes"
     words = MinMax(Words(n=1, min_letters=1))
     return near_duplicates(X, words, SHARE, method=method, random_state=0).groups
@@ -36,8 +36,8 @@ def near_copies(X: StringBatch) -> Index:
 def kept_together(X: StringBatch, groups: Index, y: npt.NDArray, folds: int, classify: bool) -> tuple[Index, list[str]]:
     """Join near copies to the `groups` of identical texts; return the new groups and notes for the user.
 
-    The groups stay as they are if X is not text (words separated by spaces), if one group would hold more than one in
-    `folds` texts, or if a class would be in fewer than `folds` groups.
+    The groups stay as they are if X is not text (words separated by spaces), if one group would hold more than ``1 /
+    folds`` of the texts, or if a class would be in fewer than `folds` groups.
     """
     if not (X.values == ord(" ")).any():
         return groups, []

@@ -198,7 +198,7 @@ class Run:
             self.board.show(f"{self.folds}-fold cross-validation on {rung.n} {self.kind}{repeated}", self.rows())
 
     def rows(self, choice: tuple[Candidate, ...] = ()) -> list[dict[str, Any]]:
-        """Return a dict for each candidate: the chosen one, the others of the deciding round by score, the rest."""
+        """Return a dict per candidate: the chosen one first, then the deciding round by score, then the rest."""
         ranked: dict[Candidate, tuple[int, npt.NDArray]] = {}
         tables = self.search.main.tables
         decided = self.search.best(self.search.main)[1] if any(tables) else 0

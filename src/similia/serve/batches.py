@@ -1,7 +1,8 @@
 """Requests that wait at the same time are joined into one batch.
 
-One thread works. While it does, requests wait; then all that ask for the same thing are answered together, as one call
-on many objects takes less time than many calls. Nothing is delayed when nobody waits.
+A single thread answers requests. While it is busy, further requests wait; then all that ask for the same thing are
+answered together, because one call on many objects takes less time than many calls. A request that finds the thread
+idle is answered at once.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class Batches:
     run : callable
         ``run(key, items)`` returns a list with a result for each item. It runs in a thread.
     most_waiting : int
-        Most items that may wait, beside those being worked on.
+        Maximum number of items that may wait, besides those being worked on.
     most_joined : int
-        Most items of a batch, unless one request has more.
+        Maximum number of items in a batch; a single request may have more.
 
     Attributes
     ----------
     n_waiting, n_batches : int
-        Items that wait, and batches answered.
+        Number of items that wait, and number of batches answered.
     """
 
     def __init__(self, run: Run, most_waiting: int = 10_000, most_joined: int = 256) -> None:
@@ -53,7 +54,7 @@ class Batches:
         self.n_waiting = self.n_batches = 0
 
     async def submit(self, key: Hashable, items: list[Any]) -> list[Any]:
-        """Return the results of the items; raise `Full` at once if too many wait, or what ``run`` raised for them."""
+        """Return the results of items, or raise the error of ``run``; if too many wait, raise `Full` at once."""
         if self.n_waiting + len(items) > self._most_waiting and self.n_waiting:
             raise Full
         waiting = _Waiting(key, items, asyncio.get_running_loop().create_future())

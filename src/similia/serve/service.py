@@ -1,6 +1,7 @@
 """What a service answers: objects and options as JSON in, results as JSON out, from a model file or a search index.
 
-Nothing here knows HTTP. A request that cannot be answered raises `Refused` with a status and one sentence.
+This module does not handle HTTP itself. A request that cannot be answered raises `Refused` with a status and one
+sentence.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ class Limits:
     Attributes
     ----------
     max_bytes, max_objects : int
-        Largest body of a request, and most objects in it.
+        Maximum number of bytes in the body of a request, and maximum number of objects in a request.
     max_waiting : int
-        Objects that may wait; further requests get 503.
+        Maximum number of objects that may wait; further requests get the status 503.
     timeout, read_timeout : float
-        Seconds until an answer must be there, and until a client must have sent its request.
+        Maximum number of seconds for an answer, and for a client to send its request.
     """
 
     max_bytes: int = 2**23

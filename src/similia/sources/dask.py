@@ -45,7 +45,7 @@ class Distributed(Source):
     parts : list of dask.delayed.Delayed
         The parts. Each computes to a list, array or batch of objects, which may be empty.
     lengths : list of int, optional
-        Number of objects in each part; if not given, objects are counted when first needed.
+        Number of objects in each part; if not given, objects are counted when the lengths are first needed.
     converters : tuple of callables
         Functions applied, in order, to each part before it is used.
     meta : ndarray or sparse array, optional
@@ -424,7 +424,7 @@ def _computed(value: Any) -> Any:
 # ---- what workers do
 @contextmanager
 def inside_task(max_memory: int | None = None) -> Iterator[None]:
-    """Return a context that sets `max_memory` and allows one thread (all, in the main thread of the main process)."""
+    """Set `max_memory` in a ``with`` block; allow one thread, or all in the main process's main thread."""
     main = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     with limited_to(None if main else 1), config(max_memory=max_memory):
         yield

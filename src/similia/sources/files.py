@@ -83,7 +83,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
 
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
-    """Read a file like `read_objects`; unless `labelled`, labels may be missing, and are returned as in the file."""
+    """Read a file as `read_objects` does; unless `labelled`, labels may be missing and stay as in the file."""
     place = as_path(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):

@@ -88,7 +88,7 @@ class MatrixSource(Source):
 
 
 class ArrayMatrix(MatrixSource):
-    """Rows of an array, a memory map, or an object with `shape` and ``[rows]``, as of h5py and zarr."""
+    """Rows of an array, a memory map, or an object with `shape` and ``[rows]``, such as those of h5py and zarr."""
 
     def __init__(self, X: Any) -> None:
         self._X, self.source = X, type(X).__name__
@@ -286,7 +286,7 @@ def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
 def check_rows(rows: Any, where: Indices | int) -> None:
     """Raise if a row holds NaN or infinity; the error names the first such row by its position in the source.
 
-    `where` holds the positions of all rows, or is the position of the first of consecutive rows.
+    `where` holds the positions of all rows or, if the rows are consecutive, is the position of the first.
     """
     sparse = sp.issparse(rows)
     bad = ~np.isfinite(rows.data) if sparse else ~np.isfinite(rows).all(axis=1)

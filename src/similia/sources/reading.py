@@ -281,7 +281,7 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
 
 
 def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
-    """Return the place of a row (or another `noun`) in its file: its line if `lines` are known, else its number."""
+    """Return the place of a row in its file: its line if `lines` are known, else `noun` followed by its number."""
     return f"{noun} {row} (counted from 0)" if lines is None else f"line {lines[row]}"
 
 
@@ -351,7 +351,7 @@ def ending_of(path: Path) -> str:
 
 
 def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
-    """Return the position of a column, or raise if it does not exist; `names` is the first row, a header or not."""
+    """Return the position of a column, or raise if it does not exist; `names` is the first row, header or not."""
     if isinstance(column, int):
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
@@ -386,8 +386,8 @@ class Skips:
     Parameters
     ----------
     path : path, optional
-        CSV file to write, with the line where each skipped row begins (for Parquet, its number) and the reason. It is
-        created only if rows are skipped.
+        CSV file to write, with the line where each skipped row begins (for Parquet, the row number) and the reason. It
+        is created only if rows are skipped.
 
     Attributes
     ----------

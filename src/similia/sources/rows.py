@@ -241,7 +241,7 @@ class NpyRows:
             )
 
     def records(self, start: int, chunk: int, max_bytes: int) -> Iterator[Records]:
-        """Yield rows from number `start` on; list rows with NaN or infinity in `skips`, or raise without it."""
+        """Yield rows from number `start` on; add those with NaN or infinity to `skips`, or raise if it is None."""
         row = self.dtype.itemsize * self.width
         if row > record_limit():
             raise BadFile(self.path, f"it takes {row} bytes, more than {record_limit()}; raise max_memory", at="row 0")

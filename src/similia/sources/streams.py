@@ -159,8 +159,9 @@ class ObjectStream(Source):
         Raises
         ------
         ValueError
-            If `start` is behind the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
-            (a sixteenth, if it is not ASCII or in a table with quotes). The message names the line, row or item.
+            If `start` is beyond the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
+            (a sixteenth if the record is not ASCII, or if it is in a table with quotes). The message names the line,
+            row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """

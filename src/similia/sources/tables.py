@@ -1,11 +1,12 @@
 """Read columns of CSV and TSV tables as objects, a block of rows at a time.
 
 Blocks without quotes whose rows have equal numbers of cells are split with numpy. All others are read with the csv
-module; if a quoted cell is open at the end of a block, so is the next block. Tests check that both give the same rows.
+module; if a quoted cell is open at the end of a block, the csv module also reads the next block. Tests check that both
+ways give the same rows.
 
-``pyarrow.csv`` reads 95 MB in a third of the time (an eighth with quotes) and twice the memory. It is not used because
-its errors name no line, it accepts NUL bytes and letters after a closing quote, it refuses cells longer than a block,
-and it does not report where rows begin and end.
+``pyarrow.csv`` reads 95 MB in a third of the time (an eighth with quotes), but takes twice the memory. It is not used
+because its errors name no line, it accepts NUL bytes and letters after a closing quote, it refuses cells longer than a
+block, and it does not report where rows begin and end.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Table:
     """A CSV or TSV table; `first` holds the cells of its first row.
 
     With `header`, the first row holds the names of the columns. With `pad`, shorter rows get empty cells at the end.
-    Other rows with too many or too few cells are listed in `skips`, or raise without it.
+    Other rows with too many or too few cells are listed in `skips` or, if it is None, raise an error.
     """
 
     def __init__(
@@ -268,8 +269,8 @@ def _long_fields() -> Iterator[None]:
 class Converter:
     """Turn the columns of a table or of a file of molecules into objects.
 
-    `header` holds the names of the columns, for messages. Bad rows are listed in `skips`, or raise without it. With
-    `sdf`, molecules are blocks of an SDF rather than SMILES.
+    `header` holds the names of the columns, for messages. Bad rows are listed in `skips` or, if it is None, raise an
+    error. With `sdf`, molecules are blocks of an SDF rather than SMILES.
     """
 
     def __init__(
@@ -425,7 +426,7 @@ def read_columns(
         fewer cells than the first: raise, or leave them out. Empty cells have no value, nor do texts such as NA in a
         column of numbers, nor nulls in Parquet.
     skipped : path, optional
-        CSV file to write, with the line number of each skipped row (for Parquet, its number), and the reason.
+        CSV file to write, with the line number of each skipped row (for Parquet, the row number), and the reason.
     keep_missing : bool, default=False
         Whether to keep rows with missing values, instead of raising or leaving them out. Their cells are returned as in
         the file; nulls of Parquet become None.

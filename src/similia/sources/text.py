@@ -107,7 +107,7 @@ def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
-    """Return the valid SDF molecules as graphs, or None without any; call ``bad(i, why)`` for each invalid one."""
+    """Return the valid SDF molecules as graphs (None if there are none); call ``bad(i, why)`` for the others."""
     from similia.objects.graph_forms import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit

@@ -34,7 +34,7 @@ def says_full(error: BaseException) -> str | None:
 
 @contextmanager
 def disk_full(state: Callable[[], str]) -> Iterator[None]:
-    """Context manager that adds to a disk-full error what is kept, the text ``state()``, and how to continue."""
+    """Context manager that adds to a disk-full error the text ``state()`` (what is kept) and how to continue."""
     try:
         yield
     except OSError as error:
@@ -64,7 +64,7 @@ def replacing(path: Path) -> Iterator[Any]:
 
 
 def move(source: Path, target: Path) -> None:
-    """Move a file over another in one step; Windows refuses while anybody reads that one, so try for a second there."""
+    """Move a file over another in one step; Windows refuses while `target` is read, so retry for a second."""
     for _ in range(20 if sys.platform == "win32" else 0):
         try:
             os.replace(source, target)

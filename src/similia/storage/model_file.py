@@ -5,7 +5,7 @@ and its content), and arrays are separate members. The description is valid if
 
 - members are stored without compression, and together are no larger than the file, which rules out zip bombs;
 - it uses only loaders that models of similia need, none of which calls a function that the file names;
-- references between nodes form no cycle and repeat no large node often;
+- references between nodes form no cycle and do not repeat large nodes over and over;
 - arrays hold no Python objects and have the stated length; indices of sparse arrays are within bounds.
 
 Only then, and if all names are allowed (`refused_names`), does `Builder` create objects.
@@ -317,7 +317,7 @@ def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def refused_names(schema: Any) -> list[str]:
-    """Return the sorted names of the classes and functions in a description that no model file may name."""
+    """Return the sorted names of those classes and functions in a description that model files must not name."""
     return sorted({_name(node) for node in nodes_of(schema) if not _is_allowed(node)})
 
 

@@ -6,9 +6,9 @@ files of all segments in order, names the files with the numbers of removed rows
 one step, so a crash leaves the index as it was before or after the change. The next change deletes files that the
 manifest does not name. Only one process may write at a time (it locks ``index.lock``); any number may read.
 
-A row keeps its number until `compact`. If there are more than 64 segments, the newest ones are merged; an older
-segment joins them if it has at most twice as many rows as they. So each row is copied O(log n) times, and opening stays
-fast.
+A row keeps its number until `compact`. If there are more than 64 segments, the newest ones are merged; an older segment
+is merged with them if it has at most twice as many rows as they have together. So each row is copied O(log n) times,
+and opening stays fast.
 """
 
 from __future__ import annotations
