@@ -59,7 +59,8 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
-      ``ValueError`` that says so; `fit` raises ``ValueError`` if there are fewer targets than objects;
+      ``ValueError`` whose message says that it is empty; `fit` raises ``ValueError`` if there are fewer targets than
+      objects;
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
       only on the object and the fitted model;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
@@ -77,8 +78,8 @@ def check_structured_estimator(
     estimator : scikit-learn estimator
         The check fits only clones of it. Where a ``random_state`` (also a nested one) is None, the clones use 0.
     X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
-        At least six objects, but not many: the check fits about twenty times. If `X` is a table, it skips the laws
-        *containers* and *ColumnTransformer*.
+        At least six objects, but not many: the check fits about twenty times. If `X` is a table, the laws *containers*
+        and *ColumnTransformer* are left out.
     y : array-like of shape (n,), optional
         Labels (at least three of each class) or numbers. Classifiers and regressors need them.
     methods : sequence of str, optional

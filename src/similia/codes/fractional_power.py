@@ -127,7 +127,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies and phases for the number of features of `X`, finite vectors of shape (n, n_features)."""
+        """Draw random frequencies and phases; `X` holds finite vectors, shape (n, n_features)."""
         bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
         self.n_features_in_ = check_vectors(example_of(X)).shape[1]
         self._learn_columns(X)

@@ -251,8 +251,8 @@ class GeneralizedNystroemPCA(Transformer):
     def transform_chunks(self, X: Any) -> Iterator[npt.NDArray[np.floating]]:
         """Project rows block by block, for sources `X` that do not fit into memory.
 
-        This yields an array of shape (rows of the chunk, n_components) for each chunk of an iterable; other sources are
-        cut into blocks.
+        If `X` is an iterable of chunks, this yields an array of shape (n_rows, n_components) for each chunk; any other
+        source is cut into chunks first.
         """
         yield from projected(self._open_like_fit(X), self.components_, self._offset)
 

@@ -38,7 +38,8 @@ _TIES = 2**64 - 1  # index of the tie-breaking vector; no code point or rank rea
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return n independent, uniformly random codes, shape (n, n_bits // 8).
 
-    The similarity of two codes has expectation 0 and standard deviation ``n_bits ** -0.5``.
+    Their `similarity`, 1 - 2 (number of differing bits) / n_bits, has expectation 0 and standard deviation ``n_bits **
+    -0.5``.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw levels and roles; learn from `X` the ranges that `low` and `high` do not give.
+        """Draw random vectors for levels and roles; learn `low_` and `high_` from `X` where they are not given.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """

@@ -108,7 +108,7 @@ class RecordEncoder(HypervectorEncoder):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
-        """Fit the encoders, draw the roles, and return the hypervectors of the records."""
+        """Fit the encoders, draw a random role for each, and return the hypervectors of the records."""
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:

@@ -191,8 +191,8 @@ def load_vowels(*, return_X_y: bool = False) -> Any:
 def available() -> list[str]:
     """Return the names of the data sets that `fetch` knows.
 
-    Some are bundled with similia, and some are downloaded. `fetch` reads all others only from the folders that the
-    environment variable ``SIMILIA_DATA`` names.
+    A data set is bundled with similia, downloaded, or read from the folders that the environment variable
+    ``SIMILIA_DATA`` names.
 
     Examples
     --------

@@ -156,7 +156,7 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of objects, given as the result of ``self.input.read(X)``."""
+        """Return the codes of `objects`, which ``self.input.read(X)`` has read."""
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found

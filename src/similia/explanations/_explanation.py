@@ -183,10 +183,10 @@ class Explanation:
         """Return substructures of molecules and stretches of strings, the largest contribution first.
 
         Each atom belongs to one group: a functional group, an aromatic ring system, or a chain or ring of other
-        carbons. Each letter belongs to one stretch, a run of letters whose amounts have the same sign and are all
-        above, or all below, the mean amount of a letter. A group contributes the sum of `shares_x` (or `shares_y`) over
-        its places, so the groups of x add up to the sum over all its places, and so do those of y. Groups that add
-        nothing are left out. Other objects have no groups.
+        carbons. Each letter belongs to one stretch, a run of letters whose amounts in `shares_x` (or `shares_y`) have
+        the same sign and are all above, or all below, the mean absolute amount. The contribution of a group is the sum
+        of the amounts of its atoms or letters. So the contributions of all groups of x sum to ``shares_x.sum()``, and
+        those of y to ``shares_y.sum()``. Groups that add nothing are left out. Other objects have no groups.
         """
         found = []
         for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):

@@ -148,7 +148,7 @@ class Intersection(_OfFeatures, FeatureKernel):
         self.normalize = normalize
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features (f, 1), ..., (f, c) for each feature f of count c; see `FeatureKernel.features`."""
+        """Return the c features (f, 1), ..., (f, c), of value 1, for each feature f of `kernel` with count c."""
         X = self.as_objects(X)
         counts = self._counts(X)
         fractional = counts.values != np.rint(counts.values)

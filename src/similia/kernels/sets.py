@@ -55,8 +55,8 @@ class MeanMap(Kernel):
     each point makes up the same share of both sets. An empty set has kernel 0 with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
-    whose points are far apart has a small norm. If k(u, v) depends only on u and v, then K(U, V) depends only on U and
-    V: its bits are the same whatever other sets the call contains. ``RBF(gamma="median")`` is an exception if you call
+    whose points are far apart has a small norm. K(U, V) is the same, to the last bit, whatever other sets the call
+    contains, provided that k(u, v) does not depend on other points. ``RBF(gamma="median")`` is an exception if you call
     the kernel directly, outside an estimator, since gamma then depends on all points of `X`.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.

@@ -159,7 +159,7 @@ class ConformalClassifier(ClassifierMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier to n objects and their labels `y`, and calibrate it with objects that it has not seen."""
+        """Fit the classifier to some of the n objects and their labels `y`, and calibrate it with the others."""
         (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
         self.classes_ = _with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)

@@ -192,7 +192,7 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Bound how fast the functions of a model on D2KE features change: :math:`|f(x) - f(y)| \le L\, d(x, y)`.
+    r"""Bound the slopes of a linear model's outputs f on D2KE features: :math:`|f(x) - f(y)| \le L\, d(x, y)`.
 
     Parameters
     ----------

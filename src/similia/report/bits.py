@@ -156,7 +156,7 @@ class RobustnessDisplay(Display):
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw accuracy by flipped bits and by number of bits, with 95 % intervals; `ax` is None or a pair of Axes."""
+        """Draw two plots, of accuracy by flipped bits and by number of bits, on a pair of Axes (None: new ones)."""
         left, right = self._axes(ax, 2)
         for axis, x, y, style in ((left, 100 * self.shares, self.flipped, 0), (right, self.n_bits, self.shortened, 1)):
             bounds = np.array([wilson(value, self.n) for value in y]).T

@@ -95,11 +95,11 @@ def knn_graph(
     n_neighbors : int, default=10
         Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
-        "exact" compares all pairs, except those that bounds on the distance rule out. The other methods compare each
-        object with a few hundred candidates; they may miss neighbours, but their distances are exact. "kmers" is for
-        strings: candidates share short substrings. "bits" is for any objects: candidates have similar codes. "auto"
-        takes "exact" for up to 10,000 objects; beyond, "bits" if `encoder` is given or the objects are not strings,
-        otherwise "kmers".
+        "exact" compares all pairs, except those that are ruled out by a bound on their distance. The other methods
+        compare each object with a few hundred candidates; they may miss neighbours, but their distances are exact.
+        "kmers" is for strings: candidates share short substrings. "bits" is for any objects: candidates have similar
+        codes. "auto" takes "exact" for up to 10,000 objects. For more, it takes "kmers" if the objects are strings and
+        `encoder` is not given, otherwise "bits".
     encoder : transformer of objects to packed bits, optional
         Makes the codes of "bits"; a clone of it is fitted to `X`. The default, fitted to 10,000 of the objects, is
         `similia.Nystroem` (for a kernel) or `similia.D2KE` with distances to objects of `X` (for a distance), followed
@@ -122,9 +122,9 @@ def knn_graph(
         ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
         are the arrays of indices and distances that other libraries take.
     recall : float
-        Only with `return_recall`: share of an object's neighbours in the graph that are no farther than its true
-        `n_neighbors`-th neighbour. It is the mean over 200 objects, which are compared with all others; 1.0 for
-        "exact".
+        Only with `return_recall`; 1.0 for "exact". The recall of one object is the share of its neighbours in the graph
+        that are not farther from it than its true `n_neighbors`-th neighbour. `recall` is the mean over 200 objects,
+        each compared with all others.
 
     Raises
     ------

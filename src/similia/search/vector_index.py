@@ -283,7 +283,7 @@ class VectorIndex(BaseEstimator):
         return self
 
     def encode(self, X: Any) -> Codes:
-        """Return the rows that encode vectors in the index, uint8 (n, n_bits // 8); `X` may be a `Source`."""
+        """Return the codes of vectors as the index stores them, uint8 (n, n_bits // 8); `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
         if isinstance(X, Source):
