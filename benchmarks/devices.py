@@ -1,4 +1,4 @@
-"""Exported C on devices: results equal to Python's, bytes and instructions of a label, beside emlearn and HDCC.
+"""Exported C on devices: results equal to Python's; bytes, and instructions per label, beside emlearn and HDCC.
 
 Needs gcc. Clang, cross compilers for ARM (Linux and ``arm-none-eabi``) and RISC-V, and the emulators ``qemu-arm`` and
 ``qemu-riscv64`` are used if they are there. SIMILIA_EMLEARN_PYTHON names an interpreter that has emlearn, SIMILIA_HDCC

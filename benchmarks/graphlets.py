@@ -1,4 +1,4 @@
-"""Graphlet sampling against maps applied sample by sample through BLAS, GraKeL and the latency of memory.
+"""Graphlet sampling against GraKeL, against maps applied sample by sample, and against the latency of memory.
 
 SIMILIA_DATA names the folder of data sets, SIMILIA_GRAKEL_PYTHON an interpreter that has grakel; rows that need
 them are skipped without. Sample by sample, ten of the 300 graphs are embedded and their time is scaled: it is linear

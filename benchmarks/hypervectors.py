@@ -1,4 +1,4 @@
-"""NGramEncoder and GraphHDEncoder against the same encodings in torchhd, object by object as its examples do.
+"""NGramEncoder and GraphHDEncoder against torchhd's encodings, object by object as in its examples.
 
 Strings and graphs are random, of the sizes of SMS messages and of NCI1. SIMILIA_TORCHHD_PYTHON names an
 interpreter that has torch and torchhd (``pip install torch-hd``); the rival runs there, on a share of the

@@ -1,4 +1,4 @@
-"""Hours that `similia plan` predicts against those a run takes, at sizes the calibration did not see.
+"""Hours that `similia plan` predicts against hours that a run takes, at sizes that were not used to calibrate it.
 
     python benchmarks/plan.py [--cpu] [gappy levenshtein wl dtw heat]
 

@@ -1,4 +1,4 @@
-"""Report of 5,000 objects: seconds to write, size, seconds until a browser has it.
+"""Report of 5,000 objects: seconds to write it, its size, and seconds until a browser has drawn it.
 
 The model is NysHD of 10,000 bits on windows of the bundled DNA, which are predicted in five folds. The browser is the
 system's Chromium by playwright's driver; where there is none its row is left out.

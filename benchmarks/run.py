@@ -39,17 +39,18 @@ same run.
   in the same way: above 1 is better.
 - A row of **time**, memory, bytes, instructions or error gives similia's cost in units of the rival's: below 1 is
   better.
-- A ratio is the median over calls that take turns on a shared machine with {cores} cores ({machine}, numpy {numpy}).
-  Seconds are not given: they would hold for that machine only.
-- Some rows have a goal; **no** marks those that miss it. "Scaled" rivals ran on a part of the work.
+- A ratio compares the median times of calls that take turns on a shared machine with {cores} cores ({machine}, numpy
+  {numpy}). Seconds are not given: they would hold for that machine only.
+- Some rows have a goal; rows that miss it are marked **no**. A rival called "scaled" ran on a part of the work, and
+  its time was extrapolated to all of it.
 
 [How to run them](#how-to-run-the-benchmarks) stands at the end.
 """
 
 _TAIL = """## How to run the benchmarks
 
-`{command}` runs one after the other. `SIMILIA_DATA` names the folder of data sets. The rivals run in interpreters of
-their own, which these variables name; rows whose rival is missing are skipped:
+`{command}` runs all benchmarks, one after the other. `SIMILIA_DATA` names the folder of data sets. The rivals run in
+interpreters of their own, which these variables name; rows whose rival is missing are skipped:
 
 | variable | has |
 |---|---|

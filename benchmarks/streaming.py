@@ -1,4 +1,4 @@
-"""Encoding a file of any length in constant memory against all in memory, and two processes against two threads.
+"""Encoding a file of any length in constant memory, or all of it in memory; two processes, or two threads.
 
 Random DNA of 100 letters to codes of 1024 bits, gappy kernel, 300 landmarks. Each measurement is a process of its own
 that has encoded a thousand strings before, so that nothing is compiled or read from a cold disk. In memory, a tenth is

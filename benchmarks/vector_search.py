@@ -1,4 +1,4 @@
-"""Nearest vectors: codes of `VectorIndex` against signs of the same bytes and faiss's 4-bit codes: recall and time.
+"""Nearest vectors by codes of `VectorIndex`, against signs of as many bytes and against faiss's 4-bit codes.
 
     SIMILIA_DATA=... python benchmarks/vector_search.py
 

@@ -26,11 +26,12 @@ from _cpus_job import changed
 
 TITLE = "Processors, threads and arrangements"
 TEXT = """
-Every public estimator, kernel and distance, in a process of its own for each setting. The first run has two threads; it
-fits all models and saves them. Every other setting loads them and computes the same outputs: values, vectors, codes,
-labels, neighbours. BLAS, numba, numpy, faiss and the C library can be told to use the instructions of other
-processors; the last two settings do all of that at once. The numbers of objects are odd; some objects are equal, some
-differ in the last bits, some are tiny; there are float32 and float64.
+Every public estimator, kernel and distance runs in every setting, each setting in a process of its own. The first run
+has two threads; it fits all models and saves them. Every other setting loads them and computes the same outputs:
+values, vectors, codes, labels, neighbours. BLAS, numba, numpy, faiss and the C library can be told to use the
+instructions of other processors; the settings called *another processor* do all of that at once. Each collection has an
+odd number of objects; some objects are equal, some differ in the last bits, some are tiny. There are float32 and
+float64.
 
 Integers, codes, labels and neighbours must be equal in all settings. Floats must have the same bits in all settings of
 one processor; on another processor they may differ by 2e-6 (float32) or 1e-12 (float64) of the largest entry of an
@@ -40,9 +41,9 @@ a float64 one; in the setting *Dask*, in parts on threads and in other processes
 promise equality on one processor only. *Broken* counts outputs that break a promise; the command names them and fails.
 It also fails if a public class has no case.
 
-*Refitted* models are fitted anew in the setting. On one processor they must be equal bit for bit. On another one the
-eigenvectors of LAPACK differ in their last bits, and so may a bit of a code whose value is that close to zero: these
-are counted.
+*Refitted* models are fitted anew in the setting. On one processor they must be equal bit for bit. On another processor,
+the eigenvectors of LAPACK differ in their last bits, so a bit of a code may differ if the number whose sign it is lies
+that close to zero. Such differences are counted.
 
 The second table has a line for each output: its digest in the first run, in how many of the settings the saved model
 gives the same bits, the largest relative difference, and the same for refitted models.

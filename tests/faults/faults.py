@@ -16,29 +16,30 @@ from typing import Any
 
 TITLE = "Faults"
 TEXT = """
-Each fault comes at a random moment of a run (uniform over what an undisturbed one takes; a fault that would have come
-after the end is not counted as one), then the work is run again, if need be, without a fault. Codes, labels, objects
-with their codes and names, nearest neighbours and what models learnt are compared, bit for bit, with an undisturbed
-run in one process. *Lost* and *doubled* are rows or objects, *wrong* what differs, *hangs* runs of more than 180 s;
-*unclear* is an end by anything but success, one sentence (one line, at most 500 characters) or, for Ctrl-C, code 130.
+Each fault comes at a random moment of a run, uniform over the time that an undisturbed run takes. A run that ends
+before its fault comes is counted under *ended before*, not as a fault. Then the work is run again, if need be, without
+a fault. Codes, labels, objects with their codes and names, nearest neighbours and what models learnt are compared, bit
+for bit, with an undisturbed run in one process. *Lost* and *doubled* count rows or objects,
+*wrong* counts results that differ, and *hangs* counts runs of more than 180 s. *Unclear* counts runs that end in any
+way other than success, an error of one sentence (one line, at most 500 characters) or, for Ctrl-C, exit code 130.
 
-*Worker killed* is `kill -9` of one of two processes of a `LocalCluster`: in encoding and predicting (functions and
-commands; some with `--cluster local:2`), in fits (NysHD with RPCholesky landmarks and bundled prototypes, ITQ,
-GeneralizedNystroemPCA), in `ShardedIndex` (built, nearest and radius neighbours) and `index build`. *Scheduler*:
-`dask scheduler` is killed and started again, or another client restarts the workers; a run that has lost its
-scheduler ends with one sentence and resumes when it is run again.
-*Disk full*: RLIMIT_FSIZE at a random byte, and a tmpfs of random size (left out
-where none may be mounted), for encode, predict, index build and add. *Damaged partial file*: `kill -9` or Ctrl-C,
-then a bit of `data` or `journal` flipped, the file cut or deleted. *Damaged index*: the same to any file of an index.
-Loading into memory and `verify()` compare checksums of everything; opening compares the checksum of the manifest and
-the sizes of all files; **memory maps are not read when they are opened, so that a flipped bit in codes or ids that
-are mapped (`load(mmap=True)` in Python; `index search` verifies first) is not seen until `verify()`, a load into
-memory, or a merge or compaction, which check what they copy**. *Two writers*: two or three of `index add`, `remove`,
-`build` and `encode` on one index or output. *Readers*: two processes open and search an index, in memory and mapped,
-while 70 additions, removals, merges and compactions are committed; each opening counts as a run and must show a
-committed state and answers as from brute force. *Kernel raises*: a user's callable, an error of one of six types,
-chunks of 1,000 to 10,000, here and on the cluster: the sentence names X[73421], and all chunks before are kept. Power
-failures and disks that lie about `fsync` are not covered, nor is Windows.
+*Worker killed*: `kill -9` ends one of the two processes of a `LocalCluster` during encoding and predicting (functions
+and commands; some with `--cluster local:2`), fits (NysHD with RPCholesky landmarks and bundled prototypes, ITQ,
+GeneralizedNystroemPCA), work with a `ShardedIndex` (building it, nearest and radius neighbours) or `index build`.
+*Scheduler*: `dask scheduler` is killed and started again, or another client restarts the workers; a run that has lost
+its scheduler ends with one sentence and resumes when it is run again. *Disk full*: RLIMIT_FSIZE at a random byte, and a
+tmpfs of random size (left out where none may be mounted), for encode, predict, index build and add. *Damaged partial
+file*: after `kill -9` or Ctrl-C, a bit of `data` or `journal` is flipped, or the file is cut or deleted. *Damaged
+index*: the same is done to any file of an index. Loading into memory and `verify()` compare checksums of everything;
+opening compares the checksum of the manifest and the sizes of all files; **memory maps are not read when they are
+opened, so a flipped bit in mapped codes or ids (`load(mmap=True)` in Python; `index search` verifies first) is only
+found by `verify()`, by a load into memory, or by a merge or compaction, which check what they copy**. *Two writers*:
+two or three of `index add`, `remove`, `build` and `encode` work on one index or output at the same time. *Readers*: two
+processes open and search an index, in memory and mapped, while 70 additions, removals, merges and compactions are
+committed; each opening counts as a run; it must show a committed state, and its answers must equal those of brute
+force. *Kernel raises*: a user's callable raises an error of one of six types, with chunks of 1,000 to 10,000 objects,
+in this process or on the cluster. The message must name X[73421], and all chunks before it must be kept. Power failures
+and disks that lie about `fsync` are not covered, nor is Windows.
 """
 INPUTS = 300
 MUST_BE_ZERO = ("lost", "doubled", "wrong", "hangs", "unclear")

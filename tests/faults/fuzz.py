@@ -37,16 +37,17 @@ from similia.core.errors import BadFile, BadParameter, BadType, BadValue
 
 TITLE = "Hostile input"
 TEXT = """
-Small valid files, models and objects, mutated at random: bits, bytes and slices changed, inserted, dropped, repeated
-and spliced, numbers replaced (0, -1, 2^31, 2^63, 1e308, nan, 400 digits), encodings and line ends, deep nesting,
-archives changed member by member with valid checksums, arrays of another type, shape or header, descriptions of models
-with other values, classes, loaders and cycles, manifests resealed as a forger would. *Refused* is a ValueError,
-TypeError or OSError that a line of similia raises on purpose: one line of less than 500 characters that names the file
-or the item. A *find* is anything else: another exception, one that comes from below, a warning that is no
-UserWarning, a crash, more than 2 s of processor time, or an allocation beyond 1 GiB more than the process began with.
-Loaded models are used on a few objects. Not covered: the search structures of faiss and models of scikit-learn
-other than support vector machines and linear ones, which are compiled by others; load those from people you trust.
-Where atheris installs, `python tests/faults/coverage_guided.py` fuzzes five readers guided by coverage.
+The inputs are small valid files, models and objects, mutated at random. Bits, bytes and slices are changed, inserted,
+dropped, repeated and spliced. Numbers are replaced (0, -1, 2^31, 2^63, 1e308, nan, 400 digits), encodings and line ends
+are changed, and brackets are nested deeply. Archives are changed member by member, with valid checksums. Arrays get
+another type, shape or header. Descriptions of models get other values, classes, loaders and cycles. Manifests are
+resealed, as a forger would do. *Refused*: similia raised a ValueError, TypeError or OSError on purpose, with a message
+of one line of less than 500 characters that names the file or the item. A *find* is anything else: another exception,
+one raised by a library below, a warning that is not a UserWarning, a crash, more than 2 s of processor time,
+or a need for over 1 GiB more memory than the process began with. Loaded models are used on a few objects. Not covered
+are the search structures of faiss, and models of scikit-learn other than support vector machines and linear models.
+They run code that others compiled, so load them only from people you trust. Where atheris can be installed, `python
+tests/faults/coverage_guided.py` fuzzes five readers, guided by coverage.
 """
 INPUTS = 1_000_000
 MUST_BE_ZERO = ("finds",)

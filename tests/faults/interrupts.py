@@ -27,11 +27,12 @@ from similia.core.estimators import twin_of
 
 TITLE = "Interrupted fits"
 TEXT = """
-Every public estimator is fitted, and fitted again to other objects, while a timer raises an exception at a random
-moment of the call (uniform over what an undisturbed one takes), or a kernel or distance of the user's raises in a
-random call of it; so are `partial_fit`, `add`, `remove`, `update` and `extend`. Afterwards an estimator is *unfitted*
-(as before; every method raises `NotFittedError`), *as before* or *complete* (the call had ended); what it returns for
-objects is compared bit for bit with models that nothing stopped. *Mixed* is anything else, a usable model among them.
+Every public estimator is fitted, and fitted again to other objects. Meanwhile, a timer raises an exception at a random
+moment of the call (uniform over the time that an undisturbed call takes), or the user's kernel or distance raises one
+in one of its calls, chosen at random. `partial_fit`, `add`, `remove`, `update` and `extend` are stopped in the same
+way. Afterwards an estimator is *unfitted* (as before; every method raises `NotFittedError`), *as before* or *complete*
+(the call had ended). What it returns for objects is compared bit for bit with models that nothing stopped. *Mixed* is
+anything else, such as a usable model that equals neither the old nor the new one.
 """
 INPUTS = 1000
 MUST_BE_ZERO = ("mixed",)

@@ -28,7 +28,7 @@ SECTIONS = tuple(name for name in ORDER if (FOLDER / f"{name}.py").exists())
 
 _HEAD = """# Reliability
 
-What was tried to break similia, and how often it did. Each table stands below the command that made it.
+How we tried to break similia, and how often it broke. Each table stands below the command that made it.
 """
 _SECTION = re.compile(r"<!-- (?P<name>\w+) -->\n(?P<body>.*?)\n<!-- end (?P=name) -->", re.DOTALL)
 

@@ -20,10 +20,10 @@ import similia as sm
 
 TITLE = "Soak"
 TEXT = """
-Rounds of small work in one process, each a fresh fit, transform, prediction, save and load, or changes of an index, on
-new random data: what a service does in a day. After a tenth of the rounds (compiled code and pools of memory are there
-by then) resident memory, threads and open files are noted, and again at the end. *Grown* counts what is more than 1 KiB
-of memory a round, one thread or one open file above.
+One process does many rounds of small work, as a service does in a day. Each round is a fresh fit, transform,
+prediction, save and load, or changes an index, on new random data. After a tenth of the rounds (compiled code and pools
+of memory are there by then) resident memory, threads and open files are noted, and again at the end. *Grown* counts
+which of the three have grown since: memory by more than 1 KiB a round, threads or open files by one or more.
 """
 INPUTS = 10_000
 MUST_BE_ZERO = ("grown",)

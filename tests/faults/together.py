@@ -24,12 +24,12 @@ import similia as sm
 
 TITLE = "Threads and forks"
 TEXT = """
-Eight threads search one index for the first time, all at once: an index of each kind just fitted, loaded, mapped,
-unpickled, copied, added to or with removals, and a `SimilaritySearch` that sorts candidates once more. In further rows
-one thread adds and removes while the others search, and a forked child searches an index that its parent has searched.
-Each round compares all answers with those of one thread. Every row runs in a process of its own: *died* counts rounds
-that ended with it, *wrong* rounds with an answer or an error that one thread would not have given, *hung* rounds of
-more than 60 s.
+Eight threads search one index for the first time, all at once: an index of each kind, just fitted, loaded, mapped,
+unpickled, copied, added to or removed from, and a `SimilaritySearch` that reranks candidates. In further rows one
+thread adds and removes while the others search, and a forked child searches an index that its parent has searched. Each
+round compares all answers with those of one thread. Every row runs in a process of its own. *Died* counts rounds in
+which this process died, *wrong* counts rounds with an answer or an error that one thread would not have given, and
+*hung* counts rounds of more than 60 s.
 """
 INPUTS = 1000
 MUST_BE_ZERO = ("died", "wrong", "hung")

@@ -37,7 +37,7 @@ def build(
         str,
         typer.Option(
             help="How to find the candidates: by 'bits'; by 'features', with an inverted index of the features of "
-            "--kernel (for strings without --kernel, of substrings); by 'vectors', each number of which is kept in a "
+            "--kernel (default for strings: substrings); by 'vectors', each number of which is kept in a "
             "few bits; or 'auto': the best of these on a sample of the objects."
         ),
     ] = "bits",
@@ -50,7 +50,7 @@ def build(
     bits: Annotated[
         int | None,
         typer.Option(
-            help="Number of bits of a code, a multiple of 8 (default: 256); with --by vectors, of each number of a "
+            help="Number of bits of a code, a multiple of 8 (default: 256); with --by vectors, bits per number of a "
             "vector: 1, 2, 4 or 8 (default: 4)."
         ),
     ] = None,
@@ -120,8 +120,8 @@ def add(
 
     A file is recognised by its content, not by its name, and is added only once. A file that was changed, even by one
     object, counts as a new file: all of its objects are added. A table also counts as a new file if its objects are
-    read from another column (--text), but not if only their names are (--id). Unless options name other columns, the
-    objects of a table are read from the same column as those of the table from which the index was built.
+    read from another column (--text), but not if only their names are read from another one (--id). Unless options name
+    other columns, the objects of a table are read from the column that was used when the index was built.
     """
     from similia.cli import folders
     from similia.cli.inputs import has_columns, open_objects
@@ -195,7 +195,7 @@ def search(
     candidates: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of candidates to sort; more of them miss fewer neighbours. Default: set when building."
+            min=1, help="Number of candidates to sort; more candidates raise the recall. Default: set when building."
         ),
     ] = None,
     output: CsvOut = None,

@@ -106,7 +106,7 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
         str | None, None, "Order of the axes within each series of a 3-D array: 'time, channel' or 'channel, time'."
     ),
     "sep": _option(
-        str | None, None, "Separator of cells: a character, tab or space. Default: by the ending of the file."
+        str | None, None, "Separator of cells: a character, tab or space. Default: chosen by the ending of the file."
     ),
     "encoding": _option(str, "utf-8", "Encoding of text files, e.g. latin-1 or utf-16."),
     "no_header": _option(
@@ -116,7 +116,7 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
     "on_error": _option(
         str,
         "stop",
-        "stop at a bad row, empty text, bad SMILES or missing label; or skip: leave such rows out, count and list "
+        "stop: end at a bad row, empty text, bad SMILES or missing label; skip: leave such rows out, count and list "
         "them.",
     ),
     "skipped": _option(
@@ -170,7 +170,7 @@ WORKING: dict[str, tuple[Any, Any]] = {
     "cluster": _option(
         str | None,
         None,
-        "local:N works in N processes of this machine, local in one per thread (needs similia\\[dask]).",
+        "local:N starts N processes on this machine, local one per thread (needs similia\\[dask]).",
         panel=None,
     ),
     "scheduler": _option(

@@ -25,7 +25,7 @@ from similia.cli.options import READING, WORKING, reading, working
 from similia.core.errors import DataError, ObjectsWarning
 
 _OPTIONS = {  # of each command: the flags and the help
-    "json": (["--json"], "Print the result as JSON; for predictions, one line of JSON each."),
+    "json": (["--json"], "Print the result as JSON; for predictions, one line of JSON per prediction."),
     "quiet": (["--quiet", "-q"], "Print only errors, and the result of --json."),
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the traceback of an error."),
 }
