@@ -2,8 +2,9 @@
 
 Series are passed in the format of each library: a list of (n_channels, length) arrays for aeon; a list of
 (length, n_channels) arrays for tslearn, which pads them with NaN. Matrices are computed in blocks of rows that fit into
-``similia.config(max_memory=...)``. The library gets the value of ``similia.config(n_jobs=...)``, and the matrices that
-it returns are checked.
+``similia.config(max_memory=...)``; only a symmetric matrix of one collection is computed at once. Functions of the
+library that return matrices get the value of ``similia.config(n_jobs=...)``; functions of two series run in that many
+processes. Results are checked.
 
 `similia.distances.DTW` and the other elastic distances of similia are faster. Use the adapters for distances that
 similia lacks (shape DTW, move-split-merge variants, Fréchet, canonical time warping ...), and for comparisons.
@@ -64,7 +65,8 @@ class AeonDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        A name in ``aeon.distances.get_distance_function_names()``, or a function of two (n_channels, length) arrays.
+        A name in ``aeon.distances.get_distance_function_names()``, or a symmetric function of two (n_channels, length)
+        arrays.
     params : dict, optional
         Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
 
@@ -109,7 +111,7 @@ class TslearnDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        Name of a function of ``tslearn.metrics``, with or without the prefix ``cdist_``, or a function of two
+        Name of a function of ``tslearn.metrics``, without the prefix ``cdist_``, or a symmetric function of two
         (length, n_channels) arrays.
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
@@ -172,8 +174,8 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
     ----------
     distance : str or callable, default="dtw"
         The name of a distance, such as "dtw", "shape_dtw" or "msm"; a function of aeon, such as
-        ``aeon.distances.msm_distance`` or ``msm_pairwise_distance``; or your own function of two (n_channels, length)
-        arrays.
+        ``aeon.distances.msm_distance`` or ``msm_pairwise_distance``; or your own symmetric function of two (n_channels,
+        length) arrays.
     **params
         Options of the distance, such as ``window=0.1``.
 
@@ -205,7 +207,7 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
     ----------
     function : str or callable, default="dtw"
         The name of a function, such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; a function of tslearn,
-        such as ``tslearn.metrics.cdist_dtw``; or your own distance of two (length, n_channels) arrays.
+        such as ``tslearn.metrics.cdist_dtw``; or your own symmetric distance of two (length, n_channels) arrays.
     **params
         Options of the function, such as ``sakoe_chiba_radius=5``.
 

@@ -59,8 +59,8 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
-      ``ValueError`` whose message says that it is empty; `fit` raises ``ValueError`` if there are fewer targets than
-      objects;
+      ``ValueError`` whose message says that it is empty; `fit` of an estimator with `predict` raises ``ValueError`` if
+      there are fewer targets than objects;
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
       only on the object and the fitted model;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
@@ -72,6 +72,7 @@ def check_structured_estimator(
       of the innermost object, such as a kernel inside the estimator;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
       polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
+      These laws need ``transform``, and are left out if any method, such as ``predict``, returns a 1-D array.
 
     Parameters
     ----------

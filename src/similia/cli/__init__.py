@@ -1,4 +1,4 @@
-"""The command line: ``similia fit``, ``predict``, ``report``, ``index`` and others, each in its own module.
+"""The command line: ``similia fit``, ``predict``, ``report``, ``index`` and others, most in their own modules.
 
 Commands import what they need when they run, so that ``similia --help`` answers at once.
 """

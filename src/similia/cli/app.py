@@ -1,4 +1,4 @@
-"""The Typer application; each command is a module that imports what it needs only when the command runs."""
+"""The Typer application; each command is a function that imports what it needs only when it runs."""
 
 from __future__ import annotations
 

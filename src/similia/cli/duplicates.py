@@ -55,8 +55,8 @@ def duplicates(
 ) -> None:
     """List pairs of near-duplicates, and the groups that they form. Texts are compared by their runs of 5 letters.
 
-    A file larger than a quarter of --max-memory (default: 1 GiB) is read in chunks, several times. Such a run resumes
-    when the command is repeated after Ctrl-C, a crash or a full disk.
+    If hashes find the pairs, a file larger than a quarter of --max-memory (default: 1 GiB) is read in chunks, several
+    times. Such a run resumes when the command is repeated after Ctrl-C, a crash or a full disk.
 
     [bold]similia duplicates messages.csv --text message -o pairs.csv --report pairs.html[/bold]
 

@@ -65,8 +65,8 @@ def encoder_to_index(
 ) -> tuple[str, Any]:
     """Return a description of the vectors that suit `data`, and a pipeline to a `VectorIndex` of them, unfitted.
 
-    If the data are vectors, and no kernel or distance is given, they stay as they are. Otherwise, the vectors are those
-    from which `default_encoder` makes bits.
+    If the data are vectors, and no kernel or distance is given, they stay as they are. Otherwise, the vectors are made
+    as for the bits of `default_encoder`, except that the PCA of k-mers has `landmarks` components instead of `bits`.
     """
     if data.kind == "vectors" and not (kernel or distance):
         spec, steps = "as they are", [("vectors", "passthrough")]

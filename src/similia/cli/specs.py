@@ -34,7 +34,7 @@ _DISTANCES = _Room(
 
 
 def parse_kernel(text: str) -> Any:
-    """Return the kernel that `text` describes: a class of `similia.kernels`, with literals or kernels as arguments.
+    """Return the kernel of `similia.kernels` that `text` describes; arguments are literals, kernels or distances.
 
     Examples
     --------

@@ -74,10 +74,10 @@ class GeneralizedNystroemPCA(Transformer):
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
         False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows and W their sampled features. `fit`
-        raises an error if one of the `n_components` largest singular values of W, squared, is below
-        gamma ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default, it raises an error only
-        if one of these singular values is as small as its rounding error.
+        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows, centred if `center`, and W their
+        sampled features, r of d. `fit` raises an error if one of the `n_components` largest singular values of W,
+        squared, is below gamma (r / d) ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default,
+        it raises an error only if one of these singular values is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -102,13 +102,13 @@ class GeneralizedNystroemPCA(Transformer):
     -----
     **Sources.** `X` may be:
 
-    - an array, a numpy memory map or a scipy.sparse matrix, which is made dense block by block;
+    - an array, a numpy memory map or a scipy.sparse matrix, of which only parts are made dense, if any;
     - an object with `shape` and row access (h5py, zarr), which is read chunk by chunk;
     - the path of a ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists);
     - an iterable of 2-D chunks of rows, which is read once;
     - a stream of vectors from `similia.sources.open_stream` (CSV).
 
-    The sample depends only on `random_state` and the number of rows, not on the source.
+    With ``sampling="uniform"``, the sample depends only on the parameters and the shape of the data, not on the source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     adds up P = C^T W, with C and W as under `truncation`, in one pass over the rows, and keeps only as many rows as it

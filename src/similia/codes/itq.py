@@ -126,7 +126,8 @@ class ITQ(_CentredSigns):
         The orthogonal matrix Q; it may include a reflection. The code of a vector z holds the signs of
         ``(z - mean_) @ rotation_``.
     mean_ : ndarray of float64, shape (n_bits,)
-        Mean of the vectors of `fit`. It is always subtracted, so that each bit is 1 in about half of the codes.
+        Mean of the vectors that `fit` uses (see `max_samples`). It is always subtracted, so that each bit is 1 in about
+        half of the codes.
     losses_ : ndarray of float64, shape (`n_iter_`,)
         The loss ||Y - Z Q||_F^2 after each iteration. Z holds the centred vectors, Q is the rotation after the
         iteration, and Y holds the signs of Z times the rotation before it. The loss never grows, except by the rounding

@@ -129,7 +129,8 @@ class LevelEncoder(RangeEncoder):
     `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
     the two products differ is a tie; with four features, about every third position is.
 
-    A feature that is constant in `fit` carries no information later: all its numbers get the first level.
+    Without `low` and `high`, a feature that is constant in `fit` carries no information later: all its numbers get the
+    first level.
 
     Examples
     --------

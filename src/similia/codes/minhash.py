@@ -109,8 +109,9 @@ class MinHash(ComparesObjects, Transformer):
     scale_ : float
         Factor by which features are multiplied before they are rounded at random, up or down, to the whole counts that
         hashing needs. The sum of an object's counts is called its number of elements. `fit` takes the median of this
-        number over at most 256 training objects. `scale_` is 1 if their features are whole numbers and the median is at
-        most 64 * n_hashes. Otherwise it is a power of two that brings the median to 4 to 8 times n_hashes.
+        number over at most 256 training objects, without those that have no features. `scale_` is 1 if their features
+        are whole numbers and the median is at most 64 * n_hashes. Otherwise it is a power of two that brings the median
+        to 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 
@@ -138,8 +139,8 @@ class MinHash(ComparesObjects, Transformer):
     Each hash samples one element of an object. If an object has more than about n log n elements (see `scale_`), all n
     samples differ, and the errors are smaller.
 
-    For codes of a given number of bits, ``bits=1`` has the smallest error, unless J is near 1. With
-    ``output="onehot"``, a larger `bits` brings the inner product nearer to J.
+    For codes of a given number of bits, ``bits=1`` has the smallest error. With ``output="onehot"``, a larger `bits`
+    brings the inner product nearer to J.
 
     If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add

@@ -222,7 +222,8 @@ class SpectrumDisplay(Display):
         Number of dimensions that the model keeps; for a model without landmarks, the numerical rank of the matrix.
     clipped : float
         Share of negative eigenvalues: the sum of their absolute values, divided by the sum of the absolute values of
-        all eigenvalues.
+        all eigenvalues. 0 for a precomputed kernel or an ensemble of experts, of which only the kept eigenvalues are
+        shown.
     of : str
         Name of the matrix, for the title of the plot.
 
@@ -309,7 +310,7 @@ class SpectrumDisplay(Display):
         return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` go to ``Axes.plot``."""
+        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` style positive ones."""
         (axis,) = self._axes(ax)
         numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
         floor = np.abs(values).max() * 1e-17

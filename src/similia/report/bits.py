@@ -236,7 +236,7 @@ class RecallDisplay(Display):
             Numbers of candidates; by default an approximately geometric sequence from the largest k to the number of
             objects.
         metric, objects
-            As in `similia.SimilaritySearch.recall`.
+            As in `similia.SimilaritySearch.recall`, but `metric` cannot be "projected"; both are ignored for an index.
         ax : matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         **kwargs

@@ -1,7 +1,7 @@
 """`write_clusters` writes an HTML page about clusters: their sizes and medoids, what members share, and a map.
 
-The page is a single file; its security policy forbids it to fetch anything. Cost: one transform of the objects, and
-`similia.explanations.explain` of a few dozen members of each cluster.
+The page is a single file; its security policy forbids it to fetch anything. Cost: two transforms of all objects, one of
+those on the map, and `similia.explanations.explain` of a few dozen members of each cluster.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def write_clusters(
     names : sequence of n str, optional
         Names of the objects; by default their positions in `X`.
     max_objects : int, default=5000
-        Maximum number of objects on the map. If there are more, the map shows a random sample and the page says so.
-        Sizes and medoids are always those of all n objects.
+        Number of objects sampled for the map, if there are more. The map also shows the five members nearest to the
+        centre of each cluster. Sizes and medoids are always those of all n objects.
     random_state : int, default=0
         Seed of the random samples of objects.
 

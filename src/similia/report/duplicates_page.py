@@ -80,8 +80,8 @@ def write_duplicates(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `found` is not a `Duplicates`, or if the length of `X` or `names` is not the number of objects in which
-        near-duplicates were looked for.
+        If `found` is not a `Duplicates`, or if the length of `X` (unless it is a source or Dask collection) or of a
+        sequence `names` is not the number of objects in which near-duplicates were looked for.
 
     Examples
     --------

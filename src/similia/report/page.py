@@ -25,9 +25,9 @@ def write_report(
     Parameters
     ----------
     model : estimator or pipeline
-        A model of `similia.recipes`, or your own pipeline, with or without a classifier or regressor at its end. A
-        model that is not fitted is fitted to `X` and `y`. If `model` is a fitted parameter search, the report shows the
-        model that the search chose.
+        A model of `similia.recipes`, or your own pipeline, with or without a classifier or regressor at its end. If the
+        model is not fitted, a copy of it is fitted to `X` and `y`. If `model` is a fitted parameter search, the report
+        shows the model that the search chose.
     X : collection of n objects
         Objects in any form that the model takes.
     y : array-like of n labels or numbers, optional
@@ -43,8 +43,8 @@ def write_report(
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
         If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold.
     cv : int, default=5
-        Number of folds, at least 2. Unless `groups` are given, equal objects are in the same fold, as are near copies
-        of texts (with at least 80 % of the words the same).
+        Number of folds, at least 2. Equal objects are in the same fold. So are near copies of texts (with at least 80 %
+        of the words the same), unless `groups` are given or too few groups would be left.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000

@@ -144,7 +144,8 @@ def predict_stream(
     source : path, iterable or Dask collection
         See `encode_stream`.
     output : path
-        The ending decides the format: ``.tsv``, ``.jsonl`` (one line of JSON per object), else CSV.
+        The ending decides the format: ``.tsv`` or ``.tab``, ``.jsonl`` or ``.ndjson`` (one line of JSON per object),
+        else CSV.
     text : str or int, optional
         See `encode_stream`.
     names : str, optional

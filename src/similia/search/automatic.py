@@ -124,9 +124,9 @@ def bits_for(X: Any, metric: Metric) -> Pipeline:
 
 
 def kmer_length(strings: Any) -> int:
-    """Return the k of the k-mers to count: 5 for up to 4 different letters, down to 2 for 20 or more.
+    """Return the k of the k-mers to count: 5 for up to 4 different letters, down to 2 for 13 or more.
 
-    k is never above a third of the median length. Letters rarer than one in 200 (an N in DNA) are ignored.
+    k is at most a third of the median length, but at least 1. Letters rarer than one in 200 (an N in DNA) are ignored.
     """
     _, counts = np.unique(strings.values, return_counts=True)
     letters = max(2, int(np.count_nonzero(counts >= counts.sum() / 200)))

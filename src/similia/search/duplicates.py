@@ -82,7 +82,7 @@ class Duplicates:
         pairs connects them; an object without near-duplicates is a group of its own.
     recall : float
         Estimated share of all pairs of near-duplicates that were found; 1.0 if all pairs were compared, NaN if it
-        cannot be estimated because no pair was found.
+        cannot be estimated, for example because no pair was found.
     similarity : kernel or distance
     threshold : float
     relative : bool

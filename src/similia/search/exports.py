@@ -90,7 +90,8 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     """Write an index as a file for ``faiss.read_index_binary``: an IndexBinaryIDMap with the ids.
 
     The IndexBinaryIDMap wraps a faiss structure of the same kind as the index (IndexBinaryFlat for "exact"), rebuilt
-    from the codes. faiss does not define which of several codes at the same distance it returns.
+    from the codes. It searches by the Hamming distance, even if the index has ``metric="jaccard"``. faiss does not
+    define which of several codes at the same distance it returns.
 
     Parameters
     ----------

@@ -45,14 +45,14 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) consecutive bits from each code, as keys of hash
-      tables. It compares the query with the codes that differ from it by at most one bit in at least one run. Use it
-      for near duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) consecutive bits, but at most ``n_bits //
+      n_hashes``, from each code, as keys of hash tables. It compares the query with the codes that differ from it by at
+      most one bit in at least one run. Use it for near duplicates.
 
     The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
-    After more than half of the codes have been removed, the next approximate search rebuilds its cells or
-    tables.
+    After more than half of the codes have been removed, the next approximate search rebuilds its cells or tables,
+    unless codes are memory-mapped or in a read-only array.
 
     Neighbours are ordered by distance, then by id. If several codes are at the k-th distance, those with the smallest
     ids are returned (for an approximate kind, among the codes that it examined). With ``kind="exact"``, results depend
@@ -85,7 +85,7 @@ class HammingIndex(BaseEstimator):
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
         0. "jaccard" needs ``kind="exact"``. The search skips codes that cannot be near, because they have too few or
         too many ones in total or in their words of 64 bits. The stored numbers of ones take an eighth of the memory of
-        the codes. The search is fastest for many queries at once.
+        the codes, and 8 bytes for each code. The search is fastest for many queries at once.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.

@@ -11,9 +11,8 @@ the most rare bits. Once the shared bits found so far and the remaining bits of 
 tile is abandoned.
 
 Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row. Memory: an
-eighth of that of the codes.
-Paper: Swamidass & Baldi, "Bounds and algorithms for fast exact searches of chemical fingerprints in linear and
-sublinear time", JCIM 47, 2007.
+eighth of that of the codes, and 8 bytes for each row. Paper: Swamidass & Baldi, "Bounds and algorithms for fast exact
+searches of chemical fingerprints in linear and sublinear time", JCIM 47, 2007.
 """
 
 from __future__ import annotations

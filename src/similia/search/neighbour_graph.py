@@ -106,8 +106,8 @@ def knn_graph(
         by `similia.SignRandomProjection`.
     symmetric : bool, default=False
         Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
-        `n_neighbors` objects or more. If the distance differs between the two directions, the smaller one is stored for
-        both.
+        `n_neighbors` objects or more. If the graph holds both directions of a pair and their distances differ, the
+        smaller one is stored for both.
     random_state : int, numpy generator or None, default=None
         Source of randomness of "bits", and of the objects on which recall is measured. An integer makes results the
         same for any ``config(max_memory=...)`` and any number of threads.
@@ -123,8 +123,8 @@ def knn_graph(
         are the arrays of indices and distances that other libraries take.
     recall : float
         Only with `return_recall`; 1.0 for "exact". The recall of one object is the share of its neighbours in the graph
-        that are not farther from it than its true `n_neighbors`-th neighbour. `recall` is the mean over 200 objects,
-        each compared with all others.
+        that are not farther from it than its true `n_neighbors`-th neighbour. `recall` is the mean over at most 200
+        objects, each compared with all others.
 
     Raises
     ------

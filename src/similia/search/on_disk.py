@@ -89,7 +89,7 @@ class SearchFolder:
         folder : str or path
             New or empty, or left behind by a killed `create`.
         search : SimilaritySearch
-            The search; only its encoder is written.
+            The search; its encoder is written and, if it keeps objects, one of them as an example.
         meta : dict, optional
             JSON-serialisable data that the store keeps as its `meta`.
 
@@ -149,7 +149,7 @@ class SearchFolder:
         X : collection of n objects
         names : list of str, length n, optional
         ids : array-like of int, shape (n,), optional
-            Distinct and not in use; by default they continue after the largest id.
+            Distinct and not in use; by default they continue after the largest id ever used.
         progress : dict, optional
             JSON-serialisable state of a run; it replaces ``store.progress`` in the same step.
         """
@@ -187,7 +187,7 @@ class SearchFolder:
         return self.load_named(mmap)[0]
 
     def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
-        """Return the search, as `load` does, and a dict from ids to names."""
+        """Return the search, as `load` does, and a dict from ids to names, those of removed objects included."""
         search = _without_objects(self.search)
         index = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(index.ids)

@@ -126,7 +126,8 @@ class SimilarityMap(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if a parameter is invalid, `similarity` is a plain function, or all distances are 0.
+        In `fit`, if a parameter is invalid, `similarity` is a plain function, or its values among the landmarks are all
+        0.
     ImportError
         In `fit`, if method is "neighbours" and umap-learn is not installed.
 
