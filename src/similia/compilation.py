@@ -19,8 +19,9 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile the library's loops in advance, so that a service answers its first request as fast as later ones.
 
     The compiled loops are kept on disk: in the folder that the environment variable ``NUMBA_CACHE_DIR`` names or, if it
-    is not set, beside the package. So call this once, when you set up a machine or build a container image; all later
-    processes load the compiled loops. If all loops are compiled already, a call takes seconds.
+    is not set, beside the package; if that cannot be written to, in the user's cache folder. So call this once, when
+    you set up a machine or build a container image; all later processes load the compiled loops. If all loops are
+    compiled already, a call takes seconds.
 
     Parameters
     ----------

@@ -11,10 +11,11 @@ each direction is rounded to integers q and p with
 
 float32 holds such sums exactly, so sgemm returns the exact integer whatever its order. The 24 bits are shared equally:
 |p| ~ |q| ~ 2^12. Rounding x to q rotates it by sqrt(k / 12) / |q| radian (1e-3 for k = 300 features), which lowers
-cosines by a relative 1e-6. The distribution of p stays symmetric; its entries have steps of at most 1/118 of their
-standard deviation. Both errors are far below the noise of the projection. All entries of p are odd and each q has an
-odd sum, so q . p is odd: there are no ties, code(-x) is the complement of code(x), and sign(0) = +1 applies only to
-zero rows. Cost: one sgemm of n x k x n_bits, in tiles whose product stays in cache until its signs are packed.
+cosines by a relative 1e-6. The distribution of p stays symmetric; its entries have steps of 1/118 of their standard
+deviation for k = 300, and of at most 1/8 for any k. Both errors are far below the noise of the projection. All entries
+of p are odd and each q has an odd sum, so q . p is odd: there are no ties, code(-x) is the complement of code(x), and
+sign(0) = +1 applies only to zero rows. Cost: one sgemm of n x k x n_bits, in tiles whose product stays in cache until
+its signs are packed.
 
 **Structured directions** (Choromanski, Rowland and Weller 2017). Here p is the padded length of x, not a direction. The
 b-th block of p bits is
@@ -154,9 +155,9 @@ class SignRandomProjection(SignEncoder):
 
     All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
 
-    If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features by
-    about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far less than the noise of the estimates for any practical
-    number of bits.
+    If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features, up
+    to 65,536, by about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far less than the noise of the estimates for
+    any practical number of bits. For more features, it rotates by up to 2.3 times as much.
 
     References
     ----------

@@ -31,7 +31,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number with four significant digits, or an integer with all digits in groups of three.
+    """Format a number with four significant digits, or an integer below 1e9 with all digits in groups of three.
 
     Examples
     --------

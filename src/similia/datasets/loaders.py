@@ -117,7 +117,7 @@ def load_messages(*, return_X_y: bool = False) -> Any:
 
 
 def load_molecules(*, return_X_y: bool = False) -> Any:
-    """Load 122 common molecules of 12 families, such as amino acids, sugars, steroids and painkillers.
+    """Load 122 common molecules of 11 families, such as amino acids, sugars, steroids and painkillers.
 
     Parameters
     ----------
@@ -257,7 +257,8 @@ def fetch(
         If the download fails three times, or three times gives a file with unexpected contents or sha256 digests. (No
         digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.) The cache keeps no partial files.
     FileNotFoundError
-        If the set must be in a folder of ``SIMILIA_DATA`` but is not, or if the server does not have the archive.
+        If the set must be in a folder of ``SIMILIA_DATA`` but is not, or if the server refuses the request (HTTP status
+        400 to 499).
 
     See Also
     --------

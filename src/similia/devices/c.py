@@ -49,7 +49,7 @@ def export_c(
         exception is a model that is quantised already and makes its codes by `similia.LevelEncoder`,
         `similia.SequenceEncoder` or `similia.NGramEncoder`: without `X`, it gets no tests.
     name : str, default="model"
-        Beginning of the names of all files, and of functions and types in C; it consists of letters, digits and
+        Beginning of the names of all files, and of functions and types in C: a letter, then letters, digits and
         underscores.
     max_length, letters : int, str, optional
         Limits of the objects, as in `similia.quantise`; not used if `model` is quantised already.

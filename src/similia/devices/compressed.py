@@ -114,8 +114,8 @@ def compress(
     model : Pipeline
         A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
         `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
-        landmarks and its number of bits are the largest that are tried; a half, a quarter, and so on, of each number
-        are tried, too.
+        landmarks (at most the number of training objects of a fold) and its number of bits are the largest that are
+        tried; a half, a quarter, and so on, of each number are tried, too.
     X : collection of n objects
     y : array-like (n,)
         Labels.

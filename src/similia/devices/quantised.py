@@ -38,7 +38,8 @@ class Loss:
     labels : float or None
         Share of the predicted labels that are equal in both models; None if the models predict no labels.
     before, after : float or None
-        Accuracies of the original and of the quantised model; None if no true labels were given.
+        Accuracies of the original and of the quantised model; None if no true labels were given or the models predict
+        no labels.
     """
 
     n: int
@@ -191,15 +192,16 @@ def quantise(
         - vectors that `similia.D2KE` makes with ``Levenshtein`` or ``DTW``;
         - your own vectors.
 
-        Scalers and ``PCA`` of scikit-learn may come before the projection. A pipeline without a projection can make the
-        codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
+        ``DTW`` of several channels needs ``local="sqeuclidean"``. ``StandardScaler``, ``MinMaxScaler`` without `clip`,
+        ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection. A pipeline without a projection can
+        make the codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
         be longer than the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16.
-        Whole numbers stay as they are. Others are divided by a step and rounded; the step is the smallest power of two
-        for which numbers twice as large would still fit. So with "whole", `X` is needed if the model stores no objects.
-        This is so if it projects your own vectors or makes its codes by an encoder.
+        Columns of whole numbers up to 32767 stay as they are. Others are divided by a step and rounded; the step is the
+        smallest power of two for which numbers twice as large would still fit. So with "whole", `X` is needed if the
+        model stores no objects. This is so if it projects your own vectors or makes its codes by an encoder.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.

@@ -32,7 +32,7 @@ class Units:
 
     @classmethod
     def of(cls, X: npt.NDArray, *, common: bool = False) -> Units:
-        """Choose a step per column: 1 for whole numbers, else a power of two with room for numbers twice as large.
+        """Choose a step per column: 1 for whole numbers of int16, else a power of two with room for twice as much.
 
         If `common`, all columns have the same step.
         """

@@ -121,7 +121,7 @@ def export_verilog(
         they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The first
         1000 become the tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
     name : str, default="model"
-        Name of the module, of letters, digits and underscores; the names of all files begin with it.
+        Name of the module: a letter, then letters, digits and underscores. The names of all files begin with it.
     max_length, letters, overwrite : int, str, bool
         The same as in `similia.export_c`.
 
@@ -133,8 +133,8 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises it, if an encoder of hypervectors makes the codes, or if `name` is not a valid name
-        in Verilog.
+        If `similia.quantise` raises it, if an encoder of hypervectors makes the codes, if `model` computes with
+        float32, or if `name` is not a valid name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

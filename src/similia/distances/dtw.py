@@ -53,11 +53,11 @@ class DTW(ScaledDistance):
     points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
-    The distances have the dtype of `Y`, float32 or float64. The distance of two series is the same, to the last bit,
-    whichever other series are in the same call. Its relative error is below (m + n) 2^-24 in float32 and (m + n) 2^-53
-    in float64, for lengths m and n. There is one exception: if two values, one of each series, differ by less than
-    1e-12 (float32) or 1e-33 (float64) times the largest absolute value in both series, their difference may be
-    inaccurate or count as 0.
+    The distances have the dtype of `Y`, float32 or float64, to which `X` is converted first. The distance of two series
+    is the same, to the last bit, whichever other series are in the same call. Its relative error is below (m + n + p +
+    1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64, for lengths m and n and p channels. There is one
+    exception: if two values, one of each series, differ by less than 1e-12 (float32) or 1e-33 (float64) times the
+    largest absolute value in both series, their difference may be inaccurate or count as 0.
 
     References
     ----------

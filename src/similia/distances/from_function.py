@@ -39,8 +39,9 @@ class FromFunction(Distance):
     TypeError
         When called, if `function` is not callable or returns something that is not a real number.
     ValueError
-        When called, if `axes` is unknown, or the function fails or returns a negative number, NaN, infinity or the
-        wrong shape; the message names the pair.
+        When called, if `axes` is unknown; if a function of two objects fails, or a distance is negative, NaN or
+        infinite (the message names the pair); or if a function of two collections returns the wrong shape. An error in
+        a function of two collections is passed on, or becomes a TypeError if the function works on two objects.
 
     Notes
     -----

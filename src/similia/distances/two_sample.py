@@ -67,7 +67,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
         of the first collection come first.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
-        squared distance of the two mean embeddings; it is never negative, but too large on average.
+        squared distance of the two mean embeddings; for a positive semi-definite kernel it is never negative, except by
+        rounding, but too large on average.
 
     Returns
     -------

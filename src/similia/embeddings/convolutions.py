@@ -122,7 +122,7 @@ class RandomConvolutions(TimeShares):
         Seed or generator from which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
         Maximum number of different dilations. They grow exponentially from 1 to the largest for which a kernel fits
-        into a series of `length_` points.
+        into a series of `length_` points. With `n_features` below 168 (MultiRocket: 1344), the only dilation is 1.
 
     Attributes
     ----------

@@ -156,7 +156,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, n_components), float32 if the distances are, else float64."""
+        """Return the vectors of n objects, shape (n, R), float32 if the distances are, else float64."""
         check_is_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files

@@ -1,7 +1,7 @@
 """Access to entries of kernel and distance matrices, computed on demand or precomputed, and checks of these matrices.
 
-The landmark strategies and `Nystroem` read kernel values only through a `Gram`, which returns a block of given rows and
-columns, whole columns, or the diagonal. The n x n matrix is never formed.
+The landmark strategies and ``Nystroem.fit`` read kernel values only through a `Gram`, which returns a block of given
+rows and columns, whole columns, or the diagonal. The n x n matrix is never formed.
 """
 
 from __future__ import annotations

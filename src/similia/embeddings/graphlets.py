@@ -118,8 +118,8 @@ class GraphletSampling(Transformer):
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
     random features differ little from graph to graph.
 
-    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. ``match`` returns a
-    `scipy.sparse.csr_array`.
+    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. Functions and transformers
+    of your own determine the dtype: float64 if they return integers. ``match`` returns a `scipy.sparse.csr_array`.
 
     References
     ----------

@@ -77,7 +77,8 @@ class HeatRandomFeatures(Transformer):
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
-        Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` only adds columns.
+        Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` only adds columns (up to rounding,
+        if they are orthogonal), unless "auto" then chooses orthogonal directions instead of independent ones.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None

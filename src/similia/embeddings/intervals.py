@@ -2,8 +2,8 @@
 
 Four sequences of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
 first differences, its second differences, and the amplitudes of its Fourier transform. At levels of 2 or more
-intervals, the sequences are also cut into intervals that begin half an interval later. See `IntervalQuantiles` for the
-quantiles of an interval.
+intervals, unless at least half of these have only one point, the sequences are also cut into intervals that begin half
+an interval later. See `IntervalQuantiles` for the quantiles of an interval.
 
 Cost: T log T to sort and to transform, plus T for each level. A level gives about T / divisor features.
 Dempster, Schmidt & Webb (2024), "QUANT".
@@ -64,7 +64,8 @@ class IntervalQuantiles(TimeShares):
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts a series into 2^i intervals; levels with more
-        intervals than points are left out. From level 1 on, intervals shifted by half their length are added.
+        intervals than points are left out. From level 1 on, intervals shifted by half their length are added, unless at
+        least half of the intervals have only one point.
     divisor : int, default=4
         An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
         quantile.

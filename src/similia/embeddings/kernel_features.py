@@ -67,8 +67,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
-        if the kernel compares the same parts in all objects. `fit` and `fit_transform` set it for objects in memory.
-        `transform` raises an error if the kernel would compare other parts of the new objects.
+        if the kernel compares the same parts in all objects. `fit_transform` sets it for objects in memory; so does
+        `fit`, which may leave it unset where it would be empty. `transform` raises an error if the kernel would compare
+        other parts of the new objects.
 
     Notes
     -----
@@ -98,8 +99,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         """Check the parameters; no feature is learnt from the objects.
 
         The attributes `met_` and `compared_` of an earlier fit are deleted. If `X` is a table, the number and names of
-        the columns are stored. If `X` holds graphs, the first few are read to set `compared_`. Other objects are not
-        read, and `y` is ignored.
+        the columns are stored. If `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), the
+        first few objects are read to set `compared_`. Other objects are not read, and `y` is ignored.
 
         Raises
         ------

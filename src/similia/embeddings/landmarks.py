@@ -1,9 +1,9 @@
 """Choose landmarks: one small function for each strategy.
 
 A strategy is a function ``f(gram, n_components, rng)`` that returns the positions of at most `n_components` landmarks:
-an int64 array of distinct numbers, in the order of choice. `rng` is a numpy Generator. `gram` gives access to the
-kernel matrix K of n objects, by `gram.n`, `gram.diagonal()`, `gram.columns(indices)` and `gram.block(rows, columns)`.
-With s = n_components:
+an int64 array of distinct numbers, in the order of choice (``ensemble``: a list of such arrays). `rng` is a numpy
+Generator. `gram` gives access to the kernel matrix K of n objects, by `gram.n`, `gram.diagonal()`,
+`gram.columns(indices)` and `gram.block(rows, columns)`. With s = n_components:
 
 ============== ========================================================= ============================
 name           probability that an object is chosen                      kernel values, memory
@@ -185,8 +185,9 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
     leading half of the eigenvectors of H. An object is drawn with probability proportional to the squared norm of its
     row of C - C Q Q^T, the part of C that a Nystroem approximation of half the rank misses. The first round is uniform
     (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any
-    landmark so far has a zero row in C and is not drawn. If the kernel has isolated groups of objects, use
-    ``rpcholesky`` or ``kmeans++``. Each of the `n_rounds` rounds draws about the same number of landmarks.
+    landmark so far has a zero row in C and is drawn only if there are too few others. If the kernel has isolated groups
+    of objects, use ``rpcholesky`` or ``kmeans++``. Each of the `n_rounds` rounds draws about the same number of
+    landmarks.
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]
     chosen = uniform(gram, sizes[0], rng)

@@ -61,8 +61,9 @@ class MeanMapFeatures(Transformer):
         sets U and V is the mean of the ground kernel over all pairs of points u in U, v in V. "median" means
         1 / (2 s^2), where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
-        Numbers by which `gamma` is multiplied. Each has an equal share of the frequencies, so the ground kernel is the
-        mean of one Gaussian kernel per scale. For example, (0.25, 1, 4) compares coarse and fine structure.
+        Numbers by which `gamma` is multiplied. They take turns in the m / 2 frequencies, so the ground kernel is the
+        mean of one Gaussian kernel per scale (exactly if m / 2 is a multiple of their number). For example, (0.25, 1,
+        4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
         Whether the features of a set are the mean or the sum of the features of its points.
     orthogonal : bool, default=True

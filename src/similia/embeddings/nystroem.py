@@ -85,8 +85,8 @@ class Nystroem(ComparesObjects, Transformer):
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and Y.
         With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix of the training objects;
         `transform` takes the similarities of new objects to all training objects, (m, n), or to the landmarks only,
-        (m, n_landmarks). If `landmarks` are indices, `fit` also accepts the columns of the landmarks alone, an
-        (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
+        (m, n_landmarks). If `landmarks` is one array of indices, `fit` also accepts the columns of the landmarks alone,
+        an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
         square.
     n_components : int or "auto", default=300
         Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` takes min(n,
@@ -100,7 +100,8 @@ class Nystroem(ComparesObjects, Transformer):
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
         "shift" adds 1.5 times the absolute value of the smallest eigenvalue to all eigenvalues, so none is close to 0
-        (Ray, Monath, McCallum & Musco, 2022). "raise" raises ValueError.
+        (Ray, Monath, McCallum & Musco, 2022). "raise" raises ValueError. If all negative eigenvalues are within
+        rounding error, they are dropped in any case.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
@@ -182,7 +183,7 @@ class Nystroem(ComparesObjects, Transformer):
         """Choose the landmarks and decompose their kernel matrix; of `y`, only the length is checked.
 
         `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) kernel matrix; if the parameter `landmarks`
-        holds indices, the columns of these landmarks, (n, n_landmarks), are enough.
+        is one array of indices, the columns of these landmarks, (n, n_landmarks), are enough.
         """
         self._fit(X, y)
         return self

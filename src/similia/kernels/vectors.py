@@ -34,8 +34,8 @@ class RBF(Kernel):
     ----------
     gamma : float or "median", default="median"
         The factor :math:`\gamma`, above 0. "median" means 1 / (2 m^2), where m is the median distance between at most
-        1000 random vectors. An estimator with this kernel draws them from the training vectors. A direct call draws
-        them from `X`, so gamma then depends on `X`.
+        1000 random vectors; if that is 0, it is the median of the positive distances. An estimator with this kernel
+        draws them from the training vectors. A direct call draws them from `X`, so gamma then depends on `X`.
     scale : float, default=1.0
         Number above 0 that multiplies `gamma`; 4 halves the width of the kernel.
 
@@ -191,7 +191,7 @@ class Optical(Kernel):
         return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return k(x, x) = 2 scale^4 (norm(x)^2 + q)^2, with q = bias^2 / scale^2, for each vector, shape (n,)."""
+        """Return k(x, x) = 2 (scale^2 norm(x)^2 + bias^2)^2, or 1 with `normalize`, per vector, shape (n,)."""
         _, _, power = self._parameters()
         A, a = self._in_units(self.as_objects(X))
         if self.normalize:

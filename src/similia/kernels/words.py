@@ -20,7 +20,7 @@ class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
     A word is a maximal run of letters, digits and underscores; everything else separates words. Cost is linear in the
-    total length of the texts, times the number of values of n.
+    total length of the texts, times the sum of the values of n.
 
     Parameters
     ----------

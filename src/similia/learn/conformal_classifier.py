@@ -99,8 +99,8 @@ class ConformalClassifier(ClassifierMixin, Conformal):
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer than two objects or classes, a parameter has a wrong value, or the estimator
-        returns NaN or the wrong number of values.
+        In `fit`, if there are fewer than two objects (one for a frozen estimator) or two classes, a parameter has a
+        wrong value, or the estimator returns NaN or the wrong number of values.
     TypeError
         In `fit`, if the estimator has neither `predict_proba` nor `decision_function`.
 

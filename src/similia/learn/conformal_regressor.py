@@ -53,8 +53,8 @@ class ConformalRegressor(RegressorMixin, Conformal):
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer than two objects, a target is not a finite number, a parameter has a wrong value,
-        or a standard deviation is not positive.
+        In `fit`, if there are fewer than two objects (one for a frozen estimator), a target is not a finite number, a
+        parameter has a wrong value, or a standard deviation is not positive.
     TypeError
         In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not take `return_std`.
 

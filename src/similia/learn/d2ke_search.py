@@ -5,8 +5,8 @@ training objects are one matrix D, which serves all values of gamma and, row by 
 Random objects may be made of training objects. Then each fold draws its own random objects, from its training objects
 only, and has its own matrix, so that validation objects take no part in training.
 
-Cost: n R distances, or n R (folds + 1) and at most n^2 more if each fold draws its own; then (candidates x folds) fits
-of the learner.
+Cost: n R distances; if each fold draws its own, n R (folds + 1), or n^2 for n <= R folds training objects; then
+(candidates x folds) fits of the learner.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Appendix B.
 """

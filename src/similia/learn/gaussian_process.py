@@ -4,8 +4,8 @@ The model is y_i = mu + f(x_i) + e_i, where f has the covariance s^2 k and e_i i
 s^2 and a, with G = (K + a I)^-1,
 
 .. math::
-    \mathrm E\, f(x) = \mu + k_x^T G\,(y - \mu), \qquad
-    \mathrm{var}\, f(x) = s^2 \left(k(x, x) - k_x^T G\, k_x\right).
+    \mathrm E\, [\mu + f(x)] = \mu + k_x^T G\,(y - \mu), \qquad \mathrm{var}\, f(x) = s^2 \left(k(x, x) - k_x^T G\,
+    k_x\right).
 
 The targets say how likely each mu, s^2 and a are (`similia.learn.evidence`). A prediction averages over them: it is a
 mixture of Student t distributions, one for each of at most 30 values of a. As mu is not known, the variance of each
@@ -19,8 +19,8 @@ where Z holds all training objects, or the landmarks, and B is a matrix that `fi
 are linear in z, and k_x^T G k_x = sum_j z_j^2 / (l_j + a). So all components share the product with B, and the mean of
 the mixture is k(x, Z) w plus a constant, with one vector w.
 
-Cost of `fit`: n^2 kernel values and about 10 n^3 operations, or n m kernel values and 2 n m^2 operations in blocks. A
-prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of B.
+Cost of `fit`: n^2 kernel values and about 10 n^3 operations, or about 3 n m kernel values and 10 n m^2 operations in
+blocks. A prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of B.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     ------
     ValueError
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
-        otherwise; if the Gram matrix does not fit into ``similia.config(max_memory=...)``; or if the kernel has
-        eigenvalues so far below 0 that no noise makes up for them.
+        otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; or if
+        the kernel has eigenvalues so far below 0 that no noise makes up for them.
 
     Notes
     -----
@@ -402,7 +402,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         Returns
         -------
         ndarray of int64, shape (n,)
-            Distinct positions in the pool, the most promising first.
+            Distinct positions in the pool; with "improvement", the most promising first.
         """
         check_is_fitted(self)
         m = at_least_one(read_objects(self, self.kernel_, pool, reset=False), "pool")

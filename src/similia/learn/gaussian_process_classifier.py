@@ -5,8 +5,8 @@ Here f is a weighted sum of the Nyström features of x. Its posterior, given the
 distribution with the same mode and the same curvature there (Rasmussen & Williams, 2006, Sections 3.4, 3.5). The
 evidence in this approximation chooses s^2 and parameters of the kernel.
 
-Cost of `fit` for n objects, m landmarks and r <= m features: n m kernel values, then for each class n r^2 operations
-for a step of Newton's method, with a few steps for each of 11 values of s^2.
+Cost of `fit` for n objects, m landmarks and r <= m features: about 2 n m kernel values, then for each class 2 n r^2
+operations for a step of Newton's method, with a few steps for each of 11 values of s^2.
 """
 
 from __future__ import annotations

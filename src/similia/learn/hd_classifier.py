@@ -93,9 +93,9 @@ class HDClassifier(ByPrototypes):
           The mean predicts more accurately and takes little more time.
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
-          epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n <= d samples, time
-          grows with n^3 (with n d for thousands of packed samples of few classes) and memory with n^2; for n > d, time
-          grows with n d^2 and memory with d^2.
+          epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n < 0.8 d samples,
+          time grows with n^3 (with n d for thousands of packed samples of few classes) and memory with n^2; for larger
+          n, time grows with n d^2 and memory with d^2.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
@@ -159,7 +159,8 @@ class HDClassifier(ByPrototypes):
     bits_ : int or None
         The `prototype_bits` used.
     n_updates_ : list of int
-        For each epoch, the number of samples that led to a correction; [0] for ridge. `partial_fit` appends one number.
+        For each epoch, the number of samples that led to a correction; [0] for ridge. `partial_fit` appends one number,
+        unless `max_iter` is 0.
     n_iter_, n_steps_ : int
         Number of epochs, and number of samples visited in all of them.
     converged_ : bool

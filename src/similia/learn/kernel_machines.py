@@ -119,8 +119,9 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     probability : bool, default=False
-        Whether to enable `predict_proba`. If True, `fit` runs up to five more fits on parts of the Gram matrix. This is
-        the method of ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn recommends.
+        Whether to enable `predict_proba`. If True, `fit` runs up to five more fits on parts of the Gram matrix, and one
+        more on all of it. This is the method of ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn
+        recommends.
 
     Attributes
     ----------

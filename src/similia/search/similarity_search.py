@@ -272,9 +272,9 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         Returns
         -------
         distances : ndarray of float64, shape (q, n_neighbors)
-            Ascending: the distances that `rerank` defines or, if it is None, Hamming distances between codes. With
-            `return_similarity`, similarities take their place. With neither `return_distance` nor `return_similarity`,
-            only `ids` is returned.
+            Ascending: the distances that `rerank` defines or, if it is None, those of `index_`, such as Hamming
+            distances between codes. With `return_similarity`, similarities take their place. With neither
+            `return_distance` nor `return_similarity`, only `ids` is returned.
         ids : ndarray of int64, shape (q, n_neighbors)
             Ids of the neighbours, ascending where distances are equal.
         """

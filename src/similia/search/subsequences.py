@@ -84,7 +84,8 @@ def find(
     -----
     The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
     all stretches taken before. Among equally near stretches, the earliest is taken. A standard deviation counts as 0 if
-    it is below m times the rounding error of the mean. Memory: 8 (2 + 3 n_channels) bytes for each point of the series.
+    it is below m times the rounding error of the mean. Memory: at most about 8 (4 + 6 n_channels) bytes for each point
+    of the series.
 
     References
     ----------

@@ -223,9 +223,11 @@ class AutoClassifier(ClassifierMixin, _Auto):
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
         support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps.
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If predictions
+        are all it needs, `estimator` only returns these, and V is None for a vote.
     cv : int, default=5
-        Number of folds, at least 3. If a class has fewer objects than folds, fewer folds are used, with a warning.
+        Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
+        with a warning.
     max_voters : int, default=5
         Maximum number of pipelines that vote on the label (see Notes). A vote needs at least three, so 1 or 2 gives a
         single pipeline, which is smaller and faster.
@@ -276,9 +278,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     stopped_ : bool
         Whether Ctrl-C ended the search.
     stopped_early_ : bool
-        Whether the budget ended before all candidates were compared. If so, another run with the same seed may choose
-        differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the libraries
-        makes the same choice.
+        Whether a candidate was not compared, or not chosen, for lack of time. If so, another run with the same seed may
+        choose differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the
+        libraries makes the same choice.
     notes_ : list of str
         Remarks, for example on copies among the objects, a class that most objects have, failed candidates, a lack of
         time, and why a candidate without the best score was chosen.
@@ -304,10 +306,11 @@ class AutoClassifier(ClassifierMixin, _Auto):
     objects, or on 10 times the number of classes if that is more. The survivors are compared again on about 1000
     objects, then on 3000; if there are fewer objects, the last round uses all. With up to 450 objects, the first round
     uses all. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops
-    each candidate whose score is behind the best by more than two standard errors of the paired difference, plus 0.02
-    if the round did not use all objects. It keeps at most half of the embeddings, or four if that is more. The best
-    candidate with nearest neighbours always stays. The method under *Trust* stays, too, unless it is clearly worse than
-    the best. The mean score in the last round decides, and the winner is fitted to all objects.
+    each embedding whose best score is behind the best of all by more than two standard errors of the paired difference,
+    plus 0.02 if the round did not use all objects, and each learner that is as far behind the best one on its
+    embedding. It keeps at most half of the embeddings (rounded up), or four if that is more. The best candidate with
+    nearest neighbours always stays. The method under *Trust* stays, too, unless it is clearly worse than the best. The
+    mean score in the last round decides, and the winner is fitted to all objects.
 
     *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
     first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
@@ -332,12 +335,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
     given, two strings with spaces share a fold if at least 80 % of their words agree. (The share is the sum over all
     words of the smaller of the two counts, divided by the sum of the larger.) This rule is not applied if one group of
-    variants holds more texts than a fold, or if the texts of a class form fewer groups than there are folds. `notes_`
-    says how many near copies were found.
+    variants holds more texts than a fold, or if it would leave the texts of a class in fewer groups than before, and
+    fewer than there are folds. `notes_` says how many near copies were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
-    at most 3000 objects; the final model, fitted to all, is probably slightly better than its score.
+    no more objects than the last round uses; the final model, fitted to all, is probably slightly better than its
+    score.
 
     *Repeatable.* The same integer `random_state` gives the same choice, unless candidates are left out for lack of
     time; `stopped_early_` is True if any were.

@@ -37,7 +37,7 @@ def kept_together(X: StringBatch, groups: Index, y: npt.NDArray, folds: int, cla
     """Join near copies to the `groups` of identical texts; return the new groups and notes for the user.
 
     The groups stay as they are if X is not text (words separated by spaces), if one group would hold more than ``1 /
-    folds`` of the texts, or if a class would be in fewer than `folds` groups.
+    folds`` of the texts, or if a class would be in fewer groups than before, and fewer than `folds`.
     """
     if not (X.values == ord(" ")).any():
         return groups, []

@@ -35,7 +35,8 @@ class Batches:
     run : callable
         ``run(key, items)`` returns a list with a result for each item. It runs in a thread.
     most_waiting : int
-        Maximum number of items that may wait, besides those being worked on.
+        Maximum number of items that may wait, besides those being worked on; a single request may have more if no other
+        waits.
     most_joined : int
         Maximum number of items in a batch; a single request may have more.
 

@@ -60,8 +60,8 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Returns
     -------
     Objects
-        Objects, labels and names. Labels are int64 or float64 if all are numbers or texts of numbers; otherwise str.
-        A text with leading zeros, such as 007, is not a number.
+        Objects, labels and names. Labels that are texts become int64 or float64 if all are numbers, otherwise str;
+        other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a number.
 
     Raises
     ------

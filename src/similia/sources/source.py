@@ -35,9 +35,10 @@ class Chunk:
     start, stop : int
         The objects have the positions `start` to `stop` - 1 in the source, counted from 0.
     bytes_read : int
-        Number of bytes of the file read so far; for ``.gz``, of the compressed file.
+        Number of bytes of the file read so far; for ``.gz``, of the compressed file. 0 if the source is no file, or one
+        that was read as a whole.
     labels : list, optional
-        Labels as stored in the file, if it has labels.
+        Labels as stored in the file, if it has labels and is not read as a whole (as ``.ts`` and ``.npz`` are).
     lines : ndarray of int, shape (stop - start,), optional
         Line of a text file in which each object begins, from 1.
     """
@@ -59,8 +60,8 @@ class Source(ABC):
 
     Attributes
     ----------
-    kind : {"strings", "vectors", "series", "sets", "graphs"}
-        What the objects are.
+    kind : {"strings", "vectors", "series", "sets", "graphs", "objects"}
+        What the objects are; "objects" for a Dask collection.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     source : str

@@ -159,9 +159,9 @@ class ObjectStream(Source):
         Raises
         ------
         ValueError
-            If `start` is beyond the end, the file is damaged, or a record takes more than a quarter of ``max_memory``
-            (a sixteenth if the record is not ASCII, or if it is in a table with quotes). The message names the line,
-            row or item.
+            If `start` is beyond the end (of a file, or of an iterable of known length), the file is damaged, or a
+            record takes more than a quarter of ``max_memory`` (a sixteenth if the record is not ASCII, or if it is in a
+            table with quotes). The message names the line, row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """
