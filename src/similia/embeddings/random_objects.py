@@ -260,7 +260,7 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Raise TypeError: only `D2KE` can draw representatives, since they are drawn without replacement."""
+        """Raise TypeError (ValueError if `X` is None): only `D2KE` draws representatives, without replacement."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 
@@ -343,7 +343,7 @@ class Mixture(RandomObjects):
     Parameters
     ----------
     samplers : list of samplers
-        At least one sampler. `Representatives` is not allowed.
+        At least one sampler with a method ``sample``. Functions and `Representatives` are not allowed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Positive semi-definite kernels k(x, y) of strings, graphs, series, sets and vectors; combinations; user functions."""
+"""Kernels k(x, y) of strings, graphs, series, sets and vectors, and from distances; combinations; user functions."""
 
 from similia.core.lazy import attach
 

@@ -183,7 +183,7 @@ class Product(_Composite):
 class Normalized(Kernel):
     r"""Cosine of a kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
 
-    An object with K(x, x) = 0 has similarity 0 to all others and 1 to itself.
+    An object with K(x, x) = 0 has similarity 0 to all others and, if Y is not given, 1 to itself.
 
     Parameters
     ----------

@@ -222,7 +222,8 @@ def few_products(A: Counts, B: Counts) -> Floats:
     """Return all inner products of objects of `A` and `B`; fast if `A` is small and `B` is used in many calls.
 
     Each feature of `A` is looked up in an index of `B`, so terms are added in another order than in `inner_products`.
-    The order does not change sums that are exact integers; for any others, `inner_products` is called instead.
+    The order does not change sums that are exact integers. For any others, `inner_products` is called instead or, for
+    minima, terms are sorted.
     """
     if A.least:
         A, B = _in_order(A, B), _in_order(B, A)

@@ -63,8 +63,8 @@ class FromDistance(Kernel):
     Notes
     -----
     `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
-    features. A linear model on these features is faster than a kernel method with this kernel. The kernel of a fitted
-    `similia.D2KE` is ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
+    features, but in float32 if the distances are. A linear model on these features is faster than a kernel method with
+    this kernel. The kernel of a fitted `similia.D2KE` is ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
 
     scikit-learn's Gaussian processes do not accept this kernel. Use the equivalent ``make_pipeline(D2KE(...),
     GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))``.

@@ -3,7 +3,7 @@ r"""Graph kernels that count substructures: vertices, edges, refined colours, sh
 Each kernel is an inner product of explicit features, counts with 64-bit ids (see `FeatureKernel`). Renumbering the
 nodes of a graph does not change its features, unless `Graphlet` draws samples. If the graphs have no node labels,
 kernels that compare labels use the degrees of the nodes instead. A graph without features has kernel 0 with all others;
-with ``normalize=True`` it has kernel 1 with itself.
+with ``normalize=True`` it has kernel 1 with itself, if Y is not given.
 
 Cost for N nodes and M arcs in all graphs: O(N) for vertices, O(M) for edges, O(h M) for h rounds of refinement.
 Shortest paths cost O(n m) for each graph of n nodes and m arcs.

@@ -81,9 +81,9 @@ class Propagation(GraphKernel):
     If edges have weights, the mean over the neighbours is weighted. A node without neighbours, or whose edges all have
     weight 0, keeps its row.
 
-    For "tv" and "l1", two rows of P_t at l1 distance c share a bin with probability (2/pi) atan(w/c) - (c / (pi w))
-    log(1 + (w/c)^2). For "l2" and "hellinger", two rows of f(P_t) at l2 distance c share a bin with probability erf(w /
-    (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
+    Without `per_dimension`, for "tv" and "l1", two rows of P_t at l1 distance c share a bin with probability (2/pi)
+    atan(w/c) - (c / (pi w)) log(1 + (w/c)^2). For "l2" and "hellinger", two rows of f(P_t) at l2 distance c share a bin
+    with probability erf(w / (c sqrt 2)) - (2 c / (sqrt(2 pi) w)) (1 - exp(-w^2 / (2 c^2))).
 
     References
     ----------

@@ -137,8 +137,8 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     ----------
     X : sequence of series
     n_points : int, default=1000
-        Number of time points to draw from all series together, without replacement. The median is over the Euclidean
-        distances between the values at all pairs of these points.
+        Maximum number of time points; if all series together have more, so many are drawn without replacement. The
+        median is over the Euclidean distances between the values at all pairs of these points.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the time points.
 

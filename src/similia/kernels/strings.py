@@ -13,9 +13,9 @@ WeightedDegree  a k-mer at its position, k = 1 ... degree                       
 
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
-others; with ``normalize=True`` it has kernel 1 with itself. Every character is a letter; case matters unless
-`ignore_case` is set. When called, all kernels raise a ValueError if a parameter is out of range, and a TypeError if an
-object is not a string.
+others; with ``normalize=True`` it has kernel 1 with itself, if Y is not given. Every character is a letter; case
+matters unless `ignore_case` is set. When called, all kernels raise a ValueError if a parameter is out of range, and a
+TypeError if an object is not a string.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Spectrum(StringKernel):
     -----
     With ``k=(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
     ``lowercase=False`` and ``analyzer="char"``. With ``boundaries="words"`` as well, they are those with
-    ``analyzer="char_wb"``. Both analyzers read a run of white space as one space; this kernel does so only with
-    ``boundaries="words"``.
+    ``analyzer="char_wb"``. But ``analyzer="char"`` first replaces two or more white-space characters in a row by one
+    space, which this kernel does not do.
 
     K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
     are below 256 and `boundaries` is None. Otherwise, the probability that at least two of v different k-mers share an
