@@ -285,7 +285,8 @@ def pca_itq(
     n_bits : int
         Bits of a code, a multiple of 8; also the number of components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
-        Fractions of the training vectors and of their features from which `GeneralizedNystroemPCA` learns.
+        Fractions of the training vectors and of their features from which `GeneralizedNystroemPCA` learns, but at least
+        4 and 1.5 times `n_bits`, or all.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the samples and of the rotation that `ITQ` starts with.
 

@@ -121,13 +121,13 @@ class ByPrototypes(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """Return the probabilities of the classes, shape (n, n_classes).
 
-        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability. `fit`
-        chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to 600 samples, each left
-        out in turn; otherwise all samples in 3-fold cross-validation or, if there are more than 3000 samples, 1000 of
-        them.
+        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability,
+        unless scores tie. `fit` chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to
+        600 samples, each left out in turn; otherwise all samples in 3-fold cross-validation or, if there are more than
+        3000 samples, 1000 of them.
 
-        The method exists only after a `fit` that used ridge regression, the update "margin" with ``margin="auto"``, or
-        ``probability=True``.
+        A fitted model has this method only if `fit` used ridge regression, the update "margin" with ``margin="auto"``,
+        or ``probability=True``.
         """
         scores = self._scores(X)
         assert self.sharpness_ is not None  # otherwise the method is not offered

@@ -7,17 +7,18 @@ prototypes H_j and the intercepts b_j minimise::
 
 With S = diag(sqrt(w)), and K the Gram matrix of the samples, centred at their weighted mean, the solution is
 ``H_j = sum_i A_ij u_i`` with ``A = S (S K S + alpha I)^-1 S (Y - mean(Y))``. The solution takes memory for n^2 numbers
-and about n^3 / 3 multiplications in float32; the result is refined to the precision of float64. For thousands of packed
+and about n^3 / 6 multiplications in float32; the result is refined to the precision of float64. For thousands of packed
 samples of few classes, conjugate gradients are faster: they need no K, only 50 to 150 products with the samples for
-each class except one. If there are more samples than dimensions d, equivalent equations with d x d numbers are solved
-instead. For packed bits, K and the sums of products are integers, so they are exact on every processor.
+each class except one. If there are at least 0.8 d samples of dimension d, equivalent equations with d x d numbers are
+solved instead. For packed bits, K and the sums of products are integers, so they are exact on every processor.
 
 If sample i is left out of the fit, its error is that in the fit to all samples, divided by alpha times a diagonal entry
-of the inverse [1]_. The alpha with the smallest sum of squared errors over some of the samples is chosen. The scores of
-these samples, each left out in turn, calibrate the probabilities. If prototypes are rounded, leaving a sample out
-changes its score for class j by kappa_j times the change without rounding [2]_. Here kappa_j = R_j . H_j / ||H_j||^2,
-where R_j is the multiple of the rounded prototype that is nearest to H_j. For the signs of Gaussian numbers, kappa_j is
-2 / pi.
+of the inverse [1]_. Alpha is chosen by the sum of squared errors over at most 600 samples (and, if there are more,
+possibly only some of their dimensions): from 0.3 times the mean weight, it is changed by factors of 10^(1/2) as long as
+the sum falls. The scores of these samples, each left out in turn, calibrate the probabilities. If prototypes are
+rounded, leaving a sample out changes its score for class j by kappa_j times the change without rounding [2]_. Here
+kappa_j = R_j . H_j / ||H_j||^2, where R_j is the multiple of the rounded prototype that is nearest to H_j. For the
+signs of Gaussian numbers, kappa_j is 2 / pi.
 
 .. [1] Rifkin & Lippert, "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007.
 .. [2] Bussgang, "Crosscorrelation functions of amplitude-distorted Gaussian signals", MIT, 1952.
@@ -185,7 +186,7 @@ def _by_iteration(X: npt.NDArray, Y: Floats, weights: Floats, alpha: float) -> t
 
 
 def _conjugate_gradients(system: Callable[[Floats], Floats], right: Floats, most: int) -> Floats | None:
-    """Return M^-1 times `right`, given the products with M, or None if that takes more than `most` products.
+    """Return M^-1 times `right`, given the products with M, or None if that takes `most` products or more.
 
     The residual of the result is at most `_RESIDUAL` times as long as `right` (Hestenes & Stiefel, 1952).
     """

@@ -131,7 +131,7 @@ class Trainer:
         self._n_steps = n_steps
 
     def bundle(self) -> None:
-        """Add each sample to the prototype of its class."""
+        """Add each sample, times its weight, to the prototype of its class."""
         self._loops.bundle(self._X, self._targets, self._weights, self._running[0])
 
     def epoch(self, order: npt.NDArray[np.int64], rate: float, margin: float) -> int:

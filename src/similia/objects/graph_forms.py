@@ -435,7 +435,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
-    """Return integer labels unchanged, and other labels as a 64-bit BLAKE2b hash of their text.
+    """Return integers that int64 can hold unchanged, and other labels as a 64-bit BLAKE2b hash of their text.
 
     Among n different texts, two get the same hash with probability n**2 / 2**65 (10**-9 for 200,000 texts). The text
     "1" and the integer 1 are different labels.

@@ -7,9 +7,10 @@ A graphlet of k nodes v_0, ..., v_{k-1} (k from 2 to 11), in the order in which 
 where A is the adjacency matrix. A code has D = k (k - 1) / 2 bits; its low bits are the code of the first nodes. Graphs
 are read as simple and undirected: an arc in either direction is an edge; self-loops, weights and labels are ignored.
 
-Cost of a graphlet: k random numbers, or as many steps as a random walk takes to see k nodes; then D lookups in a bit
-matrix of n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the matrix would exceed 4 MiB). Source:
-Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021.
+Cost of a graphlet: k random numbers (more in a graph of few nodes), or as many steps as a random walk takes to see k
+nodes; then D lookups in a bit matrix of n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the
+matrix would exceed 4 MiB). Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP
+2021.
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ def sample_graphlets(
 
     Notes
     -----
-    If 64 steps of a walk find no new node (for example, because `flyback` is near 1), the next new node is drawn
-    directly, with the probabilities that the walk would give it. So the time is bounded.
+    If a walk needs more than 64 steps (for example, because `flyback` is near 1), the next new node after every 64
+    steps is drawn directly, with the probabilities that the walk would give it. So the time is bounded.
 
     References
     ----------

@@ -48,8 +48,8 @@ def as_graphs(
         - an RDKit ``Mol``, which gets the labels and details that `from_smiles` describes;
         - a `GraphBatch` of one graph.
 
-        A data frame with a single column of graphs is also accepted. A `GraphBatch` is returned unchanged. A path is
-        read by `read_tudataset`.
+        A data frame with a single column of graphs is also accepted. A `GraphBatch` is returned unchanged, and a path
+        is read by `read_tudataset`; the other parameters do not affect these two.
     node_label, node_attributes, edge_label, edge_weight : str or None
         Names under which networkx and igraph graphs hold the data. Data under the default names are optional; if you
         give another name, at least one graph must have data under it. If `node_attributes` is a list of names, the
@@ -76,7 +76,8 @@ def as_graphs(
     Warns
     -----
     UserWarning
-        If you leave `node_label` and `node_attributes` at their defaults, but nodes have data only under other names.
+        If you leave `node_label` and `node_attributes` at their defaults, but nodes have data only under names other
+        than these and "name".
 
     Examples
     --------

@@ -68,11 +68,12 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     Raises
     ------
     TypeError
-        If `X` is a single series, a long table (see `series_from_long`) or not a sequence, or if a series does not hold
-        real numbers.
+        If `X` is a single series of one channel, a table of several columns not all of which hold numbers (such as a
+        long table, see `series_from_long`) or not a sequence, or if a series does not hold real numbers.
     ValueError
         If `X` or a series is empty; if a series holds NaN or infinity, or has a different number of channels than the
-        first series; or if `axes` is invalid or missing. The message names the series.
+        first series; if a table of numbers has only one column, or a column such as "time" or "id"; or if `axes` is
+        invalid or missing. The message names the series.
 
     Examples
     --------
@@ -116,8 +117,8 @@ def series_from_long(
     Returns
     -------
     series : SeriesBatch
-        One series for each id, in the order in which the ids first appear. Values are float32 if all value columns are,
-        otherwise float64.
+        One series for each id, in the order in which the ids first appear. Values are float32 if all value columns are
+        float32 or float16, otherwise float64.
     ids : ndarray, shape (n,)
         The id of each series.
 
@@ -166,7 +167,7 @@ def from_aeon(X: Any) -> SeriesBatch:
         One of
 
         - "numpy3D": an array ``(n, n_channels, length)``;
-        - "np-list": a list of arrays ``(n_channels, length)``;
+        - "np-list": a list of arrays ``(n_channels, length)``, not padded;
         - "numpy2D" and "pd-wide": an array or a frame ``(n, length)`` of one channel;
         - any other format that `from_sktime` reads.
 

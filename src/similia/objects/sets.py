@@ -46,16 +46,18 @@ def as_sets(X: Any) -> SetBatch:
     Returns
     -------
     SetBatch
-        A batch of n sets. Values are float32 if all sets are float32, float16 or integers of 8 or 16 bits, otherwise
-        float64. `X` is not changed.
+        A batch of n sets. Values are float32 if all sets that are not empty are float32, float16, Booleans or integers
+        of 8 or 16 bits (but float64 for a mix of only uint16 and signed integers), otherwise float64. `X` is not
+        changed.
 
     Raises
     ------
     TypeError
-        If `X` is a single set, a table of several columns or not a sequence, or if a set does not hold real numbers.
+        If `X` is a single set as an array, a table of several columns or not a sequence, or if a set does not hold real
+        numbers.
     ValueError
-        If `X` is empty, if all sets are empty lists, or if a set holds NaN, infinity, or points whose dimension differs
-        from that of the other sets.
+        If `X` is empty, if an item is not 2-D (as in a single set given as a list of points), if all sets are empty
+        lists, or if a set holds NaN, infinity, or points whose dimension differs from that of the other sets.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def not_a_column(X: Any, what: str) -> BadType:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NaT or NA."""
+    """Return whether a value is None, a float NaN, or the NaT or NA of pandas."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )

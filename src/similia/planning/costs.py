@@ -10,8 +10,7 @@ embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the 
 fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; random objects: 1 + L + s;
        for a given encoder: the m objects that it is fitted to
 signs  calls + n (1 + s + s b)
-index  calls + n b, once for each time that rows are copied (`search._store`)
-search 1 + n b
+index calls + n b, once for each time that rows are copied (`storage.store`) search 1 + n b
 ====== ==========================================================================================================
 
 The constants minimise squared relative errors, by non-negative least squares over medians of a few rounds; every round

@@ -142,7 +142,8 @@ def plan(
     cores : int, optional
         Number of cores of the run. The default is all cores that similia may use on this machine.
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
-        Kind of the objects. Required if the kernel or distance accepts several kinds and there is no `sample`.
+        Kind of the objects. Required without a `sample` if you give an encoder, or a kernel or distance that accepts
+        several kinds.
     edges : float, optional
         Mean number of edges of a graph. By default, a graph has as many edges as nodes.
     letters : int, default=4
