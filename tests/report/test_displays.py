@@ -83,6 +83,17 @@ def test_approximation_error_with_all_landmarks_is_that_of_the_model(
     assert ApproximationErrorDisplay.from_estimator(all_landmarks, X).errors[-1] < 1e-6
 
 
+def test_approximation_error_of_landmarks_behind_a_step_that_makes_sets() -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal(9 + i % 4) for i in range(40)]
+    nystroem = sm.Nystroem(sm.kernels.MeanMap(sm.kernels.RBF(1.0)), 10, random_state=0)
+    model = make_pipeline(sm.objects.SeriesToSets(length=3), nystroem).fit(X)
+    display = ApproximationErrorDisplay.from_estimator(model, X)
+    alone = ApproximationErrorDisplay.from_estimator(model[1], model[0].transform(X))
+    assert display.of == "landmarks"
+    np.testing.assert_array_equal(display.errors, alone.errors)
+
+
 def test_error_of_random_features_against_the_exact_kernel() -> None:
     """Random Fourier features, whose kernel is known: the curve against the true errors of many draws."""
     rng = np.random.default_rng(0)
@@ -215,6 +226,15 @@ def test_recall_of_an_index() -> None:
         RecallDisplay.from_estimator(exact, queries, k=301)
     with pytest.raises(ValueError, match="candidates must be from"):
         RecallDisplay.from_estimator(exact, queries, k=5, candidates=(2,))
+
+
+def test_recall_of_an_index_of_jaccard_distances_is_1() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(256, size=(300, 8), dtype=np.uint8) & rng.integers(256, size=(300, 8), dtype=np.uint8)
+    codes[:2] = 0
+    index = sm.HammingIndex(64, metric="jaccard").fit(codes[1:280])
+    display = RecallDisplay.from_estimator(index, codes[[0, *range(280, 300)]], k=(1, 5))
+    assert all((recalls == 1.0).all() for recalls in display.recalls.values())
 
 
 def test_the_map_is_that_of_principal_components(data: tuple[list[str], np.ndarray], nystroem: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,6 +124,12 @@ def test_alignments_spell_both_strings_and_mark_as_many_edits_as_there_are(a: st
     edits = sum(p != q for x, y in marked for p, q in zip(x, y, strict=True))
     assert edits == RapidLevenshtein.distance(a + between + b, b + between + a)
     assert all(x == y for line in lines for (x, different), (y, _) in zip(*line, strict=True) if not different)
+
+
+def test_names_of_a_series_are_in_its_order_whatever_its_labels(tmp_path: Path) -> None:
+    X, names = ["abcd", "abce", "x"], pd.Series(["one", "two", "three"], index=[2, 1, 0])
+    page = Page(write_duplicates(near_duplicates(X, Levenshtein(), 1), X, tmp_path / "d.html", names=names))
+    assert "distance 1: one and two" in page.text
 
 
 @pytest.mark.parametrize(

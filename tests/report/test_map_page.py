@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -66,6 +67,12 @@ def test_without_points_the_map_places_the_objects(fitted: Any, tmp_path: Path) 
     unfitted = Page(write_map(sm.SimilarityMap(KERNEL, random_state=0), WORDS, path=tmp_path / "c.html"))
     np.testing.assert_array_equal(coordinates(one), coordinates(other))
     np.testing.assert_array_equal(coordinates(unfitted), coordinates(other))
+
+
+def test_names_of_a_series_are_in_its_order_whatever_its_labels(fitted: Any, tmp_path: Path) -> None:
+    names = pd.Series(list("abcde"), index=[4, 3, 2, 1, 0])
+    page = Page(write_map(fitted, WORDS, path=tmp_path / "m.html", points=PLACES, names=names))
+    assert page.payload["names"] == [*names]
 
 
 def test_colours_are_classes_or_a_scale(fitted: Any, tmp_path: Path) -> None:
@@ -164,6 +171,8 @@ def test_bad_input_is_refused_at_once(fitted: Any, tmp_path: Path) -> None:
             write_map(fitted, WORDS, path=tmp_path / "m.html", **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got Nystroem"):
         write_map(sm.Nystroem(KERNEL), WORDS, path=tmp_path / "m.html")
+    with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got KernelKMeans"):
+        write_map(sm.KernelKMeans(KERNEL, n_clusters=2).fit(WORDS), WORDS, path=tmp_path / "m.html")
     with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
         write_map(fitted, WORDS, path=tmp_path / "nowhere" / "m.html")
     assert [*tmp_path.iterdir()] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,7 +88,7 @@ def gather(
     """Return the data of a report: check the input, sample at most `max_objects` objects, fit, score and embed."""
     n_all = at_least_one(X)
     labels = None if y is None else check_labels(y, n_all)
-    check_names(names, n_all)
+    names = checked_names(names, n_all)
     refitted = not models.fitted(model)
     if unseen and refitted:
         raise ValueError("unseen=True is for a fitted model, and this model is not fitted; fit it, or drop unseen")
@@ -203,10 +204,11 @@ def quietly(function: Any, *arguments: Any, **options: Any) -> Any:
         return function(*arguments, **options)
 
 
-def check_names(names: Any, n: int) -> None:
-    """Raise unless `names` is None or has one entry for each of `n` objects."""
+def checked_names(names: Any, n: int) -> Any:
+    """Return names as a list, but a mapping or None as it is; raise unless there is one for each of `n` objects."""
     if names is not None and n_objects(names) != n:
         raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    return names if names is None or isinstance(names, Mapping) else list(names)
 
 
 def named(names: Any, rows: npt.NDArray[np.int64]) -> list[str]:

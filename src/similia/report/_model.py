@@ -125,13 +125,13 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
         out = step.transform(out)
-        if _is_packed(out):
+        if is_packed(out):
             bits_at = i
             break
     if bits_at == 0 and not _is_numeric(X):
         return embedded(parts, X, random_state)
     before = replace(parts, transformers=parts.transformers[:bits_at])
-    return replace(embedded(before, X, random_state), codes=out if _is_packed(out) and parts.transformers else None)
+    return replace(embedded(before, X, random_state), codes=out if is_packed(out) and parts.transformers else None)
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
@@ -139,7 +139,7 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_s
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)
-        if codes is None and _is_packed(out):
+        if codes is None and is_packed(out):
             codes = out
         elif codes is None:
             vectors, how = out, type(step).__name__
@@ -155,7 +155,7 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_s
     return Embedded(vectors, codes, how or "the vectors as they are", out)
 
 
-def _is_packed(out: Any) -> bool:
+def is_packed(out: Any) -> bool:
     return isinstance(out, np.ndarray) and out.dtype == np.uint8 and out.ndim == 2
 
 
@@ -178,7 +178,7 @@ def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
     out = X
     for step in parts.transformers:
         out = step.transform(out)
-    return out if _is_packed(out) and parts.transformers else None
+    return out if is_packed(out) and parts.transformers else None
 
 
 def task_of(parts: Parts) -> str | None:

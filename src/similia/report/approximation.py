@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_positive_int, generator
 from similia.embeddings import spectrum as _spectrum
+from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take
-from similia.report._model import Parts, embedded, fitted_parts, sampled
+from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled
 from similia.report.displays import Display, Floats, line, mark
 from similia.similarity import as_objects, evaluate
 
@@ -106,14 +107,14 @@ class ApproximationErrorDisplay(Display):
     @classmethod
     def _measured(cls, parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
         """Measure the error of the approximated kernel for several numbers of landmarks or random features."""
-        if parts.nystroem is not None:
-            return cls._of_nystroem(parts.nystroem, X, sizes, most, random_state)
         for step in parts.transformers:
+            if isinstance(step, Nystroem):
+                return cls._of_nystroem(step, X, sizes, most, random_state)
             X = take(X, sampled(X, most, generator(random_state)))
             if _has_random_features(step):
                 return cls._of_features(np.asarray(step.transform(X)), sizes, most)
             X = step.transform(X)
-            if X.dtype == np.uint8:
+            if is_packed(X):
                 break
         raise ValueError(f"{parts} has neither landmarks nor random features, whose number changes the error")
 

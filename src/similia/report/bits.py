@@ -225,7 +225,7 @@ class RecallDisplay(Display):
         ----------
         estimator : SimilaritySearch or HammingIndex
             A fitted search. Its recall is the share of the true k nearest neighbours that it finds. For an index, the
-            true neighbours are the nearest of all codes by Hamming distance.
+            true neighbours are the nearest of all codes by the distance of the index, Hamming or Jaccard.
         X : collection of q objects, or uint8 array (q, n_bits // 8) for an index
             Queries; each is compared with all objects.
         y : ignored
@@ -297,7 +297,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     distances: npt.NDArray
     if isinstance(search, HammingIndex):
         codes, index, ids = X, search, search.ids
-        distances, against = hamming_distances(X, search.reconstruct()), "all codes"
+        distances, against = _between_codes(search.metric, X, search.reconstruct()), "all codes"
     else:
         kept = search.objects_ if objects is None else objects
         if kept is None or n_objects(kept) != len(search):
@@ -309,6 +309,16 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
     found = index.kneighbors(codes, most, return_distance=False)
     order = np.argsort(ids)
     return distances, order[np.searchsorted(ids[order], found)], against
+
+
+def _between_codes(metric: str, X: Any, codes: npt.NDArray[np.uint8]) -> npt.NDArray:
+    """Return the distances (q, n) between q queries and n codes by the metric of a `HammingIndex`."""
+    differing = hamming_distances(X, codes)
+    if metric == "hamming":
+        return differing
+    none = np.zeros_like(codes[:1])
+    ones = hamming_distances(X, none) + hamming_distances(none, codes)
+    return 2 * differing / np.maximum(ones + differing, 1)  # differing bits, divided by those that are 1 in either
 
 
 def recalls_of(distances: npt.NDArray, rows: npt.NDArray[np.int64], k: int, candidates: npt.ArrayLike) -> Floats:

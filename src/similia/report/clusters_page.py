@@ -21,7 +21,7 @@ from similia.core.validation import check_labels, check_positive_int
 from similia.explanations import explain, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
-from similia.report._context import Context, check_names, described, for_page, look_at, named, quietly
+from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Section, Table, charts, page, percent
 from similia.report._sections import about_map, object_on_page
@@ -95,7 +95,7 @@ def write_clusters(
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)
     classes = None if y is None else check_labels(y, n)
-    check_names(names, n)
+    names = checked_names(names, n)
     X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
     distances = model.transform(X)
     labels = distances.argmin(axis=1)

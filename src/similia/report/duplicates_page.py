@@ -19,7 +19,7 @@ from similia.core.errors import BadParameter, BadValue
 from similia.core.text import counted, number
 from similia.core.validation import check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.report._context import TEXTS, Seen, described, for_page, look_at
+from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import mark
 from similia.search.duplicates import Duplicates
@@ -104,8 +104,8 @@ def write_duplicates(
     objects: Any = as_parts(X) if elsewhere else metric.as_objects(X)
     if not elsewhere and n_objects(objects) != n:
         raise BadValue(None, f"has {n_objects(objects)} objects", f"the {n} in which near-duplicates were looked for")
-    if names is not None and not isinstance(names, Mapping) and n_objects(names) != n:
-        raise ValueError(f"names has {n_objects(names)} entries for {n} objects; give one name per object")
+    if not isinstance(names, Mapping):
+        names = checked_names(names, n)
     text = _page(_Shown(found, metric, objects, names, random_state), title, n_checked)
     write_text(text, place)
     return place

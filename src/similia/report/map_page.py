@@ -19,10 +19,10 @@ from similia.core.errors import BadParameter
 from similia.core.validation import check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects.sequences import at_least_one
-from similia.report._context import TEXTS, check_names, for_page, look_at
+from similia.report._context import TEXTS, checked_names, for_page, look_at
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
-from similia.search.similarity_map import metric_of_map
+from similia.search.similarity_map import SimilarityMap, metric_of_map
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
 
@@ -77,7 +77,8 @@ def write_map(
     Raises
     ------
     ValueError
-        If there are no objects, or if the length of `color`, `names` or `points` is not that of `X`.
+        If `model` is not a `SimilarityMap`, if there are no objects, or if the length of `color`, `names` or `points`
+        is not that of `X`.
     FileNotFoundError
         If the folder of `path` does not exist.
 
@@ -94,13 +95,13 @@ def write_map(
     True
     """
     place = text_destination(path)
-    if not hasattr(model, "features_") and not hasattr(model, "similarity"):
+    if not isinstance(model, SimilarityMap):
         raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
     check_positive_int(max_objects, "max_objects", minimum=2)
     check_positive_int(max_drawings, "max_drawings", minimum=0)
     n = at_least_one(X)
     labels = None if color is None else check_labels(color, n)
-    check_names(names, n)
+    names = checked_names(names, n)
     rng = np.random.default_rng(random_state)
     chosen = sampled(X, max_objects, rng)
     X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
