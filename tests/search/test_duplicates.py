@@ -13,6 +13,7 @@ import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
+from similia.search._join import Limit
 from similia.search._signs import Signs
 from similia.search.metric import metric_from
 
@@ -22,11 +23,11 @@ SHINGLES = MinMax(Spectrum(4))
 def brute(X, similarity, threshold, relative=False):
     """Return all pairs that pass, by the matrix of all values."""
     values = np.asarray(similarity(X), np.float64)
-    limit = threshold
+    shares = values
     if relative:
         lengths = np.array([len(x) for x in X])
-        limit = threshold * np.maximum(lengths[:, None], lengths)
-    good = values <= limit if isinstance(similarity, sm.similarity.Distance) else values >= limit
+        shares = values / np.maximum(1, np.maximum(lengths[:, None], lengths))
+    good = shares <= threshold if isinstance(similarity, sm.similarity.Distance) else values >= threshold
     left, right = np.nonzero(np.triu(good, 1))
     return {(int(i), int(j)): values[i, j] for i, j in zip(left, right, strict=True)}
 
@@ -87,6 +88,10 @@ def test_a_pair_at_the_threshold_passes():
     X = ["abcd", "abce", "abxy"]
     assert near_duplicates(X, Levenshtein(), 1).pairs.tolist() == [[0, 1]]
     assert near_duplicates(X, Levenshtein(), 0.25, relative=True).pairs.tolist() == [[0, 1]]
+    X = ["a" * 100, "a" * 71 + "b" * 29, "", ""]
+    assert near_duplicates(X, Levenshtein(), 0.29, relative=True).pairs.tolist() == [[0, 1], [2, 3]]
+    limit = Limit(metric_from(Levenshtein(), "similarity"), 0.29, True)
+    assert [limit.edits(71), limit.edits(0)] == [29, 0]
     assert near_duplicates([[1, 1, 0], [1, 1, 1]], MinMax(), 2 / 3).pairs.tolist() == [[0, 1]]
 
 

@@ -25,6 +25,7 @@ from similia.search.metric import Floats, Index, Metric
 _BLOCK = 2**12  # pairs that a thread compares at once
 _PER_BYTE = 64  # about the bytes of features for each byte of an object
 _MOST_PAIRS = 2**27  # pairs returned
+_SLACK = 1 + 1e-9  # a number of edits that rounding made too small would miss pairs at the threshold
 
 
 class Checked(NamedTuple):
@@ -75,13 +76,13 @@ class Limit:
         """Return the largest number of edits between a string of so many letters and a longer one."""
         if not self.relative:
             return int(self.threshold)
-        return int(self.threshold * np.floor(n_letters / (1 - self.threshold)))
+        return int(n_letters * self.threshold / (1 - self.threshold) * _SLACK)
 
     def passes(self, values: Any, longer: Any) -> npt.NDArray[np.bool_]:
         """Return which values pass; `longer` is the length of the longer string of each pair, if `relative`."""
         if self.metric.is_kernel:
             return np.asarray(values >= self.threshold)
-        return np.asarray(values <= (self.threshold * longer if self.relative else self.threshold))
+        return np.asarray((values / np.maximum(longer, 1) if self.relative else values) <= self.threshold)
 
     def lengths(self, X: Any) -> Any:
         """Return the length of each string if `relative`, else None."""
