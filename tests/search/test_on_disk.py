@@ -13,7 +13,7 @@ from similia.core.errors import BadFile
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_series
-from similia.search import FeatureIndex, on_disk
+from similia.search import FeatureIndex, VectorIndex, on_disk
 from similia.search.on_disk import SearchFolder, is_search
 
 
@@ -220,6 +220,52 @@ def test_an_index_is_not_saved_onto_the_codes_of_a_search(mmap, tmp_path):
                 index.save(folder)
     assert sm.SimilaritySearch.load(tmp_path / "mine").objects_.tolist() == list(X)
     assert search.index_.save(tmp_path / "codes") == tmp_path / "codes"
+
+
+def every_search():
+    nystroem = sm.Nystroem(Spectrum(k=2), n_components=8, random_state=0)
+    features = FeatureIndex(sm.kernels.MinMax(Spectrum(2)))
+    return {
+        "codes": string_search(None),
+        "kernel": string_search("kernel"),
+        "projected": string_search("projected"),
+        "features": sm.SimilaritySearch(features),
+        "vectors": sm.SimilaritySearch(make_pipeline(nystroem, VectorIndex(random_state=0))),
+    }
+
+
+@pytest.mark.parametrize("search", every_search().values(), ids=every_search())
+def test_a_search_without_objects_comes_back_empty(search, tmp_path):
+    X = words(20)
+    search.fit(X)
+    search.remove(search.ids_)
+    for name in "ab":  # a loaded search, too
+        search.save(tmp_path / name)
+        search = sm.SimilaritySearch.load(tmp_path / name)
+        assert len(search) == 0
+    SearchFolder.open(tmp_path / "b").add(X[:9])
+    loaded = sm.SimilaritySearch.load(tmp_path / "b")
+    np.testing.assert_array_equal(loaded.ids_, search.add(X[:9]).ids_)
+    np.testing.assert_array_equal(loaded.ids_, np.arange(20, 29))
+    assert_same_answers(loaded, search, X)
+
+
+@pytest.mark.parametrize("search", every_search().values(), ids=every_search())
+def test_an_id_that_was_removed_is_not_given_again(search, tmp_path):
+    search.fit(words(20)).remove([19]).save(tmp_path / "a")
+    folder = SearchFolder.open(tmp_path / "a")
+    assert folder.add(words(1)).tolist() == [20]
+    folder.remove([20])
+    assert folder.load().add(words(1)).ids_[-1] == 21
+
+
+@pytest.mark.parametrize("search", every_search().values(), ids=every_search())
+def test_a_name_is_not_that_of_an_earlier_object_of_the_id(search, tmp_path):
+    folder = SearchFolder.create(tmp_path / "a", search.fit(words()))
+    folder.add(words(2), ["a", "b"], ids=[5, 6])
+    folder.remove([5])
+    folder.add(words(1, seed=1), ids=[5])
+    assert folder.load_named()[1] == {6: "b"}
 
 
 # ---- inverted lists

@@ -312,16 +312,16 @@ class FeatureIndex(BaseEstimator):
         counts = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
         return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
 
-    def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids) -> Self:
+    def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
         """Return a copy of this empty index that holds the objects with `ids`, in this order.
 
         `kept` is a list of pairs: a ``Segment`` of another index, and those of its ids that are in use. `X` holds the
-        objects whose ids are in no segment.
+        objects whose ids are in no segment. `next_id` is greater than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]
         index._ids = np.concatenate([np.empty(0, np.int64), *(alive for _, alive in kept)])
-        index.next_id_ = max(0, int(index._ids.max(initial=-1)) + 1)
+        index.next_id_ = next_id
         rest = ids[~np.isin(ids, index._ids)]
         if len(rest):
             index._append(index._counted(X), rest)

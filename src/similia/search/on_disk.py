@@ -66,8 +66,9 @@ class SearchFolder:
     folder : path
     search : SimilaritySearch
         Fitted, without objects.
-    example : collection of one object, or None
-        One of the objects: `add` raises if new ones cannot be joined to it. None if the search keeps no objects.
+    example : collection of at most one object, or None
+        One of the objects, if there are any: `add` raises if new ones cannot be joined to it. None if the search keeps
+        no objects.
     store : Store
         The store of the codes.
     """
@@ -109,14 +110,14 @@ class SearchFolder:
                     "or, if search.save made this one, replace it with search.save(folder, overwrite=True)"
                 )
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
-        (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         empty = _without_objects(search)
-        example = None if search.objects_ is None else take(search.objects_, [0])
+        example = None if search.objects_ is None else take(search.objects_, np.arange(min(1, len(search))))
         index = search.index_ if isinstance(search.index_, HammingIndex) else HammingIndex(_n_bits(search))
 
         def write_search() -> None:
             save({"search": empty, "example": example}, folder / _SEARCH)
 
+        (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
         store = Store.create(folder / _CODES, index.n_bits, settings_of(index), meta, write_search)
         return cls(folder, empty, example, store)
 
@@ -166,7 +167,8 @@ class SearchFolder:
         with self.store.writing():
             self._clean()
             ids = self.store.new_ids(ids, len(codes))
-            if len(ids) and not (objects is None and vectors is None and names is None):
+            reused = len(ids) and ids.min() < self.store.manifest["next_id"]  # perhaps named by earlier objects
+            if len(ids) and (reused or not (objects is None and vectors is None and names is None)):
                 part = {"ids": ids, "objects": objects, "vectors": vectors, "names": names}
                 path = self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia"
                 save(part, path)
@@ -206,16 +208,17 @@ class SearchFolder:
                     found = f"{self.folder} holds {name} that do not fit together ({error})"
                     raise ValueError(f"{found}: it is damaged; restore it from a copy") from None
                 setattr(search, f"{name}_", take(together, rows))
+        if search.objects_ is None and self.example is not None:  # nothing was added
+            search.objects_ = take(self.example, np.arange(0))
         search.index_ = index
         if _by_features(search):
             lists = _kept_lists(files, [part["ids"] for part in parts], search.ids_, mmap)
             other = ~np.isin(search.ids_, np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
             objects = take(search.objects_, np.flatnonzero(other)) if other.any() else None
-            search.index_ = search.encoder_.holding(lists, objects, search.ids_)
+            search.index_ = search.encoder_.holding(lists, objects, search.ids_, index._rows.next_id)
         elif (by_vectors := vectors_index(search.encoder_)) is not None:
             search.index_ = by_vectors.holding(index._rows)
-        names = {int(i): name for part in parts for i, name in zip(part["ids"], part["names"] or (), strict=False)}
-        return search, names
+        return search, _names(parts)
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
         """Return the object files numbered below `commit` (default: the store's) or, if not `committed`, all others."""
@@ -257,6 +260,19 @@ def _read_part(path: Path) -> dict[str, Any]:
     if not fits:
         raise BadFile(path, "does not hold objects of a search: the folder is damaged; restore it from a copy")
     return part
+
+
+def _names(parts: list[dict[str, Any]]) -> dict[int, str]:
+    """Return a dict from ids to names; a later part without names forgets those of its ids."""
+    names: dict[int, str] = {}
+    for part in parts:
+        ids = part["ids"].tolist()
+        if part["names"] is not None:
+            names.update(zip(ids, part["names"], strict=True))
+        elif names:
+            for i in ids:
+                names.pop(i, None)
+    return names
 
 
 def is_search(folder: Path) -> bool:
@@ -332,6 +348,7 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
         codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
         index = search.index_ if features and len(search) else None
         made._append(codes, search.objects_, search.vectors_, None, search.ids_, None, index)
+        made.store.change(next_id=search.index_.next_id_ if features else search.index_._rows.next_id)
     return made.folder
 
 
