@@ -1,5 +1,7 @@
 """Search of any objects against brute force, with every way to sort the candidates."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,8 @@ from naive import similarities as naive
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
-from similia.search.metric import Metric, as_metric, metric_of, sorted_candidates
+from similia.search import recall
+from similia.search.metric import Metric, as_metric, metric_of, shares_found, sorted_candidates
 
 laws = settings(max_examples=15, deadline=None)
 
@@ -323,6 +326,19 @@ def test_recall_is_that_of_brute_force():
     assert report.seconds > 0
     assert report.brute_force_seconds > 0
     assert search.set_params(n_candidates=120).recall(Q, 10).recall == 1
+
+
+def test_brute_force_is_timed_without_the_count_of_what_was_found(monkeypatch):
+    now = [0.0]
+
+    def slowly(*arguments):
+        now[0] += 1
+        return shares_found(*arguments)
+
+    monkeypatch.setattr(recall, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(recall, "shares_found", slowly)
+    search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein()).fit(words())
+    assert search.recall(words(30, seed=4), 10).brute_force_seconds == 0
 
 
 def test_recall_of_a_search_without_objects():

@@ -307,6 +307,11 @@ def test_sharded_index(at, k, radius, shuffled):
         assert all(map(np.array_equal, mine, right))
 
 
+def test_a_sharded_index_without_codes_finds_nothing():
+    distances, ids = sm.scale.ShardedIndex(16).fit(array(CODES[:0], [])).radius_neighbors(CODES[:3], 2)
+    assert [len(row) for row in (*distances, *ids)] == [0] * 6
+
+
 def test_sharded_index_refuses():
     index = sm.scale.ShardedIndex(16)
     with pytest.raises(TypeError, match="for arrays in memory, use HammingIndex"):

@@ -137,7 +137,8 @@ class ShardedIndex(BaseEstimator):
         found = dask.compute(*(delayed(_within)(shard, asked, radius) for shard, _ in self._shards))
         distances, ids = np.empty(len(queries), object), np.empty(len(queries), object)
         for i in range(len(queries)):
-            far, who = (np.concatenate([part[which][i] for part in found]) for which in (0, 1))
+            far = np.concatenate([np.empty(0, np.int32), *(part[0][i] for part in found)])
+            who = np.concatenate([np.empty(0, np.int64), *(part[1][i] for part in found)])
             order = np.lexsort((who, far))
             distances[i], ids[i] = far[order], who[order]
         return distances, ids

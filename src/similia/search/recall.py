@@ -116,16 +116,17 @@ def measured_recall(
         start = time.perf_counter()
         answers.append(search._rows(one.kneighbors(X, n_neighbors)[1]))
         seconds.append(time.perf_counter() - start)
-    q, start = len(answers[0]), time.perf_counter()
+    q, brute = len(answers[0]), 0.0
     shares, step = np.empty((len(answers), q)), rows_per_block(16 * len(search.ids_), at_most=64)
     for first in range(0, q, step):
         block = np.arange(first, min(q, first + step))
+        start = time.perf_counter()
         distances = between(block)
+        brute += time.perf_counter() - start
         for row, found in zip(shares, answers, strict=True):
             row[block] = shares_found(distances, found[block])
-    brute = (time.perf_counter() - start) / q
     error = [float(row.std(ddof=1) / np.sqrt(q)) if q > 1 else float("nan") for row in shares]
-    return [Recall(float(row.mean()), e, s / q, brute) for row, e, s in zip(shares, error, seconds, strict=True)]
+    return [Recall(float(row.mean()), e, s / q, brute / q) for row, e, s in zip(shares, error, seconds, strict=True)]
 
 
 def _by_vectors(search: Any, X: Any) -> Callable[[Index], Floats]:
