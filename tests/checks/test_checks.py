@@ -45,6 +45,7 @@ KERNEL_FAULTS = {
 
 def test_a_kernel_passes():
     check_kernel(linear, X)
+    check_kernel(lambda X, Y=None: linear(X, Y).astype(np.int8), np.full((3, 1), 9, np.int8))  # 81 + 81 > 127
     check_kernel(sm.pairwise(lambda x, y: float(x @ y)), list(X))
     check_distance(absolute, X)
 

@@ -7,7 +7,14 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
@@ -330,6 +337,44 @@ def test_broken_ones_fail(fault):
 def test_broken_predictors_fail():
     with pytest.raises(AssertionError, match="labels: fit with fewer labels than objects raised nothing"):
         check_structured_estimator(Majority("labels"), list(STRINGS), Y)
+
+
+class Long(ClusterMixin, BaseEstimator):
+    """A clusterer that ignores targets, as those of scikit-learn."""
+
+    def __init__(self, least=4):
+        self.least = least
+
+    def fit(self, X, y=None):
+        self.mean_ = sum(map(len, X)) / len(X)
+        return self
+
+    def predict(self, X):
+        if not hasattr(self, "mean_"):
+            raise NotFittedError("fit first")
+        if len(X) == 0:
+            raise ValueError("X is empty: found 0 strings, expected at least one")
+        return np.array([int(len(x) > max(self.least, self.mean_)) for x in X])
+
+    def score(self, X, y=None):
+        return float(self.predict(X).mean())
+
+
+@pytest.mark.parametrize("y", [None, Y])
+def test_clusterers_need_no_targets(y):
+    check_structured_estimator(Long(), list(STRINGS), y, containers=PYTHON)
+
+
+class Shares(Letters):
+    """Letters with a second method that returns a matrix."""
+
+    def shares(self, X):
+        return self.transform(X)[:, :2]
+
+
+def test_a_transformer_with_a_second_matrix_passes():
+    shares = Shares(random_state=3)
+    check_structured_estimator(shares, list(STRINGS), Y, methods=["transform", "shares"], containers=PYTHON)
 
 
 def test_what_scikit_learn_raises_is_named():

@@ -170,7 +170,7 @@ def _check_matrix(function: Any, name: str, X: Any, tolerance: float) -> npt.NDA
         part = f"{name}(A, B) for A = X[{rows.tolist()}], B = X[{columns.tolist()}]"
         block = _real_array(function(take(X, rows), take(X, columns)), (len(rows), len(columns)), part)
         _check_equal("blocks", block, part, values[np.ix_(rows, columns)], f"{name}(X) there", tolerance)
-    return values
+    return values.astype(np.float64)
 
 
 def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.NDArray:
