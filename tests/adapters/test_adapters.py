@@ -114,7 +114,7 @@ def test_aeon_is_not_let_believe_that_all_lengths_are_equal(aeon):
 
 def test_options_of_aeon_are_parameters(aeon):
     distance = from_aeon("dtw", scale=2.0)
-    assert distance.get_params() == {"distance": "dtw", "params": {"scale": 2.0}, "scale": 2.0}
+    assert distance.get_params() == {"distance": "dtw", "params": {"scale": 2.0}, "scale": 2.0, "symmetric": True}
     copy = clone(distance).set_params(scale=3.0)
     assert distance.params == {"scale": 2.0}
     np.testing.assert_allclose(copy(SERIES), 1.5 * distance(SERIES))
@@ -175,6 +175,7 @@ def tslearn(monkeypatch):
 def test_tslearn_gets_time_first_and_gives_the_matrix(tslearn):
     distance = from_tslearn(tslearn.cdist_dtw)
     assert distance.distance == "dtw"
+    np.testing.assert_array_equal(TslearnDistance("cdist_dtw")(SERIES), distance(SERIES))
     np.testing.assert_allclose(distance(SERIES), DTW(local="sqeuclidean", root=True)(SERIES), rtol=1e-12)
     np.testing.assert_allclose(distance(SERIES, SERIES[1:2]), distance(SERIES)[:, 1:2])
     np.testing.assert_array_equal(from_tslearn("limited", max_length=2)(SERIES[:2], SERIES[2:3]), [[2], [2]])
@@ -185,10 +186,18 @@ def test_kernels_of_tslearn_are_kernels(tslearn):
     kernel = from_tslearn("gak", sigma=2.0)
     assert isinstance(kernel, TslearnKernel)
     sm.checks.check_kernel(kernel, SERIES)
+    sm.checks.check_kernel(TslearnKernel("cdist_gak"), SERIES)
     np.testing.assert_array_equal(from_tslearn("unnormalized_gak").diag(SERIES), [25, 9, 49, 16, 9])
     np.testing.assert_array_equal(from_tslearn("unnormalized_gak")(SERIES[:1], SERIES[1:3]), [[15, 35]])
     model = KernelSVC(kernel).fit([np.zeros(3), np.zeros(4), np.zeros(9)], [0, 0, 1])
     assert model.predict([np.zeros(10)]) == [1]
+
+
+@pytest.mark.parametrize("adapter", [from_aeon, from_tslearn])
+def test_a_function_that_is_not_symmetric_is_called_for_all_pairs(adapter):
+    distance = adapter(lambda x, y: float(max(0, x.size - y.size)), symmetric=False)
+    np.testing.assert_array_equal(distance(SERIES), distance(SERIES, SERIES))
+    assert (distance(SERIES) != distance(SERIES).T).any()
 
 
 # ---- POT

@@ -45,17 +45,19 @@ class _SeriesDistance(_OfSeries, Distance):
 
     facts = Facts(symmetric=False, identity=False, metric=False, unequal_length=True, cost="that of the other library")
 
-    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None) -> None:
+    def __init__(self, distance: Any = "dtw", params: dict[str, Any] | None = None, symmetric: bool = True) -> None:
         self.distance = distance
         self.params = params
+        self.symmetric = symmetric
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
         A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
         function, symmetric = self._function()
-        return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, symmetric)
+        mirror = symmetric and self.symmetric
+        return _in_blocks(lambda x, y: distances_between(function, x, y), A, B if Y is not None else None, mirror)
 
     def _function(self) -> tuple[Callable[..., Any], bool]:
-        """Return d(X, Y=None) on batches of series, and whether d is symmetric; if so, d(X) takes half the time."""
+        """Return d(X, Y=None) on batches of series, and whether d(X) may be computed from half of the pairs."""
         raise NotImplementedError
 
 
@@ -65,10 +67,11 @@ class AeonDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        A name in ``aeon.distances.get_distance_function_names()``, or a symmetric function of two (n_channels, length)
-        arrays.
+        A name in ``aeon.distances.get_distance_function_names()``, or a function of two (n_channels, length) arrays.
     params : dict, optional
         Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x), as in `from_aeon`.
 
     Examples
     --------
@@ -111,10 +114,12 @@ class TslearnDistance(_SeriesDistance):
     Parameters
     ----------
     distance : str or callable, default="dtw"
-        Name of a function of ``tslearn.metrics``, without the prefix ``cdist_``, or a symmetric function of two
-        (length, n_channels) arrays.
+        Name of a function of ``tslearn.metrics``, with or without the prefix ``cdist_``, or a function of two (length,
+        n_channels) arrays.
     params : dict, optional
         Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x), as in `from_tslearn`.
 
     Examples
     --------
@@ -133,7 +138,7 @@ class TslearnKernel(_OfSeries, Kernel):
     Parameters
     ----------
     kernel : str, default="gak"
-        "gak" for the normalised kernel, or "unnormalized_gak".
+        "gak" (or "cdist_gak") for the normalised kernel, or "unnormalized_gak".
     params : dict, optional
         Options of tslearn's kernel function. Each is also a parameter: ``set_params(sigma=2.0)``.
 
@@ -161,21 +166,24 @@ class TslearnKernel(_OfSeries, Kernel):
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return k(x, x) for each series, shape (n,)."""
         X = as_series(X)
-        if self.kernel == "gak":
+        if _without_prefix(self.kernel) == "gak":
             return np.ones(len(X))
         function = _of_tslearn(self.kernel, self.params, kernels=True)
         return np.array([evaluate(function, X[[i]], X[[i]])[0, 0] for i in range(len(X))])
 
 
-def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
+def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -> AeonDistance:
     """Turn a distance of aeon into a distance of similia.
 
     Parameters
     ----------
     distance : str or callable, default="dtw"
         The name of a distance, such as "dtw", "shape_dtw" or "msm"; a function of aeon, such as
-        ``aeon.distances.msm_distance`` or ``msm_pairwise_distance``; or your own symmetric function of two (n_channels,
-        length) arrays.
+        ``aeon.distances.msm_distance`` or ``msm_pairwise_distance``; or your own function of two (n_channels, length)
+        arrays.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x). If True, ``d(X)`` may be computed from half of the pairs; give False if your function
+        is not symmetric. The asymmetric distances of aeon, such as "shift_scale", are known to be so.
     **params
         Options of the distance, such as ``window=0.1``.
 
@@ -197,17 +205,20 @@ def from_aeon(distance: Any = "dtw", **params: Any) -> AeonDistance:
     >>> distance.set_params(c=1.0).params
     {'c': 1.0}
     """
-    return AeonDistance(name_in(distance, "aeon", ("_pairwise_distance", "_distance")), params or None)
+    return AeonDistance(name_in(distance, "aeon", ("_pairwise_distance", "_distance")), params or None, symmetric)
 
 
-def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | TslearnKernel:
+def from_tslearn(function: Any = "dtw", *, symmetric: bool = True, **params: Any) -> TslearnDistance | TslearnKernel:
     """Turn a distance or kernel of tslearn into one of similia.
 
     Parameters
     ----------
     function : str or callable, default="dtw"
         The name of a function, such as "dtw", "frechet", "ctw", "soft_dtw_normalized" or "gak"; a function of tslearn,
-        such as ``tslearn.metrics.cdist_dtw``; or your own symmetric distance of two (length, n_channels) arrays.
+        such as ``tslearn.metrics.cdist_dtw``; or your own distance of two (length, n_channels) arrays.
+    symmetric : bool, default=True
+        Whether d(x, y) = d(y, x). If True, ``d(X)`` may be computed from half of the pairs; give False if your function
+        is not symmetric. Kernels ignore it.
     **params
         Options of the function, such as ``sakoe_chiba_radius=5``.
 
@@ -230,11 +241,15 @@ def from_tslearn(function: Any = "dtw", **params: Any) -> TslearnDistance | Tsle
     >>> from_tslearn("frechet")
     TslearnDistance(distance='frechet')
     """
-    name = name_in(function, "tslearn")
-    name = name.removeprefix("cdist_") if isinstance(name, str) else name
+    name = _without_prefix(name_in(function, "tslearn"))
     if isinstance(name, str) and name in _KERNELS:
         return TslearnKernel(name, params or None)
-    return TslearnDistance(name, params or None)
+    return TslearnDistance(name, params or None, symmetric)
+
+
+def _without_prefix(name: Any) -> Any:
+    """Return the name of a function of tslearn without ``cdist_``, and anything but a string as it is."""
+    return name.removeprefix("cdist_") if isinstance(name, str) else name
 
 
 def _of_transposed(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
@@ -247,7 +262,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
     options = dict(params or {})
     if callable(name):
         return Pairwise(partial(name, **options))
-    metrics = library("tslearn", "tslearn.metrics", "from_tslearn")
+    metrics, name = library("tslearn", "tslearn.metrics", "from_tslearn"), _without_prefix(name)
     if name in _SIMILARITIES:
         raise ValueError(f"tslearn's {name} is a similarity, expected a distance; use similia.distances.LCSS")
     public = isinstance(name, str) and not name.startswith("_") and "path" not in name
