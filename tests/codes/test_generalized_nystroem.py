@@ -1,6 +1,8 @@
 """GeneralizedNystroemPCA: the paper's formulas, one sample for all sources, exact bits, memory, bad input."""
 
+import copy
 import csv
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -274,6 +276,16 @@ def partly(model, X):
     for chunk in chunks(X, 50):
         model.partial_fit(chunk, refit=False)
     return model.partial_fit(X[:0])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_without_the_rows_of_the_first_chunks_takes_no_more(copied):
+    X = decaying(100, 20)
+    model = GeneralizedNystroemPCA(3, random_state=0).partial_fit(X[:50], refit=False)
+    with pytest.raises(ValueError, match="keeps no rows to continue from"):
+        copied(model).partial_fit(X[50:])
+    assert clone(model).partial_fit(X[50:]).n_samples_seen_ == 50
+    assert model.partial_fit(X[50:]).n_samples_seen_ == 100
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -20,8 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import similia as sm
+from similia.cli.app import app
 from similia.serve.batches import Batches, Full
 from similia.serve.service import Refused, Service
 
@@ -216,6 +218,15 @@ def test_token(model):
         right = {"Authorization": "Bearer tell"}
         assert web.post("/predict", json={"objects": ["abc"]}, headers=right).status_code == 200
         assert web.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_empty_token_is_refused(model, workers, monkeypatch):
+    monkeypatch.setattr("uvicorn.run", lambda *_, **__: pytest.fail("the service started"))
+    done = CliRunner().invoke(app, ["serve", str(model), "--workers", str(workers), "--token", ""])
+    assert str(done.exception).startswith("the token is empty; ")
+    with pytest.raises(ValueError, match="the token is empty; "):
+        application(Service(model), token="")
 
 
 def test_metrics_and_description(model):

@@ -42,6 +42,7 @@ def serve(
     from similia.cli.voice import note
     from similia.serve.service import Service
 
+    web.check_token(token)
     limits = web.Limits(max_bytes=max_bytes, max_objects=max_objects, timeout=timeout)
     service = Service(path)
     offered = ", ".join(f"/{operation}" for operation in service.held.operations)

@@ -457,7 +457,7 @@ class GeneralizedNystroemPCA(Transformer):
     def _start(self, X: Any) -> None:
         if self.sampling != "uniform":
             raise ValueError(f"partial_fit needs sampling='uniform', got {self.sampling!r}: it sees each row once")
-        if hasattr(self, "components_"):
+        if hasattr(self, "components_") or hasattr(self, "feature_indices_"):  # the latter from the first chunk on
             raise ValueError(
                 "this model keeps no rows to continue from (it was fitted by fit, copied or loaded); "
                 "feed sklearn.base.clone(model).partial_fit from the first chunk on"

@@ -211,12 +211,13 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
         Limits on the size, number and duration of requests.
     token : str, optional
         If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests (the start page,
-        ``/health``, ``/metrics`` and ``/openapi.json``) need no token.
+        ``/health``, ``/metrics`` and ``/openapi.json``) need no token. An empty token raises ValueError.
 
     Returns
     -------
     starlette.applications.Starlette
     """
+    check_token(token)
     web = _Web(service, limits or Limits(), token)
 
     @asynccontextmanager
@@ -232,6 +233,11 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
     pages = {"/": web.page, "/health": web.health, "/metrics": web.show_metrics, "/openapi.json": web.description}
     routes += [Route(path, page, methods=["GET"]) for path, page in pages.items()]
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_page, 405: _no_page})
+
+
+def check_token(token: str | None) -> None:
+    if token is not None and not token.strip():
+        raise ValueError("the token is empty; give one, or leave it out for a service that needs no token")
 
 
 def settings(path: Any, limits: Limits) -> str:
