@@ -2,7 +2,7 @@
 Molecules: a graph kernel to bits
 =================================
 
-122 common molecules of 12 families, from amino acids to steroids. The Weisfeiler-Lehman kernel compares neighbourhoods
+122 common molecules of 11 families, from amino acids to steroids. The Weisfeiler-Lehman kernel compares neighbourhoods
 of atoms; NysHD makes bits of it. The parameters of the kernel are within reach of a grid search.
 """
 

@@ -40,7 +40,7 @@ def test_demo_prints_accuracies_of_real_data_and_needs_few_dependencies():
     )
     done = subprocess.run([sys.executable, "-c", demo], cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for words in ("promoters", "splice", "GappyKmers", "WeightedDegree", "bits flipped", "done in"):
+    for words in ("promoters", "splice", "GappyKmers", "WeightedDegree", "ridge", "bits flipped", "done in"):
         assert words in done.stdout
 
 

@@ -78,6 +78,7 @@ def test_bad_options_are_named(folder):
     assert (
         refused("export", folder / "m", "--to", "rust", "-o", folder / "c") == "--to must be c or verilog, got 'rust'"
     )
+    assert refused("export", folder / "m", "-o", "-").startswith("-o must name a folder")
     invoke("export", folder / "m", "-o", folder / "c")
     assert "exists; give another folder or name, or overwrite" in refused("export", folder / "m", "-o", folder / "c")
     invoke("export", folder / "m", "-o", folder / "c", "--overwrite")

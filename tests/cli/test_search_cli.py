@@ -613,6 +613,18 @@ def test_a_search_with_a_low_recall_says_so(tmp_path):
     assert "warning" not in more.output
 
 
+def test_the_recall_of_one_candidate_is_not_measured(files):
+    said = " ".join(invoke("index", "build", files[0], files[2], "--landmarks", 16, "--candidates", 1).output.split())
+    assert "recall not measured, because the one candidate of an object is itself" in said
+
+
+def test_the_recall_without_a_kernel_or_distance_is_not_measured(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30, 8)))
+    build = ("index", "build", tmp_path / "x.npy", tmp_path / "index", "--by", "vectors", "--rerank", "none")
+    said = " ".join(invoke(*build).output.split())
+    assert "recall not measured, because no kernel or distance says what is near" in said
+
+
 def test_an_index_in_a_folder_that_is_not_there(tmp_path):
     error = invoke("index", "build", fasta(tmp_path / "a.fasta", WORDS), tmp_path / "no/sub/index", code=1).exception
     assert str(error) == f"the folder {tmp_path / 'no/sub'} does not exist; make it first"

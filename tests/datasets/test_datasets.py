@@ -111,6 +111,11 @@ def test_molecules_are_what_their_names_say():
             assert m.HasSubstructMatch(patterns[family]), f"{name} is no {family}"
 
 
+def test_the_description_of_molecules_counts_their_families():
+    bunch = datasets.load_molecules()
+    assert f"in {len(set(bunch.target))} families" in bunch.DESCR
+
+
 def test_bundled_sequences_are_those_of_uci(data_folder):
     def read(name):
         with gzip.open(data_folder / "strings" / f"{name}.tsv.gz", "rt") as file:

@@ -28,7 +28,7 @@ def demo(seed: Seed = 0) -> None:
     start = time.perf_counter()
     say.print("similia: a similarity of strings becomes packed bits, and the bits a classifier\n")
     table = Table(
-        "DNA, kernel", "train", "test", "majority", "one_pass", "20 epochs",
+        "DNA, kernel", "train", "test", "majority", "one_pass", "ridge",
         title="NysHD on held-out sequences: accuracy in percent", title_justify="left",
     )  # fmt: skip
     robust = Table("bits flipped", *(f"{share:.0%}" for share in _FLIPPED), title_justify="left")

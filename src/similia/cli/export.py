@@ -76,6 +76,8 @@ def export(
     from similia.cli.voice import console, note, result
     from similia.devices.files import check_name, check_new
 
+    if output is None:  # -o -
+        raise ValueError("-o must name a folder, because a model is several files: it cannot go to standard output")
     if to not in ("c", "verilog"):
         raise ValueError(f"--to must be c or verilog, got {to!r}")
     smaller = _checked(data, max_bytes, max_loss, save)

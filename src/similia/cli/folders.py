@@ -190,10 +190,15 @@ def _show_recall(
 ) -> None:
     """Print the recall that `_measured_recall` returned; warn if it is low."""
     if measured is None:
-        if len(search) > 1:
+        if search.rerank is not None and len(search) > 1:
+            console().print(
+                "recall not measured, because the one candidate of an object is itself; give --candidates 2 or more"
+            )
+        elif len(search) > 1:
             how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
+            why = "because no kernel or distance says what is near"
             where = f"in Python: SimilaritySearch.load('{folder}').{how}"
-            console().print(f"recall not measured, because only bits are compared; {where}", markup=False)
+            console().print(f"recall not measured, {why}; {where}", markup=False)
         return
     n, k, share, rows = len(search), measured["neighbors"], measured["recall"], _rows_asked(len(search), seed)
     own = "the kernel or distance of the encoder"
