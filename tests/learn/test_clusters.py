@@ -240,6 +240,12 @@ def test_bad_parameters_get_one_sentence(parameters, message):
         sm.KernelKMeans(**{"similarity": SPECTRUM, "n_clusters": 2} | parameters).fit(strings(6)[0])
 
 
+def test_stability_takes_two_objects():
+    with pytest.raises(ValueError, match=r"X holds 1 object, expected at least 2$"):
+        sm.KernelKMeans(SPECTRUM, "stability").fit(["ab"])
+    assert sm.KernelKMeans(SPECTRUM, "stability", random_state=0).fit(["ab", "cd"]).n_clusters_ == 2
+
+
 def test_partial_fit_says_what_it_cannot_do():
     X, _ = strings(20)
     model = sm.KernelKMeans(SPECTRUM, 2, random_state=0).partial_fit(X)

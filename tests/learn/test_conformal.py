@@ -517,11 +517,25 @@ def test_wrong_objects_and_targets():
     with pytest.raises(TypeError, match=r"'normalized' needs predict.*return_std=True.*fails for KernelRidge"):
         sm.ConformalRegressor(RIDGE, conformity_score="normalized").fit(STRINGS, np.arange(40.0))
     X = np.ones((9, 2)) * [[1.0, 0.0]]
-    with pytest.raises(ValueError, match=r"X\[0\] gets the standard deviation 0, expected a positive one; add noise"):
+    with pytest.raises(ValueError, match=r"X\[4\] gets the standard deviation 0, expected a positive one; add noise"):
         sm.ConformalRegressor(Centred(), conformity_score="normalized", random_state=0).fit(X, np.arange(9.0))
     X = np.where(np.arange(9)[:, None] == 4, np.nan, np.full((9, 2), 0.5))
     with pytest.raises(ValueError, match=r"X\[4\] gets NaN from predict_proba of FrozenEstimator"):
         sm.ConformalClassifier(frozen(Given(), X, X)).fit(X, np.arange(9) % 2)
+    with pytest.raises(ValueError, match=r"X\[4\] gets NaN from predict_proba of Given"):
+        sm.ConformalClassifier(Given(), method="cross", cv=3, random_state=0).fit(X, np.arange(9) % 2)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("score", ["absolute", "normalized"])
+def test_predictions_that_are_no_numbers(score, wrong):
+    X = np.column_stack([np.where(np.arange(9) == 4, wrong, np.arange(9.0)), np.ones(9)])
+    model = sm.ConformalRegressor(Centred(), method="cross", conformity_score=score, cv=3, random_state=0)
+    with pytest.raises(ValueError, match=rf"X\[4\] gets {wrong} from predict of Centred, expected a finite number"):
+        model.fit(X, np.arange(9.0))
+    model.fit(np.delete(X, 4, axis=0), np.arange(8.0))
+    with pytest.raises(ValueError, match=rf"X\[4\] gets {wrong} from predict of Centred"):
+        model.predict_interval(X, 0.5)
 
 
 def test_a_fit_that_fails_changes_nothing():

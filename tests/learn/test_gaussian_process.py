@@ -182,6 +182,17 @@ def test_samples_have_the_mean_and_covariance_of_the_posterior():
     np.testing.assert_array_equal(model.sample_y(X[30:], 3), model.sample_y(X[30:], 3))
 
 
+@pytest.mark.filterwarnings("ignore:.*similarity 0")
+def test_samples_where_nothing_varies():
+    X, y = strings(20)
+    model = maximized(sm.kernels.Spectrum(k=2), noise=0.3).fit(X, y)
+    np.testing.assert_array_equal(model.sample_y(["", ""], 3), np.full((2, 3), model.intercept_))
+    assert model.suggest(["", ""], method="thompson").tolist() == [0]
+    drawn = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=2), noise=0.3).fit(X, y).sample_y(["", ""], 3)
+    np.testing.assert_allclose(drawn[0], drawn[1], atol=1e-3)  # only the intercept varies
+    assert np.ptp(drawn[0]) > 1e-2
+
+
 def improvement(mean, std, best):
     gain, z = mean - best, (mean - best) / std
     return gain * norm.cdf(z) + std * norm.pdf(z)

@@ -289,6 +289,12 @@ def test_weight_0_leaves_a_sample_out(problem, update, init):
     model = HDClassifier(update, init=init, margin=0.1, alpha=0.5, random_state=0)
     found = clone(model).fit(codes, y, weights)
     np.testing.assert_array_equal(found.prototypes_, clone(model).fit(codes[kept], y[kept]).prototypes_)
+    if hasattr(model, "partial_fit"):
+        found, other = (clone(model).partial_fit(*part) for part in (
+            (codes, y, np.unique(y), weights), (codes[kept], y[kept], np.unique(y))
+        ))  # fmt: skip
+        np.testing.assert_array_equal(found.prototypes_, other.prototypes_)
+        assert (found.n_updates_, found.n_steps_) == (other.n_updates_, other.n_steps_)
 
 
 @laws
@@ -464,6 +470,14 @@ def test_margins_are_chosen_by_folds():
     assert model.margin_ in (0.0, 0.02, 0.05, 0.1, 0.2)
     again = HDClassifier("margin", margin=model.margin_, random_state=0)
     assert again.fit(codes, y).n_updates_ != HDClassifier("averaged", random_state=0).fit(codes, y).n_updates_
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("update", ["margin", "averaged", "perceptron"])
+def test_few_samples_fill_fewer_folds(n, update):
+    X, y = np.array([[1.0, 0], [0, 1], [1, 1], [0, 0.5], [2, 1]])[:n], [0, 1, 0, 1, 0][:n]
+    model = HDClassifier(update, probability=update != "margin", random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_who_has_probabilities_and_who_learns_from_batches():

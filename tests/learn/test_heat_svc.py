@@ -149,6 +149,19 @@ def test_a_class_that_training_rows_miss_is_never_predicted():
     assert found.predictions[6] != "a"
 
 
+def test_weights_of_a_class_that_training_rows_miss():
+    y = np.array(["b", "c", "b", "c", "b", "c", "a"])
+    K, folds = np.eye(7) + (y[:, None] == y), [0, 0, 1, 1, 2, 2, 2]
+    found, same = (
+        nested_scores(lambda p: K, [0], [1.0], y, folds, weights)
+        for weights in ({"a": 3.0, "b": 2.0}, {"a": 3.0, "b": 2.0, "c": 1.0})
+    )
+    np.testing.assert_array_equal(found.predictions, same.predictions)
+    np.testing.assert_array_equal(
+        precomputed_scores(lambda p: K, [0], [1.0], y, folds, {"a": 3.0})[0, 0], [1.0, 1.0, 2 / 3]
+    )
+
+
 def test_equal_scores_take_the_first_c_then_the_first_parameter():
     assert best_of(np.array([[0.5, 0.9, 0.9], [0.5, 0.9, 0.8], [0.9 - 1e-15, 0.2, 0.1]])) == (2, 0)
     assert best_of(np.array([[0.5, 0.6], [0.5, 0.7], [0.5, 0.7]])) == (1, 1)

@@ -143,6 +143,14 @@ def test_one_object_has_no_others():
         sm.OutlierDetector(LEVENSHTEIN, n_neighbors=1).fit(["a"])
 
 
+@pytest.mark.parametrize("n_neighbors", [3, 10])
+def test_more_neighbours_than_other_objects(n_neighbors):
+    said = f"n_neighbors={n_neighbors} is more than the 2 other training objects: all 2 are used"
+    with pytest.warns(UserWarning, match=said):
+        detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=n_neighbors).fit(["a", "b", "c"])
+    assert detector.n_neighbors_ == 2
+
+
 @pytest.mark.parametrize("method", ["neighbors", "reconstruction"])
 def test_saved_detector(method, tmp_path):
     words = ["kitten", "mitten", "bitten", "sitting", "fitting", "hitting", "witty"]

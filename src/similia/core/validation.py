@@ -62,10 +62,10 @@ def check_choice(value: Any, name: str, choices: Sequence[Any]) -> None:
         raise BadParameter(name, f"{', '.join(others)} or {last}", short(value))
 
 
-def at_most(value: int, n: int, name: str) -> int:
-    """Return `value`, but at most `n`, the number of training objects; warn if `value` is larger."""
+def at_most(value: int, n: int, name: str, of: str = "training objects") -> int:
+    """Return `value`, but at most `n`, the number of objects described by `of`; warn if `value` is larger."""
     if value > n:
-        warn_user(f"{name}={value} is more than the {n} training objects: all {n} are used")
+        warn_user(f"{name}={value} is more than the {n} {of}: all {n} are used")
     return min(value, n)
 
 

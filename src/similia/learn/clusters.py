@@ -394,8 +394,9 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
             function = decided(function, X)
         X = read_objects(self, function, X, reset=True)
         n = at_least_one(X)
-        if n < numbers[0] or (n < numbers[-1] and numbers != [*_NUMBERS]):
-            raise BadValue(None, f"holds {n} object{'s' * (n > 1)}", f"at least n_clusters={numbers[-1]}")
+        least, name = (numbers[0], "") if numbers == [*_NUMBERS] else (numbers[-1], "n_clusters=")
+        if n < least:
+            raise BadValue(None, f"holds {n} object{'s' * (n > 1)}", f"at least {name}{least}")
         m = min(n, self.n_landmarks)
         if isinstance(function, Distance):
             self.embedding_ = D2KE(function, m, Representatives(), random_state=seed).fit(X, y)

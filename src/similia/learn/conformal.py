@@ -30,7 +30,8 @@ Cost, after the fits: one prediction for each object and model, and O(log n) com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar
@@ -43,7 +44,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadItem, BadParameter, BadValue
 from similia.core.state import Sizes, array, each, state
 from similia.core.text import short
 from similia.core.validation import RandomState, check_choice, check_positive_int, not_real
@@ -183,6 +184,17 @@ class Conformal(BaseEstimator):
         if hasattr(self.estimator, "__sklearn_tags__"):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
+
+
+@contextmanager
+def numbered(rows: Index) -> Iterator[None]:
+    """Context manager that turns the number i of an object, in errors raised inside, into ``rows[i]``."""
+    try:
+        yield
+    except BadItem as error:
+        if error.collection != "X" or error.index is None or error.other is not None:
+            raise
+        raise error.changed(index=int(rows[error.index])) from error.__cause__
 
 
 def _is_share(value: Any) -> bool:

@@ -17,7 +17,7 @@ from similia.core.products import row_product
 from similia.core.state import array, labels, one_of, state
 from similia.core.text import short
 from similia.core.validation import RandomState, generator
-from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, rank_of, too_few
+from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, numbered, rank_of, too_few
 from similia.learn.targets import check_two_classes, checked_labels
 from similia.objects import take
 from similia.sources.dask import lazily
@@ -168,8 +168,10 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         rows = self._fit_models(X, y, codes if self.by_class or self.method == "cross" else np.zeros_like(codes), rng)
         self._choose_score()
         self.turns_ = rng.random(len(self.classes_)) * _TURNS
-        judged = zip(self._judges, rows, strict=True)
-        scores = [self._strangeness(model, take(X, part))[np.arange(len(part)), codes[part]] for model, part in judged]
+        scores = []
+        for model, part in zip(self._judges, rows, strict=True):
+            with numbered(part):
+                scores.append(self._strangeness(model, take(X, part))[np.arange(len(part)), codes[part]])
         self._keep(rows, scores)
         self.calibration_classes_ = np.concatenate([codes[part] for part in rows])
         return self

@@ -13,7 +13,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.estimators import all_at_once
 from similia.core.validation import check_labels, generator
-from similia.learn.conformal import Conformal, checked_coverage, rank_of, too_few
+from similia.learn.conformal import Conformal, checked_coverage, numbered, rank_of, too_few
 from similia.learn.targets import checked_targets
 from similia.objects import take
 from similia.sources.dask import lazily
@@ -54,7 +54,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
     ------
     ValueError
         In `fit`, if there are fewer than two objects (one for a frozen estimator), a target is not a finite number, a
-        parameter has a wrong value, or a standard deviation is not positive.
+        parameter has a wrong value, a prediction is NaN or infinite, or a standard deviation is not positive.
     TypeError
         In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not take `return_std`.
 
@@ -97,7 +97,8 @@ class ConformalRegressor(RegressorMixin, Conformal):
         rows = self._fit_models(X, targets, np.zeros(n, dtype=np.int64), rng)
         scores = []
         for model, part in zip(self._judges, rows, strict=True):
-            center, scale = self._predicted(model, take(X, part))
+            with numbered(part):
+                center, scale = self._predicted(model, take(X, part))
             scores.append(np.abs(targets[part] - center) / scale)
         self._keep(rows, scores)
         return self
@@ -106,6 +107,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
         """Return the predictions of a model, and the numbers by which their residuals are divided, both (m,)."""
         if self.conformity_score == "absolute":
             center = np.asarray(model.predict(X), dtype=np.float64)
+            _check_finite(center, model)
             return center, np.ones(len(center))
         try:
             center, scale = (np.asarray(part, dtype=np.float64) for part in model.predict(X, return_std=True))
@@ -114,6 +116,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
                 "conformity_score='normalized' needs predict(X, return_std=True), which fails for "
                 f"{type(model).__name__} ({error}); take 'absolute'"
             ) from error
+        _check_finite(center, model)
         if not (scale > 0).all():
             i = int((~(scale > 0)).argmax())
             raise BadValue(i, f"gets the standard deviation {scale[i]:g}", "a positive one", "add noise to the model")
@@ -154,3 +157,10 @@ class ConformalRegressor(RegressorMixin, Conformal):
             ends[part, 0] = np.partition(centers[part][:, of] - widths, n - k, axis=1)[:, n - k]
             ends[part, 1] = np.partition(centers[part][:, of] + widths, k - 1, axis=1)[:, k - 1]
         return ends
+
+
+def _check_finite(center: Floats, model: Any) -> None:
+    """Raise if a prediction of the model is NaN or infinite."""
+    if not np.isfinite(center).all():
+        i = int((~np.isfinite(center)).argmax())
+        raise BadValue(i, f"gets {center[i]} from predict of {type(model).__name__}", "a finite number")

@@ -365,10 +365,12 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         for c in np.unique(components):
             half = z * np.sqrt(shares[:, c])
             covariance = prior - row_product(half, np.ascontiguousarray(half.T)) + np.outer(tilts[:, c], tilts[:, c])
-            added = _JITTER * prior.diagonal().mean() + (self._ratios()[c] if with_noise else 0.0)
+            unit = prior.diagonal().mean() or covariance.diagonal().mean()  # all k(x, x) may be 0, as of empty strings
+            added = _JITTER * unit + (self._ratios()[c] if with_noise else 0.0)
             covariance[np.diag_indices_from(covariance)] += added
+            covariance *= self.scales_[c] / inflation(dof)
             with one_blas_thread():
-                factor = cholesky_factor(covariance * (self.scales_[c] / inflation(dof)))
+                factor = cholesky_factor(covariance) if covariance.any() else covariance
             if factor is None:
                 raise ValueError(
                     "the covariance of these objects is not positive definite; take a positive semi-definite kernel"

@@ -106,7 +106,12 @@ def check_pairs_fit(n_classes: int, n: int) -> None:
 
 
 def fit_machine(K: Floats, labels: Rows, C: float, class_weight: Any = None) -> Machine:
-    """Fit libsvm to the Gram matrix `K` of the training rows and their class numbers `labels`."""
+    """Fit libsvm to the Gram matrix `K` of the training rows and their class numbers `labels`.
+
+    `class_weight` may name classes that `labels` lack.
+    """
+    if isinstance(class_weight, dict):
+        class_weight = {number: class_weight[number] for number in np.unique(labels).tolist() if number in class_weight}
     # libsvm ignores the seed here; without one, scikit-learn would draw it from the global random state
     svc = SVC(kernel="precomputed", C=C, class_weight=class_weight, random_state=0).fit(K, labels)
     bounds = np.repeat(C * svc.class_weight_, svc.n_support_)

@@ -365,7 +365,7 @@ class HDClassifier(ByPrototypes):
         classes : array-like (n_classes,), optional
             The labels that any batch may hold. Required at the first call; later calls may repeat the same labels.
         sample_weight : array-like (n,), optional
-            Numbers of at least 0 that multiply the corrections.
+            Numbers of at least 0 that multiply the corrections. Samples of weight 0 are left out.
         """
         self._check_parameters()
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -397,7 +397,7 @@ class HDClassifier(ByPrototypes):
             trainer.bundle()
         margin = float(self.margin) if self.update == "margin" else 0.0
         if self.max_iter > 0:
-            n_updates.append(trainer.epoch(np.arange(len(X)), self.learning_rate, margin))
+            n_updates.append(trainer.epoch(np.flatnonzero(weights), self.learning_rate, margin))
         return self._learnt(known, trainer, n_updates, margin, sums)
 
     def _sums(self, X: npt.NDArray, weights: Floats, before: Floats | None = None) -> Floats | None:
@@ -421,7 +421,9 @@ class HDClassifier(ByPrototypes):
     ) -> tuple[float, HeldOut]:  # fmt: skip
         """Return the most accurate of `margins`, trained for up to `most` epochs, and its held-out scores."""
         order, n_classes, n = rng.permutation(len(X)), int(targets.max()) + 1, len(X)
-        folds, size = (_FOLDS, -(-n // _FOLDS)) if n <= _FOLDS * _MOST_HELD_OUT else (1, _MOST_HELD_OUT)
+        all_in_turn = n <= _FOLDS * _MOST_HELD_OUT
+        size = -(-n // _FOLDS) if all_in_turn else _MOST_HELD_OUT
+        folds = -(-n // size) if all_in_turn else 1  # 2 or 4 samples fill only two folds
         right, scores = np.zeros(len(margins)), [np.zeros((0, n_classes)) for _ in margins]
         for fold in range(folds):
             test = order[fold * size : (fold + 1) * size]

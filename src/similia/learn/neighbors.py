@@ -86,7 +86,6 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         distance = decided(given, X)
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
-        at_most(self.n_neighbors, n, "n_neighbors")
         # similia.pairwise makes kernels, but its values count as distances
         is_kernel = isinstance(distance, Kernel) and not isinstance(distance, Pairwise)
         compare: Any = evaluate if is_kernel else distances_between
@@ -235,6 +234,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     def fit(self, X: Any, y: Any) -> Self:
         """Store n training objects and their labels."""
         self._fit_objects(X)
+        at_most(self.n_neighbors, self.n_samples_fit_, "n_neighbors")
         self.classes_, codes = np.unique(checked_labels(y, self.n_samples_fit_), return_inverse=True)
         self._codes = codes.astype(np.int64)
         return self
@@ -295,6 +295,7 @@ class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
     def fit(self, X: Any, y: Any) -> Self:
         """Store n training objects and their targets, shape (n,) or (n, n_outputs)."""
         self._fit_objects(X)
+        at_most(self.n_neighbors, self.n_samples_fit_, "n_neighbors")
         self.targets_ = checked_targets(y, self.n_samples_fit_, "KNeighborsRegressor")
         return self
 

@@ -40,7 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, offered_if
 from similia.core.state import array, made, optional, state
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.validation import at_most, check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
 from similia.objects.sequences import at_least_one
@@ -242,8 +242,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     def _fit_neighbors(self, X: Any) -> Floats:
         self._fit_objects(X)
-        _at_least(self.objects_, 2)
-        k = self.n_neighbors_
+        n = _at_least(self.objects_, 2)
+        k = at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects")
         distances, indices = self._nearest(self.objects_, k, without_self=True)
         distances = distances.astype(np.float64)
         self._calibration = distances[:, -1]
