@@ -332,6 +332,8 @@ def test_bandwidth_and_seed():
     wide, narrow = MMD(4, 100, bandwidth=10.0)(X), MMD(4, 100, bandwidth=0.05)(X)
     assert wide.max() < 0.3
     np.testing.assert_allclose(narrow, MMD(4, 100, kernel="match")(X), rtol=1e-12)
+    np.testing.assert_array_equal(MMD(4, 100, bandwidth=1e-170)(X), MMD(4, 100, kernel="match")(X))
+    assert not MMD(4, 100, bandwidth=1e160)(X).any()
     assert not np.array_equal(MMD(4, 100)(X), MMD(4, 100, random_state=1)(X))
     with sm.config(max_memory=5000):
         np.testing.assert_allclose(MMD(4, 100)(X), MMD(4, 100)(graphs(6, 0, 6)), rtol=1e-9)

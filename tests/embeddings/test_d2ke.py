@@ -351,7 +351,20 @@ def test_bad_calls():
         d2ke.transform([])
     with pytest.raises(ValueError, match=r"D has 4 features, but \w+ is expecting 3 features"):
         d2ke.features(np.ones((2, 4)))
+    with pytest.raises(ValueError, match="start must be an integer >= 0, got -1"):
+        d2ke.distances(WORDS, -1)
+    with pytest.raises(ValueError, match="start must be at most the number of random objects, 3, got 4"):
+        d2ke.distances(WORDS, 4)
     assert d2ke.fit_transform(["aa"]).shape == (1, 3)  # one object is enough
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_to_no_new_objects(dtype):
+    X = [np.asarray(series, dtype) for series in SERIES]
+    d2ke = D2KE(DTW(), 3, random_state=0).fit(X)
+    D = d2ke.distances(X)
+    for start in range(4):
+        np.testing.assert_array_equal(d2ke.distances(X, start), D[:, start:], strict=True)
 
 
 def test_matrix_of_distances_is_fresh():

@@ -78,6 +78,21 @@ def test_sorting_the_output_leaves_the_input_alone():
     np.testing.assert_array_equal(X.toarray(), before)
 
 
+def test_entries_of_one_place_are_added():
+    X = sp.csr_array((np.array([1.0, 2.0, 4.0]), [0, 0, 1], [0, 3]), shape=(1, 2))
+    weights = sm.FeatureWeights().fit(X)
+    np.testing.assert_array_equal(weights.idf_, [1, 1])
+    np.testing.assert_allclose(weights.transform(X).toarray(), [[0.6, 0.8]], rtol=1e-15)
+    assert X.nnz == 3  # the input stays as it is
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("scale", [1e-320, 1e-170, 1e200])
+def test_norms_of_tiny_and_huge_rows(scale, norm):
+    found = sm.FeatureWeights(idf=False, norm=norm).fit_transform(np.array([[scale, 0], [0, 1.0]]))
+    np.testing.assert_array_equal(found, np.eye(2))
+
+
 @pytest.mark.same_bits
 def test_an_object_alone_has_the_bits_it_has_among_others():
     features = sm.KernelFeatures(Spectrum((1, 5)), 2**12).fit_transform(TEXTS)

@@ -272,13 +272,25 @@ def test_wrong_parameters_are_refused(parameters, sentence):
     ("function", "sentence"),
     [
         (lambda a: a.sum(axis=1), r"shape \(2,\)|shape \(\d+,\)"),
-        (lambda a: np.full((len(a), 2), np.nan), "NaN or infinity"),
+        (lambda a: a.sum(), r"shape \(\)"),
         (lambda a: np.full((len(a), 2), "x"), "dtype <U1"),
     ],
 )
 def test_maps_of_your_own_that_return_something_else(function, sentence):
     with pytest.raises(ValueError, match=sentence):
-        GraphletSampling(4, 20, features=function, random_state=0).fit_transform(graphs())
+        GraphletSampling(4, 20, features=function, random_state=0).fit(graphs())
+
+
+def test_maps_of_your_own_that_return_nan():
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        fitted(lambda a: np.full((len(a), 2), np.nan)).transform(graphs())
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, np.int32])
+def test_maps_of_your_own_in_other_types(dtype):
+    found = fitted(lambda a: a.astype(dtype)).transform(graphs())
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, fitted(lambda a: a).transform(graphs()), rtol=1e-6)
 
 
 def test_a_class_is_no_map():
@@ -289,6 +301,12 @@ def test_a_class_is_no_map():
 def test_objects_that_are_no_graphs():
     with pytest.raises(TypeError, match="graph 1"):
         GraphletSampling().fit([nx.path_graph(3), "CCO"])
+
+
+def test_a_bad_graph_in_a_later_block_has_its_own_number():
+    model = fitted(small="raise").fit([nx.path_graph(6)])
+    with sm.config(max_memory=10_000), pytest.raises(ValueError, match="graph 20 has 2 nodes"):
+        model.transform([nx.path_graph(6)] * 20 + [nx.path_graph(2)])
 
 
 # ---- the recipe

@@ -64,6 +64,7 @@ def test_cross_validation_refuses_a_tall_block():
     [
         ((10, 4), "uniform", "expected a square kernel matrix"),
         ((10, 4), [1, 2, 3], "4 columns for 3 landmarks"),
+        ((10, 4), [[0, 1], [2, 3]], r"shape \(10, 4\), expected a square kernel matrix to weight the experts"),
         ((0, 0), "uniform", "at least one row"),
         ((5,), "uniform", r"got shape \(5,\)"),
     ],

@@ -193,8 +193,11 @@ class MMD(Distance):
             V = U if B is None else np.column_stack([B[:, w == 1].sum(axis=1), B])
             w = np.concatenate(([1.0], w))
             return (U * w) @ V.T, np.square(U) @ w, np.square(V) @ w
+        rho = 0.0
+        with np.errstate(all="ignore"):  # a bandwidth near 0 or infinity: rho is 0 or 1
+            if self.kernel == "gaussian":
+                rho = float(np.exp(-0.5 / np.float64(self.bandwidth) ** 2))
         with np.errstate(under="ignore"):  # very different patterns: 0
-            rho = float(np.exp(-0.5 / float(self.bandwidth) ** 2)) if self.kernel == "gaussian" else 0.0
             return pattern_sums(A, B, n_pairs(self.size), rho)
 
     def _multiplicities(self) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from similia.core.errors import pairs_named
+from similia.core.errors import BadParameter, pairs_named
 from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.fingerprints import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
@@ -179,10 +179,12 @@ class D2KE(ComparesObjects, Transformer):
         """
         check_is_fitted(self)
         X = read_objects(self, self.distance, X, reset=False)
-        objects = self.random_objects_
+        objects, R = self.random_objects_, self._n_features_out
+        if check_positive_int(start, "start", minimum=0) > R:
+            raise BadParameter("start", f"at most the number of random objects, {R}", str(start))
         if start:
-            objects = take(objects, np.arange(start, n_objects(objects)))
-        return self._cached_distances()(self.distance, X, objects)
+            objects = take(objects, np.arange(min(start, R - 1), R))  # the last one, for the dtype, if start is R
+        return self._cached_distances()(self.distance, X, objects)[:, : R - start]
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """Turn distances to the random objects, shape (n, R), into features of this shape, as `transform` does."""

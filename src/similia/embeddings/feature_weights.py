@@ -23,6 +23,7 @@ from similia.core.estimators import Transformer, all_at_once
 from similia.core.state import array, state
 from similia.core.text import short
 from similia.core.validation import check_positive_int
+from similia.objects.sequences import as_csr
 from similia.sources.dask import lazily, refuse_lazy
 
 
@@ -114,6 +115,8 @@ class FeatureWeights(Transformer):
             self._check_counts(X)
             values = np.log(np.where(values > 0, values, 1.0)) + (values > 0)
         values = values * self.idf_[X.indices]
+        if self.norm is not None:
+            values *= _powers_of_two(values, X.indptr)
         weighted = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=True)  # sorted later, perhaps
         if self.norm is not None:
             norms = _norms(values, X.indptr, self.norm)
@@ -125,7 +128,7 @@ class FeatureWeights(Transformer):
         if self.norm not in ("l1", "l2", None):
             raise BadParameter("norm", "'l2', 'l1' or None", short(self.norm))
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
-        return sp.csr_array(X)
+        return as_csr(X)
 
     @staticmethod
     def _check_counts(X: sp.csr_array) -> None:
@@ -140,6 +143,13 @@ class FeatureWeights(Transformer):
     @property
     def _n_features_out(self) -> int:
         return len(self.idf_)
+
+
+def _powers_of_two(values: npt.NDArray[np.float64], indptr: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Return a factor for each entry, one per row, that keeps the square of the row's largest entry from 0 and inf."""
+    largest = np.maximum.reduceat(np.append(np.abs(values), 0.0), indptr[:-1])
+    factors = np.ldexp(1.0, np.clip(-np.frexp(largest)[1], -1000, 1000))
+    return np.repeat(factors, np.diff(indptr))
 
 
 def _norms(values: npt.NDArray[np.float64], indptr: npt.NDArray, norm: str) -> npt.NDArray[np.float64]:

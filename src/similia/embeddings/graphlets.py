@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core import functions
 from similia.core.config import rows_per_block
+from similia.core.errors import part_from
 from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.products import row_product
 from similia.core.progress import track
@@ -118,8 +119,9 @@ class GraphletSampling(Transformer):
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
     random features differ little from graph to graph.
 
-    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. Functions and transformers
-    of your own determine the dtype: float64 if they return integers. ``match`` returns a `scipy.sparse.csr_array`.
+    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. With a function or
+    transformer of your own, it is float32 if that returns float32, else float64. ``match`` returns a
+    `scipy.sparse.csr_array`.
 
     References
     ----------
@@ -181,7 +183,10 @@ class GraphletSampling(Transformer):
         graphs = as_structures(X)
         block = rows_per_block(64 * self.n_samples, len(graphs))  # code, histogram and work arrays
         starts = track(range(0, len(graphs), block), "graphlets")
-        parts = [self.map_.means(self._sample(graphs[start : start + block])) for start in starts]
+        parts = []
+        for start in starts:
+            with part_from(start):
+                parts.append(self.map_.means(self._sample(graphs[start : start + block])))
         if len(parts) == 1:
             return parts[0]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
@@ -240,7 +245,9 @@ class GraphletSampling(Transformer):
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
         trial = PerPattern(self.size, function, 0).values(np.zeros(2, np.uint64))
-        return PerPattern(self.size, function, trial.shape[-1] if trial.ndim else 0)
+        per_pattern = PerPattern(self.size, function, trial.shape[1] if trial.ndim == 2 else 1)
+        per_pattern.check(trial, 2)
+        return per_pattern
 
 
 def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
@@ -399,14 +406,19 @@ class PerPattern:
     def rows(self, codes: Codes) -> npt.NDArray[np.floating]:
         """Return one row of features for each code; raise if a row is not `n_features` finite numbers."""
         rows = self.values(codes)
-        if rows.shape != (len(codes), self.n_features) or rows.dtype.kind not in "fiu":
-            raise ValueError(
-                f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {len(codes)} flattened "
-                f"adjacency matrices, expected numbers of shape ({len(codes)}, {self.n_features})"
-            )
+        self.check(rows, len(codes))
+        rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
         if not np.isfinite(rows).all():
             raise ValueError("features returned NaN or infinity for some graphlets, expected finite numbers")
-        return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+        return rows
+
+    def check(self, rows: npt.NDArray, n: int) -> None:
+        """Raise if `rows`, which the function returned for n graphlets, are not `n_features` numbers for each."""
+        if rows.shape != (n, self.n_features) or rows.dtype.kind not in "fiu":
+            raise ValueError(
+                f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {n} flattened adjacency "
+                f"matrices, expected numbers of shape ({n}, {self.n_features})"
+            )
 
 
 @dataclass

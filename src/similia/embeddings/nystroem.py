@@ -369,7 +369,11 @@ class Nystroem(ComparesObjects, Transformer):
                 f"K has shape {K.shape}, expected a square kernel matrix; a block of landmark columns needs "
                 'their row numbers: Nystroem("precomputed", landmarks=indices)'
             )
-        columns = np.concatenate(_as_experts(self.landmarks, len(K)))
+        columns, *others = _as_experts(self.landmarks, len(K))
+        if others:
+            raise ValueError(
+                f"K has shape {K.shape}, expected a square kernel matrix to weight the experts of an ensemble"
+            )
         if len(columns) != K.shape[1]:
             raise ValueError(f"K has {K.shape[1]} columns for {len(columns)} landmarks, expected one for each")
         return PrecomputedGram(K, columns)
