@@ -17,10 +17,14 @@ from similia.distances import (
     MSM,
     TWE,
     Chamfer,
+    DamerauLevenshtein,
+    Hamming,
     Hausdorff,
+    JaroWinkler,
     Levenshtein,
     ModifiedHausdorff,
     SoftDTW,
+    Wasserstein,
 )
 from similia.kernels import (
     GappedKmers,
@@ -187,6 +191,26 @@ def test_bad_pairs_are_named():
         GlobalAlignment(1.0, normalize=False).paired([[0.0], *long], long, [0, 1], [0, 0])
     with pytest.raises(IndexError):
         DTW().paired(X, Y, [0], [1])
+
+
+SERIES, SETS, GRAPHS = [[1.0, 2.0], [3.0]], [np.ones((2, 2)), np.ones((1, 2))], graphs(np.random.default_rng(0), 2)
+FEW = [(function, SERIES) for function in OF_SERIES]
+FEW += [(function, ["abcab", "acé"]) for function in (Hamming(), DamerauLevenshtein(), JaroWinkler())]
+FEW += [(function, ["abcab", "abc"]) for function in OF_STRINGS]
+FEW += [(function, SETS) for function in (ModifiedHausdorff(), Hausdorff(), Chamfer(), Wasserstein())]
+FEW += [(function, GRAPHS) for function in OF_GRAPHS]
+
+
+@pytest.mark.parametrize(("function", "X"), FEW, ids=lambda value: repr(value)[:60])
+def test_pairs_are_as_many_rows_as_columns_and_may_be_none(function, X):
+    for rows, columns in (([0, 1], [0]), ([0], [0, 1]), ([0, 1], []), ([], [1])):
+        with pytest.raises(ValueError, match=f"{len(rows)} rows and {len(columns)} columns, expected as many of both"):
+            function.paired(X, X, rows, columns)
+    for rows, columns in (([0, 2], [0, 0]), ([0, 0], [0, 2])):
+        with pytest.raises((IndexError, ValueError), match="2"):
+            function.paired(X, X, rows, columns)
+    found = function.paired(X, X, [], [])
+    assert (found.shape, found.dtype) == ((0,), function(X, X).dtype)
 
 
 def search_of(X, rerank):

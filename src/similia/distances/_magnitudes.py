@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from similia.core.errors import as_second
 from similia.objects import SeriesBatch, SetBatch
-from similia.objects.sequences import named
+from similia.objects.sequences import named, named_pairs
 from similia.similarity import Distance
 
 Array = npt.NDArray[Any]
@@ -56,8 +56,9 @@ class ScaledDistance(Distance):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
-        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
-        return self._distances(*self._read(A, B), (left, right))
+        A, B, *pairs = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
+        A, B = self._read(A, B)
+        return self._distances(A, B, (pairs[0], pairs[1])) if len(pairs[0]) else np.empty(0, B.values.dtype)
 
     def _distances(self, A: Any, B: Any, pairs: Pairs | None = None) -> Array:
         """Return the distances of `A` to `B` (which may be `A`): of the index pairs `pairs`, or of all if None."""

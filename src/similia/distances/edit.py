@@ -21,7 +21,7 @@ from similia.core.errors import BadType, as_second
 from similia.core.threads import n_threads
 from similia.distances._edit import one_to_many, paired_distances
 from similia.objects import StringBatch, as_strings
-from similia.objects.sequences import named, resolve_indices
+from similia.objects.sequences import named_pairs, resolve_pairs
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save
@@ -51,9 +51,7 @@ class _EditDistance(Distance):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
         """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
-        if np.size(rows) == 0:
-            return np.empty(0)
-        (A, left), (B, right) = named(self.as_objects(X), rows), named(as_second(self.as_objects, Y), columns)
+        A, B, left, right = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
         strings, others = A.tolist(), B.tolist()
         pairs = [strings[i] for i in left], [others[j] for j in right]
         values: npt.NDArray = process.cpdist(*pairs, **self._arguments(A, B))
@@ -116,7 +114,7 @@ class Levenshtein(_EditDistance):
         A, B = self.as_objects(X), as_second(self.as_objects, Y)
         if A.values.dtype != np.uint8 or B.values.dtype != np.uint8:
             return super().paired(A, B, rows, columns)
-        left, right = resolve_indices(rows, len(A)), resolve_indices(columns, len(B))
+        left, right = resolve_pairs(rows, columns, len(A), len(B))
         out = np.empty(len(left), self._dtype(A, B))
         paired_distances(A, B, left, right, out)
         return out

@@ -23,7 +23,7 @@ from similia.kernels.counts import (
     inner_products,
     paired_products,
 )
-from similia.objects.sequences import named
+from similia.objects.sequences import named, named_pairs, resolve_pairs
 from similia.similarity import Kernel, plain_parameters
 
 Floats = npt.NDArray[np.float64]
@@ -76,15 +76,19 @@ class CountsKernel(Kernel):
 
         `counts` is the result of ``counted(Y)``; by default it is computed.
         """
-        left, right = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
         if counts is not None and X is Y:
+            left, right = resolve_pairs(rows, columns, len(counts), len(counts))
             A = B = counts
-        else:
-            (X, left), Y = named(self.as_objects(X), rows), as_second(self.as_objects, Y)
+        elif counts is not None:
+            X, Y = self.as_objects(X), as_second(self.as_objects, Y)
+            left, right = resolve_pairs(rows, columns, len(X), len(counts))
+            X, left = named(X, left)
             self._check_alike(X, Y)
-            if counts is None:
-                Y, right = named(Y, columns)
-            A, B = self._counts(X), as_second(self._counts, Y) if counts is None else counts
+            A, B = self._counts(X), counts
+        else:
+            X, Y, left, right = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
+            self._check_alike(X, Y)
+            A, B = self._counts(X), as_second(self._counts, Y)
         return self._scaled(paired_products(A, B, left, right), A.squared_norms[left], B.squared_norms[right])
 
     def counted(self, Y: Any) -> Counts:

@@ -36,7 +36,7 @@ from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms
 from similia.kernels.strings import Indices, StringKernel, arrays_of, windows_of
 from similia.objects import StringBatch
-from similia.objects.sequences import named, offsets_of, runs
+from similia.objects.sequences import named_pairs, offsets_of, runs
 
 Floats = npt.NDArray[np.float64]
 Side = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices, Floats]
@@ -311,8 +311,7 @@ class GappedKmers(StringKernel):
         if self.positions != "kept":
             return super().paired(X, Y, rows, columns, counts=counts)
         self._ids_per_letter()
-        X, left = named(self.as_objects(X), rows)
-        Y, right = named(as_second(self.as_objects, Y), columns)
+        X, Y, left, right = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
         values = self._of_pairs(X, Y, left, right)
         if self.normalize:
             return self._scaled(values, self._squared_norms(X)[left], self._squared_norms(Y)[right])

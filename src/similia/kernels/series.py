@@ -18,7 +18,7 @@ from similia.core import functions
 from similia.core.errors import as_second
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import SeriesBatch, as_series
-from similia.objects.sequences import named
+from similia.objects.sequences import named_pairs
 from similia.similarity import Kernel
 
 Array = npt.NDArray[np.float64]
@@ -104,7 +104,9 @@ class GlobalAlignment(Kernel):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
-        (A, left), (B, right) = named(as_series(X), rows), named(as_second(as_series, Y), columns)
+        A, B, left, right = named_pairs(as_series(X), as_second(as_series, Y), rows, columns)
+        if not len(left):
+            return np.empty(0)
         A, B = as_series_pair(A, B)
         how, half = self._how()
         A, B = in_units(A, half, "bandwidth"), in_units(B, half, "bandwidth", "Y")

@@ -98,6 +98,29 @@ def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
     return take(X, distinct), places.astype(np.int64, copy=False)
 
 
+def resolve_pairs(
+    rows: npt.ArrayLike, columns: npt.ArrayLike, n: int, m: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Convert pairs (rows[k], columns[k]) of one of n and one of m objects to non-negative int64 positions."""
+    left, right = resolve_indices(rows, n), resolve_indices(columns, m)
+    if len(left) != len(right):
+        raise ValueError(f"the pairs have {len(left)} rows and {len(right)} columns, expected as many of both")
+    return left, right
+
+
+def named_pairs(
+    X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike
+) -> tuple[Any, Any, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Take each object of the pairs (X[rows[k]], Y[columns[k]]) once: return (objects, objects, places, places).
+
+    If there are no pairs, all objects are returned, since functions of objects refuse empty collections.
+    """
+    left, right = resolve_pairs(rows, columns, n_objects(X), n_objects(Y))
+    if len(left):
+        (X, left), (Y, right) = named(X, left), named(Y, right)
+    return X, Y, left, right
+
+
 def concatenate(collections: Sequence[Any]) -> Any:
     """Return the objects of one or more collections, one collection after another.
 
