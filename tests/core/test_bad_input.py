@@ -378,7 +378,11 @@ def letters_in_common(x, y):
     [
         ({"n_jobs": 0}, "n_jobs must be a number of processes, or -1 for one for each core, got 0"),
         ({"n_jobs": 2.0}, "n_jobs must be a number of processes, or -1 for one for each core, got 2.0"),
-        ({"max_memory": 0}, "max_memory must be positive, got 0"),
+        ({"max_memory": 0}, "max_memory must be a finite number of bytes, at least 1, got 0"),
+        ({"max_memory": 0.5}, "max_memory must be a finite number of bytes, at least 1, got 0.5"),
+        ({"max_memory": float("inf")}, "max_memory must be a finite number of bytes, at least 1, got inf"),
+        ({"max_memory": float("nan")}, "max_memory must be a finite number of bytes, at least 1, got nan"),
+        ({"max_memory": "1e400GB"}, "max_memory must be a finite number of bytes, at least 1, got inf"),
         ({"max_memory": "12 apples"}, "max_memory='12 apples' is not a size"),
     ],
 )

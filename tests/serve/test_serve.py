@@ -146,6 +146,9 @@ def test_vectors_series_and_molecules(tmp_path):
         assert [r["label"] for r in found] == [len(s) > 10 for s in series[:6]]
         bad = web.post("/predict", json={"objects": [[1.0, "x"]]})
         assert (bad.status_code, bad.json()["error"].startswith("objects[0] holds")) == (422, True)
+        huge = web.post("/predict", content=b'{"objects": [[1.0], [1%s]]}' % (b"0" * 400))
+        assert huge.status_code == 422
+        assert huge.json()["error"].startswith("objects[1] holds a number too large for float64")
     pytest.importorskip("rdkit")
     smiles = ["C" * i + "O" * (i % 2) for i in range(1, 30)]
     graphs = sm.objects.from_smiles(smiles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -60,7 +61,7 @@ def config(
     Raises
     ------
     ValueError
-        If `max_memory` is not a size or not positive, or if `n_jobs` is 0 or not an integer.
+        If `max_memory` is not a size, not finite or less than a byte, or if `n_jobs` is 0 or not an integer.
 
     Examples
     --------
@@ -114,14 +115,14 @@ def check_memory(takes: str, needed: int, instead: str) -> None:
         )
 
 
-def _parse_bytes(size: int | str) -> int:
+def _parse_bytes(size: float | str) -> int:
     if isinstance(size, str):
         digits = size.strip().rstrip("BKMGIbkmgi ")
         unit = size.strip()[len(digits) :].strip().upper() or "B"
         try:
-            size = int(float(digits) * _UNITS[unit])
+            size = float(digits) * _UNITS[unit]
         except (KeyError, ValueError):
             raise ValueError(f"max_memory={size!r} is not a size; write a number of bytes or, e.g., '512MiB'") from None
-    if size <= 0:
-        raise ValueError(f"max_memory must be positive, got {size}")
+    if not 1 <= size < math.inf:
+        raise ValueError(f"max_memory must be a finite number of bytes, at least 1, got {size}")
     return int(size)

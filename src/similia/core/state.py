@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.core.validation import is_finite
+
 Sizes = dict[str, int]
 Check = Callable[[Any, Sizes], bool]
 Class = TypeVar("Class", bound=type)
@@ -159,7 +161,7 @@ def _are_finite(values: npt.NDArray) -> bool:
 
 
 def _is_number(value: Any, sizes: Sizes) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and -1e150 < float(value) < 1e150
+    return is_finite(value) and -1e150 < float(value) < 1e150
 
 
 def is_flag(value: Any, sizes: Sizes) -> bool:

@@ -69,13 +69,20 @@ def at_most(value: int, n: int, name: str, of: str = "training objects") -> int:
     return min(value, n)
 
 
+def is_finite(value: Any) -> bool:
+    """Return whether `value` is a finite number, and no bool, that fits into float64."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer of 309 digits or more
+        return False
+
+
 def check_positive(value: Any, name: str, zero: bool = False, hint: str = "", also: str = "") -> float:
     """Return `value` as float, or raise if it is not a finite number above 0 (or equal to 0, if `zero`).
 
     `also` follows the expected kind of number in the message, such as ``' or "auto"'``; `hint` ends the message.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not number or value < 0 or (value == 0 and not zero):
+    if not is_finite(value) or value < 0 or (value == 0 and not zero):
         expected = "a number >= 0" if zero else "a positive number"
         raise BadParameter(name, f"{expected}{also}", f"{short(value, 80)}{hint}")
     return float(value)

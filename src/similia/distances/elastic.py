@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from similia.alignments.groups import as_series_pair, fill_chosen, fill_pairs, window_band
 from similia.alignments.log_sums import in_units, log_sums
-from similia.core.validation import check_positive
+from similia.core.text import short
+from similia.core.validation import check_positive, is_finite
 from similia.distances import recurrences as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_back
 from similia.objects import SeriesBatch, as_series
@@ -133,8 +133,8 @@ class ERP(EditDistance):
         self.window = window
 
     def _unit(self) -> float:
-        if isinstance(self.gap, bool) or not isinstance(self.gap, Real) or not np.isfinite(self.gap):
-            raise ValueError(f"gap must be a finite number, got {self.gap!r}")
+        if not is_finite(self.gap):
+            raise ValueError(f"gap must be a finite number, got {short(self.gap, 80)}")
         return float(self.gap)
 
     def _how(self, unit: float) -> How:

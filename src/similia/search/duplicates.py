@@ -32,7 +32,6 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,7 +43,7 @@ from scipy.sparse.csgraph import connected_components
 from similia.core.errors import BadParameter, BadValue
 from similia.core.progress import logger_of, track
 from similia.core.threads import in_threads
-from similia.core.validation import as_path, check_positive_int, generator, spawn_seeds
+from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
 from similia.distances.edit import Levenshtein
 from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take
@@ -281,7 +280,7 @@ def has_hashes(similarity: Any) -> bool:
 
 def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: Any) -> None:
     """Raise if a parameter is out of range."""
-    if not _is_number(threshold):
+    if not is_finite(threshold):
         raise BadParameter("threshold", "a finite number", repr(threshold))
     if not metric.is_kernel and threshold < 0:
         raise BadParameter("threshold", "a distance >= 0", repr(threshold))
@@ -292,12 +291,8 @@ def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: 
         raise BadParameter("relative", "False, except for Levenshtein with a threshold below 1", repr(relative))
     if method not in ("auto", "exact", "hashes", "neighbours"):
         raise BadParameter("method", "'auto', 'exact', 'hashes' or 'neighbours'", repr(method))
-    if not _is_number(recall) or not 0 < recall < 1:
+    if not is_finite(recall) or not 0 < recall < 1:
         raise BadParameter("recall", "a number above 0 and below 1", repr(recall), "method='exact' finds all pairs")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
 # ---- by hashes

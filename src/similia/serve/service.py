@@ -241,6 +241,8 @@ def _read(held: _Held, objects: list[Any]) -> Any:
     for i, one in enumerate(objects):
         try:
             rows.append(np.array(one, dtype=np.float64))
+        except OverflowError:
+            raise Refused(422, f"objects[{i}] holds a number too large for float64, expected smaller ones") from None
         except (TypeError, ValueError):
             words = "numbers, or lists of equally many numbers"
             raise Refused(422, f"objects[{i}] holds something else than numbers, expected {words}") from None
