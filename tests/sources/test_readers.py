@@ -204,6 +204,14 @@ def test_parquet(tmp_path):
             read_columns(path, "text")
 
 
+def test_integers_that_float64_rounds_are_read_from_parquet_as_from_text(tmp_path):
+    values = [2**53 + 1, -(2**62) - 1, 3]
+    parquet.write_table(pa.table({"x": values, "y": [1.0, 2.0, 3.0]}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for y, x in enumerate(values, 1)))
+    found = read_objects(tmp_path / "a.parquet").objects
+    np.testing.assert_array_equal(found, read_objects(tmp_path / "a.csv").objects)
+
+
 @pytest.mark.parametrize("read", [lambda path: read_columns(path, "text", "label"), read_objects])
 @pytest.mark.parametrize(
     ("rows", "at", "column"),

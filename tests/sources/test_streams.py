@@ -6,6 +6,8 @@ import csv
 import io
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from naive import streams as naive
 from samples.stream import FORMATS, WORDS, in_table, strings_of, write, written
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
-from similia.sources import _blocks, read_columns
+from similia.sources import _blocks, open_objects, read_columns, read_objects
 from similia.sources import tables as _delimited_streams
 from similia.sources.streams import open_stream
 from similia.sources.tables import Table
@@ -147,6 +149,20 @@ def test_the_limit_of_the_csv_module_is_put_back_by_the_last_of_several_threads(
     assert csv.field_size_limit() == before
 
 
+def test_the_limit_of_the_csv_module_fits_a_long_of_32_bits(monkeypatch):
+    set_limit = csv.field_size_limit
+
+    def of_windows(*limit):
+        if limit and limit[0] >= 2**31:
+            raise OverflowError("Python int too large to convert to C long")
+        return set_limit(*limit)
+
+    monkeypatch.setattr(_delimited_streams.struct, "calcsize", lambda code: 4)
+    monkeypatch.setattr(csv, "field_size_limit", of_windows)
+    with _delimited_streams._long_fields():
+        assert set_limit() == 2**31 - 1
+
+
 def test_a_delimiter_that_is_not_ascii(folder):
     path = write(folder / "a.txt", "a\u00a7b\u00e7\nc\u00a7d\n")
     assert read_columns(path, 1, sep="\u00a7", header=False) == (["b\u00e7", "d"],)
@@ -255,6 +271,10 @@ def test_missing_numbers_are_named_by_row(folder):
     np.save(folder / "a.npy", rows)
     with pytest.raises(ValueError, match=r"a\.npy, row 7: .*NaN"):
         list(open_stream(folder / "a.npy", chunk=4).chunks())
+    with pytest.raises(ValueError, match=r"a\.npy, row 7: .*NaN"):
+        read_objects(folder / "a.npy")
+    found = read_objects(folder / "a.npy", on_error="skip")
+    assert (len(found.objects), found.names, found.skips.n) == (8, [0, 1, 2, 3, 4, 5, 6, 8], 1)
 
 
 # --- iterables --------------------------------------------------------------------------------
@@ -297,6 +317,23 @@ def test_iterables_of_other_kinds():
     found = concatenate([part.objects for part in stream.chunks()])
     assert isinstance(found, GraphBatch)
     assert found.node_offsets.tolist() == [0, 3, 5, 8, 10]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_data_frames_are_a_column_of_objects_or_rows_of_numbers(frame):
+    assert strings_of(open_stream(frame({"text": ["AC", "G", ""]}), chunk=2).chunks()) == ["AC", "G", ""]
+    numbers = open_stream(frame({"a": [1.0, 2.0], "b": [3, 4]}))
+    assert numbers.kind == "vectors"
+    assert [part.objects.tolist() for part in numbers.chunks()] == [[[1.0, 3.0], [2.0, 4.0]]]
+    with pytest.raises(TypeError, match="X is a table of 2 columns, and column 'text' holds no numbers; select one"):
+        open_stream(frame({"text": ["AC"], "label": [1]}))
+
+
+def test_no_objects_are_not_taken(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
+    for source in (open_stream(["a", "b"]), open_objects(tmp_path / "a.npz")):
+        with pytest.raises(ValueError, match="no objects are taken, expected at least one index"):
+            source.take([])
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import settings
+from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadFile, DataError
 from similia.core.text import short
-from similia.core.validation import as_path
+from similia.core.validation import as_path, rows_in_blocks
 from similia.objects.sequences import concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
@@ -209,10 +209,9 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
 def _streamed(path: Path, reading: Reading) -> Objects:
     if path.stat().st_size == 0:
         raise BadFile(path, "is empty")
-    if ending_of(path) == ".npy":
-        ObjectStream(path, reading, 1, _BYTES)  # raises if the header is damaged or contradicts the size of the file
-        return Objects(str(path), "vectors", array_of(path))
-    stream = ObjectStream(path, reading, _CHUNK, _BYTES)
+    stream = ObjectStream(path, reading, _CHUNK, _BYTES)  # raises if the header of an array is damaged
+    if ending_of(path) == ".npy" and _all_finite(X := array_of(path)):
+        return Objects(str(path), "vectors", X)  # mapped, not read
     chunks: list[Chunk] = []
     most, total = settings().max_memory, 0
     for chunk in stream.chunks():
@@ -234,6 +233,10 @@ def _streamed(path: Path, reading: Reading) -> Objects:
     objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else first.objects
     about = (stream.told, stream.skips, lines, stream.called, stream.columns)
     return Objects(str(path), stream.kind, objects, y, names, *about)
+
+
+def _all_finite(X: npt.NDArray) -> bool:
+    return all(np.isfinite(rows).all() for _, rows in rows_in_blocks(X, rows_per_block(X.shape[1]), np.asarray))
 
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:

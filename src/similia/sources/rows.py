@@ -24,6 +24,7 @@ from similia.core.validation import check_vectors
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch
 from similia.objects.strings import StringBatch
+from similia.objects.tables import is_frame, objects_in, to_array
 from similia.sources._blocks import Records, record_limit, strings
 from similia.sources.reading import LEAVE, Reading, Skips, choose, place_of
 
@@ -185,7 +186,7 @@ def _numbers(array: Any) -> npt.NDArray[np.float64]:
     """Return an Arrow array of numbers as float64, with NaN for missing values."""
     import pyarrow as pa
 
-    return array.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
 
 
 def _plain(array: Any) -> npt.NDArray[np.object_]:
@@ -278,6 +279,8 @@ OF_ARRAYS = ("series", "sets", "vectors")  # kinds of objects that arrays can re
 class Items:
     """Read an iterable of strings, series, graphs or batches (`similia.objects`), or the rows of a 2-D array.
 
+    A data frame is its only column of objects, or an array of numbers.
+
     If the items are arrays, `of_arrays` is True, and `kind`, one of `OF_ARRAYS`, says what an array is ("series" by
     default).
     """
@@ -285,6 +288,8 @@ class Items:
     of_arrays = False
 
     def __init__(self, source: Any, kind: str | None = None) -> None:
+        source = objects_in(source) if is_frame(source) else source
+        source = to_array(source) if is_frame(source) else source
         if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
             raise TypeError(f"expected a path or an ordered iterable of objects, got {short(source)}")
         self.n: int | None = len(source) if isinstance(source, Sized) else None

@@ -112,6 +112,8 @@ class Source(ABC):
     def take(self, indices: npt.ArrayLike) -> Any:
         """Return the objects at `indices` (>= 0), in this order; read only up to the largest index."""
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
+        if not len(wanted):
+            raise ValueError("no objects are taken, expected at least one index")
         parts = []
         with closing(self.chunks()) as chunks:
             for chunk in chunks:

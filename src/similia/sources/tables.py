@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import os
-import sys
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -255,7 +255,7 @@ def _long_fields() -> Iterator[None]:
     """Return a context without the limit of the csv module on cells; the last thread to leave restores the limit."""
     with _Readers.lock:
         if _Readers.n == 0:
-            _Readers.limit = csv.field_size_limit(sys.maxsize)
+            _Readers.limit = csv.field_size_limit(2 ** (8 * struct.calcsize("l") - 1) - 1)  # a C long
         _Readers.n += 1
     try:
         yield
