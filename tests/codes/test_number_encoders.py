@@ -365,6 +365,14 @@ def test_bad_input_gets_one_sentence(call, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("n_bits", [64, 256])
+@pytest.mark.parametrize("encoder", [codes.LevelEncoder(), codes.SequenceEncoder(), codes.FractionalPowerEncoder()])
+def test_another_length_after_fit_is_refused(encoder, n_bits):
+    encoder = clone(encoder).set_params(n_bits=128).fit([[1.0, 2.0], [2.0, 3.0]]).set_params(n_bits=n_bits)
+    with pytest.raises(ValueError, match=f"n_bits is {n_bits}, but fit drew vectors of 128 bits; fit again"):
+        encoder.transform([[1.0, 2.0]])
+
+
 # ---- experiment: shift and stretch
 
 

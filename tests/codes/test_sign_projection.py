@@ -316,6 +316,14 @@ def test_is_a_transformer():
     np.testing.assert_array_equal(X, before)
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">f8", "<f4", "<f8"])
+def test_numbers_of_any_byte_order_make_one_code(dtype):
+    X = np.random.default_rng(0).normal(size=(1, 9)).astype(np.float32)
+    encoder = SignRandomProjection(80, random_state=0).fit(X)
+    found = encoder._for_one()(X.astype(dtype))
+    np.testing.assert_array_equal(encoder.transform(X.astype(dtype)) if found is None else found, encoder.transform(X))
+
+
 def test_a_second_fit_forgets_the_first():
     encoder = SignRandomProjection(n_bits=80, random_state=0).fit(np.ones((1, 300)))
     encoder.set_params(method="structured").fit(np.ones((1, 300)))

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 import similia as sm
@@ -468,6 +469,15 @@ def test_only_models_without_objects_need_some(name):
     else:
         with pytest.raises(ValueError, match="X must be objects such as the training objects"):
             sm.quantise(model)
+
+
+@pytest.mark.parametrize("numbers", ["whole", "float"])
+@pytest.mark.parametrize("scalers", [[], [StandardScaler()]])
+def test_vectors_of_another_length_are_refused(numbers, scalers):
+    X = np.random.default_rng(0).normal(size=(30, 10))
+    model = make_pipeline(*scalers, sm.SignRandomProjection(64, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"X has 5 features, but .* expect.* 10"):
+        sm.quantise(model, X[:, :5], numbers=numbers)
 
 
 def test_labels_of_another_number_are_refused():

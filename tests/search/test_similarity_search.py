@@ -283,6 +283,13 @@ def test_another_rerank_after_fit():
         alone.kneighbors(X[:1])
 
 
+def test_trials_are_those_of_the_last_fit():
+    X = words(60)
+    search = sm.SimilaritySearch("auto", rerank=Levenshtein()).fit(X)
+    assert hasattr(search, "trials_")
+    assert not hasattr(search.set_params(encoder=string_encoder()).fit(X), "trials_")
+
+
 def test_the_index_has_the_length_of_the_codes():
     index = sm.HammingIndex(64)
     with pytest.raises(ValueError, match="index has n_bits=64, but the encoder makes codes of 256 bits"):

@@ -47,6 +47,11 @@ def test_numbers_taken_for_classes_are_asked_about():
             number_of_folds(checked_targets(y, len(y), "classification"), "classification", 5)
 
 
+def test_a_class_with_fewer_objects_than_the_fewest_folds():
+    with pytest.warns(UserWarning, match="^class 'c' has 2 objects, fewer than the 3 folds$"):
+        assert number_of_folds(np.array(list("aaaabbbbcc")), "classification", 3) == 3
+
+
 @pytest.mark.parametrize("kind", [float, str, object])
 def test_numbers_are_predicted_as_numbers_whatever_their_type(kind):
     values = np.round(np.random.default_rng(0).normal(6, 1, size=40), 1)  # as measured: many are equal

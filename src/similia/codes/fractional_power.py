@@ -136,6 +136,9 @@ class FractionalPowerEncoder(HypervectorEncoder):
         self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
         return self
 
+    def _drawn_bits(self) -> int:
+        return 2 * len(self.phases_)
+
     def _encode(self, X: Any) -> npt.NDArray[Any]:
         check_columns(self, X, reset=False)
         X = X if hasattr(X, "shape") and np.ndim(X) == 2 else check_vectors(X)

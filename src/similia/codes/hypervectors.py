@@ -304,10 +304,17 @@ class HypervectorEncoder(Transformer):
         Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
         """
         check_is_fitted(self)
+        drawn = self._drawn_bits()
+        if drawn is not None and drawn != self.n_bits:
+            raise ValueError(f"n_bits is {self.n_bits}, but fit drew vectors of {drawn} bits; fit again")
         return self._encode(X)
 
     def _encode(self, X: Any) -> npt.NDArray[Any]:
         raise NotImplementedError
+
+    def _drawn_bits(self) -> int | None:
+        """Return the value of `n_bits` for which `fit` drew vectors; None if any value suits the fitted encoder."""
+        return None
 
     @property
     def _n_features_out(self) -> int:

@@ -80,6 +80,9 @@ class RangeEncoder(HypervectorEncoder):
         self.ties_ = random(1, self.n_bits, rng)
         self.roles_ = random(ends.shape[1], self.n_bits, rng)  # last, so that more columns leave the rest unchanged
 
+    def _drawn_bits(self) -> int:
+        return int(8 * self.levels_.shape[1])
+
     def _level_indices(self, values: npt.NDArray[np.floating]) -> Indices:
         """Return the index of the level nearest to each number: 0 at or below `low_`, the last at or above `high_`."""
         span = np.where(self.high_ > self.low_, self.high_ - self.low_, 1.0)

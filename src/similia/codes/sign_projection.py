@@ -242,7 +242,7 @@ class SignRandomProjection(SignEncoder):
         def encode(X: Any) -> Codes | None:
             if type(X) is not np.ndarray or X.shape != (1, shape[1]) or not X.flags.c_contiguous:
                 return None
-            if X.dtype.char not in "fd":
+            if X.dtype.char not in "fd" or not X.dtype.isnative:
                 return None
             codes = np.empty((1, shape[0] // 8), np.uint8)
             return codes if _one_sign_code(X, length, projection, codes) else None

@@ -94,7 +94,9 @@ def first_stage(
         return (read if X is None else _holding(read, X)), None, np.ones(n_features), np.zeros(n_features)
     if X is None:
         raise _needs_objects("a model without landmarks")
-    units = Units.of(check_vectors(X).astype(np.float64))
+    reader = first or projection
+    X = check_vectors(X, n_features=getattr(reader, "n_features_in_", None), by=reader)
+    units = Units.of(X.astype(np.float64))
     return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
 
 

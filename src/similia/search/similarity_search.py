@@ -177,6 +177,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             self.encoder_, self.trials_ = chosen(X, metric, self.n_candidates)
         else:
             self.encoder_ = clone(self.encoder)
+            self.__dict__.pop("trials_", None)
         if isinstance(self.encoder_, FeatureIndex):
             self.index_ = self.encoder_.emptied(X)
             return self._emptied()._append(X, None, X, ids)

@@ -66,7 +66,7 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
 
 
 def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
-    """Return the number of folds: `cv`, or fewer, with a warning, if a class has fewer objects than `cv`."""
+    """Return the number of folds: `cv` or, with a warning, fewer (at least 3) if a class has fewer objects."""
     folds = check_positive_int(cv, "cv", minimum=_LEAST)
     if task == "classification":
         folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
@@ -76,7 +76,7 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    """Return `folds` or, with a warning, fewer if a class has fewer objects; raise unless 2 classes have 3 objects."""
+    """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise unless 2 have 3 objects."""
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
         raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
@@ -91,9 +91,8 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
             f"{has}, and at least two classes need {_LEAST} or more; leave the class out or merge it with another"
         )
     fewer = max(_LEAST, least)
-    if fewer < folds or least < _LEAST:
-        hint = hint if len(classes) > 20 else ""
-        warn_user(f"{has}, so there are {fewer} folds instead of {folds}{hint}")
+    so = f"so there are {fewer} folds instead of {folds}" if fewer < folds else f"fewer than the {folds} folds"
+    warn_user(f"{has}, {so}{hint if len(classes) > 20 else ''}")
     return fewer
 
 
