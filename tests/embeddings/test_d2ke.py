@@ -4,6 +4,8 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -14,7 +16,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from naive.similarities import d2ke_feature, edit_distance
 from samples.d2ke import CALLS, LABELS, SERIES, SETS, WORDS, Counted, rng
-from similia.distances import DTW, Levenshtein, ModifiedHausdorff
+from similia.distances import DTW, FromFunction, Levenshtein, ModifiedHausdorff
 from similia.embeddings import D2KE, RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import distance_matrix
 from similia.objects import SeriesBatch, SetBatch, StringBatch
@@ -99,6 +101,19 @@ def test_a_given_collection_is_used_whole():
     assert d2ke.transform(WORDS).shape == (40, 4)
     with pytest.raises(ValueError, match="the 4 random objects were given as a collection"):
         d2ke.extend(5)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pl.Series])
+def test_a_column_is_a_collection_and_no_sampler(kind):
+    distance, words = FromFunction(edit_distance), ["a", "bb", "", "dd"]
+    d2ke = D2KE(distance, objects=kind(words), gamma=1.0).fit(WORDS)
+    np.testing.assert_array_equal(d2ke.transform(WORDS), D2KE(distance, objects=words, gamma=1.0).fit_transform(WORDS))
+
+
+def test_labels_of_a_series_do_not_count():
+    d2ke = D2KE(FromFunction(edit_distance), 4, RandomStrings((1, 3)), random_state=0)
+    expected = d2ke.fit_transform(WORDS)
+    np.testing.assert_array_equal(d2ke.fit_transform(pd.Series(WORDS, index=range(5, 5 + len(WORDS)))), expected)
 
 
 # ---- representatives

@@ -181,6 +181,7 @@ def test_sparse_features_for_sums():
     wide = kernel.features(STRINGS, n_features=20)
     assert wide.shape == (len(STRINGS), 20)
     np.testing.assert_array_equal(wide.toarray()[:, :7], kernel.features(STRINGS))
+    assert wide.indices.dtype == wide.indptr.dtype == np.int32  # scikit-learn refuses int64
     total = Sum([kernel, Spectrum(k=1)])
     F = sm.KernelFeatures(total, n_features=2**12).fit_transform(STRINGS)
     np.testing.assert_allclose((F @ F.T).toarray(), total(STRINGS))

@@ -348,6 +348,7 @@ SAMPLES = {
     "strings, own kernel": ({"kernel": shared_letters}, ["ACG", "ACGTA"], 4.0),
     "strings, own distance": ({"distance": sm.distances.FromFunction(max)}, ("A", "CCC"), 2.0),
     "column": ({"kernel": sm.kernels.Spectrum()}, pd.Series(["ACG", "ACGTA"]), 4.0),
+    "column, own kernel": ({"kernel": shared_letters}, pd.Series(["ACG", "ACGTA"], index=[5, 6]), 4.0),
     "graphs": ({"kernel": sm.kernels.WeisfeilerLehman()}, [RING, RING], 3.0),
     "series": ({"distance": sm.distances.DTW()}, [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]], 3.0),
     "sets": ({"distance": sm.distances.Hausdorff()}, [[[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], 2.0),

@@ -52,10 +52,11 @@ class D2KE(ComparesObjects, Transformer):
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`
-        and `Representatives`, or any object with a method ``sample(X, n, rng)`` that returns n objects; a function
-        ``f(X, n, rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256, until there are enough
-        objects. If a collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or
-        `RandomSets` if the distance works on strings, series or sets, and `Representatives` otherwise.
+        and `Representatives`, or any object without a length that has a method ``sample(X, n, rng)``, which returns n
+        objects; a function ``f(X, n, rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256,
+        until there are enough objects. If a collection is given, all its objects are used. "auto" takes
+        `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series or sets, and
+        `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects

@@ -26,7 +26,7 @@ from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.objects.sequences import Batch, at_least_one
+from similia.objects.sequences import Batch, at_least_one, item
 from similia.objects.series import SeriesBatch
 from similia.objects.vectors import VectorsBatch
 from similia.similarity import Kernel, as_objects, check_distance, diagonal, distances_between
@@ -126,7 +126,8 @@ class FromDistance(Kernel):
         if check_positive_int(n_features, "n_features") < R:
             raise ValueError(f"n_features={n_features} is below the {R} random objects; lower n_components")
         indices = np.tile(np.arange(R, dtype=np.int32), n)
-        return sp.csr_array((F.ravel(), indices, np.arange(0, n * R + 1, R)), shape=(n, n_features))
+        indptr = np.arange(0, n * R + 1, R, dtype=np.int32 if n * R < 2**31 else np.int64)
+        return sp.csr_array((F.ravel(), indices, indptr), shape=(n, n_features))
 
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the standard error with which each kernel value estimates the integral, shape (n, m).
@@ -159,10 +160,10 @@ class FromDistance(Kernel):
 
 
 def is_sampler(objects: Any) -> bool:
-    """Return whether `objects` is a sampler rather than a collection; raise if it is a class."""
+    """Return whether `objects` is a sampler rather than a collection, which has a length; raise if it is a class."""
     if isinstance(objects, type):
         raise TypeError(f"objects is the class {objects.__name__}; write {objects.__name__}(...)")
-    return (hasattr(objects, "sample") and not hasattr(objects, "iloc")) or callable(objects)
+    return (hasattr(objects, "sample") and not hasattr(objects, "__len__")) or callable(objects)
 
 
 def draw(sampler: Any, X: Any, start: int, stop: int, seed: int) -> Iterator[Any]:
@@ -189,13 +190,13 @@ def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> A
     If `single` and `X` holds vectors, the result has the dtype of `X`.
     """
     if not isinstance(X, Batch):
-        parts = [_unpacked(part, take(X, [0])[0]) if isinstance(part, Batch) else part for part in parts]
+        parts = [_unpacked(part, item(X, 0)) if isinstance(part, Batch) else part for part in parts]
     if len(parts) == 1:
         whole = parts[0]
     elif all(isinstance(part, np.ndarray) for part in parts):
         whole = np.concatenate(parts)
     else:
-        whole = [item for part in parts for item in part]
+        whole = [x for part in parts for x in part]
     whole = as_objects(distance, whole)
     if single and isinstance(whole, VectorsBatch) and isinstance(X, VectorsBatch):
         return whole.astype(X.values.dtype)  # single precision stays single
@@ -205,7 +206,7 @@ def joined(parts: list[Any], distance: Any, X: Any, *, single: bool = True) -> A
 def _unpacked(batch: Batch, like: Any) -> list[Any]:
     """Return the objects of a batch as a list; series become 1-D arrays if the object `like` is 1-D."""
     flat = isinstance(batch, SeriesBatch) and np.ndim(like) == 1
-    return [item[:, 0] for item in batch] if flat else list(batch)
+    return [x[:, 0] for x in batch] if flat else list(batch)
 
 
 def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:

@@ -21,8 +21,8 @@ from similia.core.config import settings
 from similia.core.threads import n_threads
 from similia.core.validation import check_choice, check_n_bits, check_positive, check_positive_int, check_vectors
 from similia.embeddings.d2ke import GAMMA_COLUMNS, GAMMA_ROWS
-from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects, take
-from similia.objects.sequences import Batch, at_least_one
+from similia.objects import as_graphs, as_series, as_sets, as_strings, n_objects
+from similia.objects.sequences import Batch, at_least_one, item
 from similia.planning.costs import KINDS, Costs, Formula, Method, Objects, calibrate, kind_of
 from similia.scale.stream import CHUNK, FIT_ON
 from similia.similarity import as_objects, check_kernel
@@ -234,7 +234,7 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
     if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
         return sample, sample
     readers: dict[str, Any] = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
-    kind = kind or kind_of_item(take(sample, [0])[0])
+    kind = kind or kind_of_item(item(sample, 0))
     return sample, readers[kind](sample) if kind in readers else check_vectors(sample, "sample")
 
 
