@@ -31,6 +31,7 @@ from similia.kernels import (
     GappyKmers,
     GlobalAlignment,
     Graphlet,
+    MinMax,
     Mismatch,
     Propagation,
     ShortestPath,
@@ -171,6 +172,31 @@ def test_products_of_pairs_do_not_depend_on_threads(monkeypatch):
     for grain in (1, 7, 10**6):
         monkeypatch.setattr(_counts, "_PAIRS_OF_A_THREAD", grain)
         np.testing.assert_array_equal(Spectrum(k=2).paired(X, X, rows, columns), expected)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Spectrum(), Spectrum(normalize=True), GappedKmers(3, 2), GappedKmers(3, 2, positions="forgotten"),
+        MinMax(Spectrum()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_no_pairs_of_strings(kernel):
+    for kept in ({}, {"counts": kernel.counted(["cd"])}):
+        assert kernel.paired(["ab"], ["cd"], [], [], **kept).shape == (0,)
+
+
+@pytest.mark.parametrize("kernel", [Graphlet(3), Graphlet(3, n_samples=9), WeisfeilerLehman()], ids=str)
+def test_no_pairs_of_graphs(kernel):
+    graphs = [{"edge_index": np.array([[0, 1], [1, 0]]), "n_nodes": 3}]
+    assert kernel.paired(graphs, graphs, [], []).shape == (0,)
+
+
+def test_no_pairs_of_series():
+    assert GlobalAlignment().paired([[1.0, 2.0]], [[3.0]], [], []).shape == (0,)
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        GlobalAlignment(-1.0).paired([[1.0, 2.0]], [[3.0]], [], [])
 
 
 def test_graphs_that_cannot_be_compared():

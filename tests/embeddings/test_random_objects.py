@@ -14,6 +14,7 @@ from similia.embeddings import D2KE, Mixture, Mosaics, RandomSeries, RandomSets,
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings
 
 N = 6000
+NO_POINTS = SetBatch(np.empty((0, 2)), np.array([0, 0]))
 
 
 @pytest.fixture
@@ -114,6 +115,7 @@ def test_sets_learn_radius_dimension_and_sign():
     assert not RandomSets().complete([np.array([[3.0, -4.0]])]).non_negative
     kept = RandomSets(radius=1.0, non_negative=False).complete(X)
     assert (kept.radius, kept.non_negative) == (1.0, False)
+    assert kept.set_params(n_dims=None).complete(NO_POINTS).n_dims == 2
 
 
 @pytest.mark.parametrize("sampler", [RandomStrings(), RandomSeries(), RandomSets()])
@@ -146,7 +148,8 @@ def test_parameters_are_left_alone(rng):
         (RandomSets(), None, "takes radius and n_dims and non_negative from training objects"),
         (Representatives(), None, "give a collection of objects instead"),
         (RandomStrings(), ["", ""], "all training strings are empty"),
-        (RandomSets(), SetBatch(np.empty((0, 2)), np.array([0, 0])), "all training sets are empty"),
+        (RandomSets(), NO_POINTS, r"all training sets are empty: .* write radius=\.\.\., non_negative=\.\.\."),
+        (RandomSets(radius=1.0), NO_POINTS, r"found no point to take non_negative from; write non_negative=\.\.\."),
         (RandomStrings(alphabet=""), ["a"], "alphabet must be a str"),
         (RandomStrings(alphabet=4), ["a"], "alphabet must be a str"),
         (RandomStrings(length=(5, 2)), ["a"], r"length must be an integer >= 0 or a pair .* got \(5, 2\)"),

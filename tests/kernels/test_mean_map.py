@@ -49,6 +49,16 @@ def test_takes_any_ground_kernel():
         np.testing.assert_allclose(MeanMap(ground)(X), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "ground", [RBF(), RBF("median"), sm.kernels.Cosine(), sm.kernels.HypersphericalHeat()], ids=str
+)
+def test_empty_sets_have_kernel_0(ground):
+    empty, X = some_sets(0, [0]), some_sets(0, [3, 0])
+    np.testing.assert_array_equal(MeanMap(ground)(empty, X), [[0, 0]])
+    np.testing.assert_array_equal(MeanMap(ground)(empty), [[0]])
+    np.testing.assert_array_equal(MeanMap(ground).diag(empty), [0])
+
+
 def test_two_sample_statistics_are_its_distance():
     U, V = some_sets(2, [40, 30])
     K = MeanMap(RBF(0.7))([U, V + 0.5])

@@ -74,7 +74,7 @@ def fill_chosen(
     order = order[np.repeat(first, padded) + np.minimum(steps, np.repeat(sizes - 1, padded))]
     room = LANES * Y.n_dims * Y.values.itemsize * _longest(Y.lengths[columns[order]])
     blocks = np.flatnonzero(np.diff((np.cumsum(room) - room) // _PACKED, prepend=-1))
-    for begin, end in zip(blocks, np.append(blocks[1:], len(room)), strict=True):
+    for begin, end in zip(blocks, np.append(blocks, len(room))[1:], strict=True):
         pairs = order[LANES * begin : LANES * end]
         packed, starts, lengths, _, turns = grouped(Y, columns[pairs])
         x = (np.ascontiguousarray(X.values).reshape(-1), X.offsets, rows[pairs[::LANES]], turns[:0])

@@ -4,8 +4,9 @@ D2KE compares each object with R objects omega drawn from a distribution p(omega
 short, however long the training objects are. So a distance takes time linear in the length of an object, not quadratic.
 Drawing costs time linear in the total length of the objects drawn.
 
-A distribution (sampler) is any object with a method ``sample(X, n, rng)``, or any function ``f(X, n, rng)``, that
-returns a collection of n objects. X holds the training objects; the kernel `similia.kernels.FromDistance` passes None.
+A distribution (sampler) is any object with a method ``sample(X, n, rng)`` and without a length, or any function
+``f(X, n, rng)``, that returns a collection of n objects. X holds the training objects; the kernel
+`similia.kernels.FromDistance` passes None.
 
 Paper: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 3 ("Effect of
 p(omega)") and Appendix C.
@@ -206,8 +207,12 @@ class RandomSets(RandomObjects):
             blocks = each_block(X if isinstance(X, Distributed) else as_sets(X), BLOCK, _statistics)
             shapes, norms, lowest = zip(*blocks, strict=True)
             n = sum(shape[0] for shape in shapes)
-            if n == 0:
-                raise ValueError("all training sets are empty: found no point to take radius from; write radius=...")
+            unknown = [name for name in ("radius", "non_negative") if getattr(self, name) is None]
+            if n == 0 and unknown:
+                raise ValueError(
+                    f"all training sets are empty: found no point to take {' and '.join(unknown)} from; write "
+                    f"{', '.join(f'{name}=...' for name in unknown)}"
+                )
             radius = sum(norms) / n if radius is None else radius
             n_dims = shapes[0][1] if n_dims is None else n_dims
             non_negative = min(lowest) >= 0 if non_negative is None else non_negative

@@ -96,16 +96,20 @@ class MeanMap(Kernel):
         if A.n_dims != B.n_dims:
             found = f"holds points of dimension {A.n_dims} and Y of dimension {B.n_dims}"
             raise BadValue(None, found, "one dimension for both")
-        K = self._sums(decided(self.ground, A.values), A, B)
+        K = self._sums(self._ground(A), A, B)
         if self.reduce == "mean":
             K /= np.multiply.outer(np.maximum(A.lengths, 1), np.maximum(B.lengths, 1))
         return K
 
     def diag(self, X: Any) -> Floats:
         A = self._read(X)
-        ground = decided(self.ground, A.values)
+        ground = self._ground(A)
         sums = np.array([self._sums(ground, one, one)[0, 0] for one in (A[i : i + 1] for i in range(len(A)))])
         return sums if self.reduce == "sum" else sums / np.maximum(A.lengths, 1) ** 2
+
+    def _ground(self, sets: SetBatch) -> Any:
+        """Return `ground`, decided by the points of `sets`; without points it is never called, so left undecided."""
+        return decided(self.ground, sets.values) if len(sets.values) else self.ground
 
     def _read(self, X: Any) -> SetBatch:
         check_kernel(self.ground, "ground")

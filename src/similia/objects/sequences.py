@@ -93,9 +93,12 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
 
 
 def named(X: Any, numbers: npt.ArrayLike) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Take each object in `numbers` once: return (objects, places); ``objects[places[k]]`` is ``X[numbers[k]]``."""
+    """Take each object in `numbers` once: return (objects, places); ``objects[places[k]]`` is ``X[numbers[k]]``.
+
+    Without numbers, take object 0, since kernels and distances refuse an empty collection.
+    """
     distinct, places = np.unique(np.asarray(numbers), return_inverse=True)
-    return take(X, distinct), places.astype(np.int64, copy=False)
+    return take(X, distinct if len(distinct) else [0]), places.astype(np.int64, copy=False)
 
 
 def resolve_pairs(
