@@ -259,6 +259,14 @@ def test_camera_clips_what_it_has_not_seen():
     assert camera.fit(np.zeros((3, 8))).transform(np.zeros((2, 8))).max() == 0
 
 
+def test_camera_keeps_the_levels_of_fit():
+    X = vectors(50, 8)
+    camera = OpticalRandomFeatures(100, 0, quantize=8).fit(X)
+    expected = camera.transform(X)
+    for quantize in (None, 2):
+        np.testing.assert_array_equal(camera.set_params(quantize=quantize).transform(X), expected)
+
+
 def test_exposure_is_learnt_from_some_vectors(monkeypatch):
     monkeypatch.setattr(module, "_EXPOSURE_ROWS", 10)
     X = vectors(50, 8)

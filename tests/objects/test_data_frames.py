@@ -16,6 +16,7 @@ import similia as sm
 from samples.select import choose
 from similia import distances, kernels
 from similia.embeddings.random_objects import Representatives
+from similia.embeddings.vectors import FeatureScaler
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed: pip install '.[test]'")
 pl = pytest.importorskip("polars", reason="polars is not installed: pip install '.[test]'")
@@ -137,6 +138,13 @@ def test_columns_of_a_table_are_transformed_each_by_its_kernel(library):
     if library != "numpy":
         framed = columns.set_output(transform=library).fit_transform(table)
         assert framed.shape == (N, expected.shape[1] + 1)
+
+
+def test_columns_of_numbers_may_differ_in_type():
+    table = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [True, False, True]})
+    expected = StandardScaler().fit_transform(table)
+    np.testing.assert_allclose(FeatureScaler().fit_transform(table), expected, rtol=1e-12)
+    np.testing.assert_allclose(FeatureScaler().fit_transform(table.convert_dtypes()), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,7 @@ FORGED = {
     "other landmarks": (nystroem, "landmarks_", lambda a: a[:2]),
     "corners out of the matrix": (nystroem, "_corners", lambda a: a * 1000),
     "blocks shorter than a vector": (optical, "turns_", lambda a: a[:, :, :0]),
+    "a highest level without a step": (optical, "top_level_", lambda a: 255),
     "no seed": (lambda: sm.NGramEncoder(n_bits=64, random_state=0).fit(WORDS), "seed_", lambda a: -1),
     "too many bits": (lambda: sm.NGramEncoder(n_bits=64, random_state=0).fit(WORDS), "n_bits", lambda a: 2**40),
     "a classifier of fewer classes": (svc, "_n_support", lambda a: a[:2]),

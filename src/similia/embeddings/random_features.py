@@ -48,6 +48,8 @@ Floats = npt.NDArray[np.floating]
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     turns = state["turns_"]
+    if (state["step_"] is None) != (state["top_level_"] is None):
+        return False
     if turns is None:
         return state["weights_"] is not None and state["bias_"] is not None
     return bool(sizes["m"] <= turns.shape[0] * turns.shape[2])
@@ -56,7 +58,8 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 @state(
     fits=_state_fits, n_features_in_=count("d", least=1), _n_features_out=count("m", least=1), scale="positive",
     bias="number", weights_=optional(array("c8 c16", "d", "m")), bias_=optional(array("c8 c16", "m")),
-    turns_=optional(array("i1", None, 3, None)), step_=optional("positive"), binary_input="flag",
+    turns_=optional(array("i1", None, 3, None)), step_=optional("positive"),
+    top_level_=optional(count(least=1)), binary_input="flag",
 )  # fmt: skip
 class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
@@ -100,6 +103,8 @@ class OpticalRandomFeatures(Transformer):
     step_ : float or None
         Difference between neighbouring levels of quantised features. The highest level is the largest feature among the
         training vectors, or among 1024 of them, drawn at random, if there are more. None without quantisation.
+    top_level_ : int or None
+        Number of the highest level, 2^quantize - 1. None without quantisation.
     n_features_in_ : int
         Number d of features seen in `fit`.
 
@@ -153,6 +158,7 @@ class OpticalRandomFeatures(Transformer):
     bias_: Any
     turns_: Any
     step_: Any
+    top_level_: Any
 
     def __init__(
         self,
@@ -179,7 +185,7 @@ class OpticalRandomFeatures(Transformer):
         """Draw W and b for the d columns of `X`, shape (n, d); with `quantize`, set `step_` from the rows of `X`."""
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
-        levels = self._n_levels()
+        top_level = self._top_level()
         given = example_of(X)
         X = X.converted(self._check) if isinstance(X, Distributed) else self._check(X)
         like = example_of(X)
@@ -195,10 +201,11 @@ class OpticalRandomFeatures(Transformer):
             dtype = np.complex64 if like.dtype == np.float32 else np.complex128
             self.weights_ = np.ascontiguousarray(scale * medium[:, :d].T, dtype=dtype)
             self.bias_ = np.ascontiguousarray(bias * medium[:, d], dtype=dtype)
-        if levels is not None:
+        self.top_level_ = top_level
+        if top_level is not None:
             some = np.sort(rng.permutation(n_objects(X))[:_EXPOSURE_ROWS])
             brightest = float(self._intensities(take(X, some)).max())
-            self.step_ = (brightest or 1.0) / levels
+            self.step_ = (brightest or 1.0) / top_level
         return self
 
     @lazily
@@ -209,11 +216,11 @@ class OpticalRandomFeatures(Transformer):
         if self.step_ is not None:
             Z /= Z.dtype.type(self.step_)
             np.rint(Z, out=Z)
-            np.minimum(Z, Z.dtype.type(self._n_levels()), out=Z)
+            np.minimum(Z, Z.dtype.type(self.top_level_), out=Z)
             Z *= Z.dtype.type(self.step_)
         return Z
 
-    def _n_levels(self) -> int | None:
+    def _top_level(self) -> int | None:
         """Return the number of the highest level, 2^quantize - 1, or None without quantisation."""
         if self.quantize is None:
             return None

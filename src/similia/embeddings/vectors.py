@@ -63,8 +63,6 @@ class FeatureScaler(Transformer):
         like = example_of(X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         scaler = StandardScaler(with_mean=not issparse(like)).fit(like)  # learns names and number of the columns
-        if getattr(getattr(X, "dtype", None), "kind", "") == "O":
-            X = X.astype(np.float64)
         n, mean, variance = moments(X, _rows)
         eps = np.finfo(np.float64).eps
         constant = variance <= n * eps * variance + (n * mean * eps) ** 2  # as scikit-learn sees it
@@ -188,6 +186,8 @@ def warn_of_levels(batch: SeriesBatch) -> None:
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
     """Return `X` as a dense array; if a row holds NaN or infinity, raise with its number, counted from `start`."""
     rows = np.ascontiguousarray(X.toarray() if issparse(X) else X)
+    if rows.dtype.kind == "O":  # as in a data frame whose columns differ in type
+        rows = rows.astype(np.float64)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         row = start + int(np.argmin(finite))
