@@ -15,10 +15,12 @@ from sklearn.model_selection import ParameterGrid
 
 import similia as sm
 from similia.checks.laws import check_kernel
+from similia.distances import Levenshtein
 from similia.kernels import (
     GappedKmers,
     GappyKmers,
     Graphlet,
+    NegativeDistance,
     Normalized,
     Product,
     Spectrum,
@@ -62,6 +64,12 @@ def test_normalized_by_hand():
     np.testing.assert_allclose(K, [[1, 4 / 20**0.5, 0], [4 / 20**0.5, 1, 0], [0, 0, 1]], rtol=1e-14)
     np.testing.assert_array_equal(Normalized(Spectrum(1))(["", "A"], ["", "A"]), [[0, 0], [0, 1]])
     np.testing.assert_array_equal(Normalized(Spectrum(1)).diag(["", "A"]), [1, 1])
+
+
+def test_normalized_is_0_where_an_object_has_kernel_0_with_itself():
+    kernel = Normalized(NegativeDistance(Levenshtein()))  # whose other values are not 0
+    np.testing.assert_array_equal(kernel(["A", "CC"]), np.eye(2))
+    np.testing.assert_array_equal(kernel(["A", "CC"], ["A", "G"]), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,12 @@ def test_normalising_by_hand():
     np.testing.assert_allclose(Intersection(Spectrum(1), normalize=True)(["AAC"], ["AC"]), [[2 / 6**0.5]], rtol=1e-15)
 
 
+def test_vectors_of_one_feature():
+    for X in ([[1.0], [2.0]], sp.csr_array([[1.0], [2.0]])):
+        np.testing.assert_array_equal(MinMax()(X), [[1, 0.5], [0.5, 1]])
+        np.testing.assert_array_equal(Intersection()(X), [[1, 1], [1, 2]])
+
+
 @pytest.mark.parametrize("kernel", [Intersection(Spectrum(1), normalize=True), MinMax(Spectrum(1))], ids=str)
 def test_objects_without_features(kernel):
     np.testing.assert_array_equal(kernel(["", "A", ""]), np.eye(3))

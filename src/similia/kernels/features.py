@@ -190,7 +190,7 @@ def scale_by_norms(K: Floats, kxx: Floats, kyy: Floats, *, same: bool) -> None:
         rows = slice(start, start + step)
         # The root of the product, so that K stays symmetric and equal objects have similarity exactly 1.
         norms = np.sqrt(np.outer(kxx[rows], kyy))
-        norms[norms == 0] = 1.0  # K is 0 there
+        norms[norms == 0] = np.inf  # so that K becomes 0, also for a kernel that is not positive semi-definite
         if extreme:
             K[rows] = np.ldexp(K[rows], -np.add.outer(a[rows], b))
         K[rows] /= norms

@@ -83,8 +83,11 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     return _mapped(rows, resolve_mapping(rows, mapping), zero_rows, name)
 
 
-def as_rows(X: Any, name: str = "X") -> Any:
-    """Return `X` as a float32 or float64 array or csr_array; raise unless it is real, finite and at least (1, 2)."""
+def as_rows(X: Any, name: str = "X", least: int = 2) -> Any:
+    """Return `X` as a float32 or float64 array or csr_array; raise unless it is a real, finite table.
+
+    It must have at least one row and `least` columns.
+    """
     sparse = sp.issparse(X)
     if not sparse:
         X = _as_array(X, name)
@@ -94,8 +97,8 @@ def as_rows(X: Any, name: str = "X") -> Any:
         raise not_2d(name, X.shape)
     if X.shape[0] == 0:
         raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
-    if X.shape[1] < 2:
-        raise too_narrow(name, X.shape, 2)
+    if X.shape[1] < least:
+        raise too_narrow(name, X.shape, least)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if sparse:

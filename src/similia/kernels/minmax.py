@@ -60,7 +60,7 @@ class _OfFeatures(CountsKernel):
 
     def as_objects(self, X: Any) -> Any:
         _check_features(self.kernel)
-        return as_rows(X) if self.kernel is None else as_objects(self.kernel, X)
+        return as_rows(X, least=1) if self.kernel is None else as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
         found = decided(self.kernel, X)
@@ -101,9 +101,8 @@ class Intersection(_OfFeatures, FeatureKernel):
     kernel : kernel with explicit features, or None
         A kernel of `similia.kernels` that counts substructures (``Spectrum``, ``WeisfeilerLehman``, ...), a ``Sum`` or
         ``Normalized`` of such kernels, or any object with ``features(X, n_features)``, which is called with
-        ``n_features=2**20``. With None, the objects are vectors (rows of a dense or sparse matrix of two or more
-        columns), whose entries are the features. In `set_params`, the parameters of `kernel` are named
-        ``kernel__name``.
+        ``n_features=2**20``. With None, the objects are vectors (rows of a dense or sparse matrix), whose entries are
+        the features. In `set_params`, the parameters of `kernel` are named ``kernel__name``.
     normalize : bool, default=False
         Divide by sqrt(K(x, x) K(y, y)), where K(x, x) is the sum of the features of x. An object without features gets
         similarity 0 to all others and, if Y is not given, 1 to itself.
