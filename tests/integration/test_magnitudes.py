@@ -327,3 +327,11 @@ def test_levels_of_large_and_small_numbers_can_be_saved(power):
         sm.save(encoder.fit(data[1]), file)
         file.seek(0)
         np.testing.assert_array_equal(sm.load(file).transform(data[1]), expected)
+
+
+@pytest.mark.parametrize("value", [0.1, -0.7e300, 1e-300])
+def test_a_constant_attribute_becomes_0_although_its_standard_deviation_is_rounded(value):
+    graphs = [([[0], [1]], n, {"node_attributes": np.full((n, 2), [value, 1.0])}) for n in (3, 7)]
+    scaler = AttributeScaler().fit(graphs)
+    np.testing.assert_array_equal(scaler.transform(graphs).node_attributes, 0)
+    np.testing.assert_array_equal(scaler.scale_, 1)

@@ -287,6 +287,18 @@ def test_labels_of_any_kind_are_the_same_in_every_process():
     assert found[0] == int.from_bytes(hashlib.blake2b(b"C", digest_size=8).digest(), "little", signed=True)
 
 
+@pytest.mark.parametrize("labels", [[1, "C"], (1, 1.5)])
+def test_integers_among_labels_of_other_types_stay_integers(labels):
+    drawn = nx.Graph()
+    drawn.add_nodes_from((i, {"label": label}) for i, label in enumerate(labels))
+    none = np.zeros((2, 0), int)
+    batch = as_graphs(
+        [{"edge_index": none, "node_labels": labels}, (none, len(labels), {"node_labels": labels}), drawn]
+    )
+    assert batch.node_labels.tolist() == batch[0].node_labels.tolist() * 3
+    assert batch.node_labels[0] == 1
+
+
 def test_shapes_that_are_empty():
     batch = as_graphs(
         [nx.Graph(), nx.empty_graph(2), (np.zeros((2, 0)), 1), np.zeros((0, 0)), sparse.csr_array((3, 3))]

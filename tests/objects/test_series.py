@@ -93,6 +93,7 @@ def test_a_padded_array_in_either_order_is_the_list(series):
 def test_a_list_of_channels_by_time_is_the_list(series):
     check_equal(as_series([one.T for one in series], axes="channel, time"), series)
     check_equal(as_series([one.T.copy() for one in series], axes="channel, time"), series)
+    check_equal(as_series(pd.DataFrame({"s": [one.T for one in series]}), axes="channel, time"), series)
 
 
 @LAW

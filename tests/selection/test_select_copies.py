@@ -39,6 +39,15 @@ def test_copies_in_other_clothes():
     assert identical([{1, 2}, {1, 2}, np.arange(3), np.arange(3)]).tolist() == [0, 0, 1, 1]
 
 
+def test_objects_are_among_others_of_another_dtype():
+    wide = as_strings(["ACGT", "é"])
+    assert are_among(as_strings(["ACGT", "AC"]), wide).tolist() == [True, False]
+    assert are_among(wide, as_strings(["ACGT", "AC"])).tolist() == [True, False]
+    rows = np.array([[1.0, 2.0], [0.0, 3.0]])
+    for convert in (np.asarray, sp.csr_array, sm.objects.as_series):
+        assert are_among(convert(rows.astype(np.float32)), convert(rows[1:])).tolist() == [False, True]
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("sizes", [(2,), (1, 1, 1, 2), (1, 5, 9), (30, 1)])
 def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):

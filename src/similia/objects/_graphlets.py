@@ -14,7 +14,7 @@ from similia.core.jit import njit
 _LOW = np.uint64(2**32 - 1)
 _ONE, _32 = np.uint64(1), np.uint64(32)
 _LARGEST_MATRIX = 2**19  # words (4 MiB); with a larger matrix, edges are looked up among sorted neighbours
-_PATIENCE = 64  # steps without a new node, after which the next new node of a walk is drawn directly
+_PATIENCE = 64  # steps of a walk after which, each time, its next new node is drawn directly
 TABLE_BITS = 16  # codes below 2**16 are counted in a table that stays in the cache; larger ones are sorted
 
 

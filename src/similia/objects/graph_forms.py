@@ -347,7 +347,9 @@ def _checked(
 
 def _label_array(values: Any) -> npt.NDArray[np.int64]:
     array = _array(values, "labels")
-    return hash_labels(array) if array.dtype.kind in "bi" else _labels(array.tolist())
+    if array.dtype.kind in "bi":
+        return hash_labels(array)
+    return _labels(list(values) if isinstance(values, list | tuple) else array.tolist())  # numpy makes "1" of [1, "C"]
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:

@@ -47,9 +47,21 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
 
 
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
-    """Return a mask of the objects of `batch` that also occur in `others`, a batch of the same type."""
-    known = {_digest(part) for part in _bytes(others)}
-    return np.array([_digest(part) in known for part in _bytes(batch)], dtype=bool)
+    """Return a mask of the objects of `batch` that also occur in `others`, a batch of the same type.
+
+    The dtypes of the two may differ: strings of the same letters and vectors of the same numbers are identical.
+    """
+    common = np.result_type(_dtype(batch), _dtype(others))
+    dtype = None if common.kind == "O" else common
+    known = {_digest(part) for part in _bytes(others, dtype)}
+    return np.array([_digest(part) in known for part in _bytes(batch, dtype)], dtype=bool)
+
+
+def _dtype(batch: Any) -> np.dtype:
+    """Return the dtype of the numbers of a batch, or object if they are not all in one array."""
+    if isinstance(batch, Ragged):
+        return batch.values.dtype
+    return batch.dtype if isinstance(batch, np.ndarray) or sp.issparse(batch) else np.dtype(object)
 
 
 def _digest(data: bytes) -> bytes:
@@ -57,21 +69,22 @@ def _digest(data: bytes) -> bytes:
     return data if len(data) < 32 else hashlib.blake2b(data, digest_size=32).digest()
 
 
-def _bytes(batch: Any) -> Iterator[bytes]:
+def _bytes(batch: Any, dtype: np.dtype | None = None) -> Iterator[bytes]:
+    """Yield the data of each object; if `dtype` is given, numbers that are all in one array are converted to it."""
     if isinstance(batch, GraphBatch):
         yield from (_graph_bytes(batch, g) for g in range(len(batch)))
     elif isinstance(batch, Ragged):
         for first, last in pairwise(batch.offsets):
             part = batch.values[first:last]
-            yield _plain(part[np.lexsort(part.T)] if batch.kind == "sets" else part)
+            yield _plain(part[np.lexsort(part.T)] if batch.kind == "sets" else part, dtype)
     elif sp.issparse(batch):
         rows = sp.csr_array(batch, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         for first, last in pairwise(rows.indptr):
-            yield rows.indices[first:last].astype(np.int64).tobytes() + _plain(rows.data[first:last])
+            yield rows.indices[first:last].astype(np.int64).tobytes() + _plain(rows.data[first:last], dtype)
     elif isinstance(batch, np.ndarray) and batch.dtype != object:
-        yield from map(_plain, batch)
+        yield from (_plain(row, dtype) for row in batch)
     else:
         yield from map(_object_bytes, batch)
 
@@ -84,9 +97,9 @@ def _object_bytes(x: Any) -> bytes:
     return (f"{id(x)}" if own else repr(x)).encode("utf-8", "replace")
 
 
-def _plain(part: npt.NDArray) -> bytes:
-    """Return the bytes of an array, with -0.0 replaced by 0.0."""
-    part = np.asarray(part)
+def _plain(part: npt.NDArray, dtype: np.dtype | None = None) -> bytes:
+    """Return the bytes of an array, converted to `dtype` if that is given, with -0.0 replaced by 0.0."""
+    part = np.asarray(part, dtype)
     return np.ascontiguousarray(part + 0 if part.dtype.kind in "fc" else part).tobytes()
 
 

@@ -12,7 +12,7 @@ from similia.core.errors import BadType, BadValue
 from similia.core.text import counted, short
 from similia.core.validation import check_choice
 from similia.objects.sequences import at_least_one, offsets_of
-from similia.objects.tables import is_missing, wide_series
+from similia.objects.tables import is_missing, objects_in, wide_series
 from similia.objects.vectors import VectorsBatch, check_finite, collection, read_each
 
 _AXES = ("time, channel", "channel, time")
@@ -89,7 +89,7 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     """
     check_choice(axes, "axes", (*_AXES, None))
     if not isinstance(X, SeriesBatch):
-        X = collection(wide_series(X) if axes is None else X, "series")
+        X = collection(wide_series(X) if axes is None else objects_in(X), "series")
         at_least_one(X)
         X = _from_array(X, axes) if isinstance(X, np.ndarray) and X.ndim > 1 else _from_each(X, axes)
         check_finite(X, "series")

@@ -104,7 +104,7 @@ class AttributeScaler(ObjectsOut):
     Attributes
     ----------
     mean_, scale_ : ndarray of float64, shape (n_attributes,)
-        Mean and standard deviation of each attribute. A standard deviation of 0 is stored as 1.
+        Mean and standard deviation of each attribute. A standard deviation of 0, up to rounding, is stored as 1.
 
     Examples
     --------
@@ -126,9 +126,12 @@ class AttributeScaler(ObjectsOut):
         exponents = np.frexp(np.abs(attributes).max(axis=0, initial=0.0))[1]
         with np.errstate(under="ignore"):
             units = np.ldexp(attributes, -exponents)
-            deviation = units.std(axis=0)
-        self.mean_ = np.ldexp(units.mean(axis=0), exponents)
-        self.scale_ = np.where(deviation > 0, np.ldexp(deviation, exponents), 1.0)
+            mean, deviation = units.mean(axis=0), units.std(axis=0)
+            if len(units):
+                mean = np.clip(mean, units.min(axis=0), units.max(axis=0))  # exact for a constant attribute
+            rounding = len(units) * np.finfo(np.float64).eps * np.abs(mean)  # as in scikit-learn's StandardScaler
+        self.mean_ = np.ldexp(mean, exponents)
+        self.scale_ = np.where(deviation > rounding, np.ldexp(deviation, exponents), 1.0)
         return self
 
     def transform(self, X: Any) -> GraphBatch:
