@@ -282,13 +282,15 @@ def _row_by_row_class(kind: Any) -> Any:
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:
-    """Return copies of the steps of a pipeline and of the pipelines in it, which scikit-learn would fit in place."""
+    """Return copies of named steps and of those of pipelines and unions in them, which scikit-learn fits in place."""
     twins = []
     for name, step in steps:
         if hasattr(step, "fit"):
             step = twin_of(step)
             if isinstance(step, sklearn.pipeline.Pipeline):
                 step.steps = _twins(step.steps)
+            elif isinstance(step, sklearn.pipeline.FeatureUnion):
+                step.transformer_list = _twins(step.transformer_list)
         twins.append((name, step))
     return twins
 
@@ -310,6 +312,10 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 def _joined(parts: Iterator[Any], n: int) -> Any:
     """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come."""
     first = next(parts)
+    if hasattr(first, "get_columns"):  # polars
+        return functools.reduce(lambda above, part: above.vstack(part), parts, first)
+    if hasattr(first, "iloc"):
+        return _joined_frames([first, *parts])
     if not isinstance(first, np.ndarray):
         return concatenate([first, *parts])
     out = np.empty((n, *first.shape[1:]), first.dtype)
@@ -319,6 +325,16 @@ def _joined(parts: Iterator[Any], n: int) -> Any:
         out[done : done + len(part)] = part
         done += len(part)
     return out
+
+
+def _joined_frames(parts: list[Any]) -> Any:
+    """Concatenate pandas objects; if the rows of each are numbered from 0, so are those of the result."""
+    import pandas as pd
+
+    numbered = all(
+        isinstance(part.index, pd.RangeIndex) and part.index.equals(pd.RangeIndex(len(part))) for part in parts
+    )
+    return pd.concat(parts, ignore_index=numbered)
 
 
 def _can_be_cut(X: Any) -> bool:
@@ -334,6 +350,10 @@ def n_bytes(value: Any) -> int:
         return sum(part.nbytes for part in (value.data, getattr(value, "indices", value.data)))
     if isinstance(value, Batch):
         return sum(map(n_bytes, vars(value).values()))
+    if hasattr(value, "iloc"):  # pandas
+        return int(np.sum(value.memory_usage(index=False, deep=True)))
+    if hasattr(value, "estimated_size"):  # polars
+        return int(value.estimated_size())
     return int(getattr(value, "nbytes", 0))
 
 

@@ -11,8 +11,10 @@ import pytest
 import scipy.sparse as sp
 import sklearn.pipeline
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeCV, SGDClassifier
+from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
@@ -88,6 +90,25 @@ def test_collections_are_cut_and_joined_as_what_they_are(kind):
         np.testing.assert_array_equal(found.toarray() if kind == "sparse" else found, kinds()["array"])
 
 
+@pytest.mark.parametrize("first", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("last", ["pandas", "polars"])
+def test_frames_that_steps_make_of_a_list_are_those_of_the_whole(first, last):
+    steps = [StandardScaler().set_output(transform=first), StandardScaler().set_output(transform=last)]
+    X = np.random.default_rng(0).normal(size=(200, 3)).tolist()
+    model = sm.Pipeline([("first", steps[0]), ("last", steps[1])]).fit(X)
+    expected = whole(model).transform(X)
+    calls = []
+    steps = [*model.steps[:1], ("count", FunctionTransformer(lambda V: calls.append(len(V)) or V)), *model.steps[1:]]
+    counted = sm.Pipeline(steps)
+    with sm.config(max_memory="1KiB"):
+        found = counted.transform(X)
+    assert max(calls) < 100
+    if last == "pandas":
+        pd.testing.assert_frame_equal(found, expected)
+    else:
+        assert found.equals(expected)
+
+
 def test_columns_of_a_record_are_not_objects():
     table = {"w": WORDS[:100], "v": list(range(100))}
     encoder = sm.codes.NGramEncoder(n_bits=64, random_state=0)
@@ -140,6 +161,18 @@ def test_nested_pipelines_are_fitted_all_at_once():
         with pytest.raises(ValueError, match="class"):
             model.fit(WORDS[100:150], ["one"] * 50)
         np.testing.assert_array_equal(model.predict_proba(WORDS[50:90]), expected)
+
+
+def test_a_union_and_what_is_in_it_are_fitted_all_at_once():
+    X, scaler = np.random.default_rng(0).normal(size=(20, 3)), StandardScaler()
+    union = FeatureUnion([("same", "passthrough"), ("inner", FeatureUnion([("scale", scaler)]))])
+    table = ColumnTransformer([("scale", scaler, [0, 1])])
+    model = sm.Pipeline([("both", FeatureUnion([("union", union), ("table", table)])), ("end", LogisticRegression())])
+    expected = model.fit(X, [0, 1] * 10).predict_proba(X)
+    assert not hasattr(scaler, "mean_")
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X + 100, [0] * 20)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
 def test_a_saved_pipeline_is_one_again(tmp_path):
