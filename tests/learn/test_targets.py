@@ -100,6 +100,7 @@ def test_a_function_of_one_s_own_decides_nothing_and_a_task_that_is_given_does()
         (([1.0, np.nan], "regression"), r"needs finite numbers in y, found y\[1\] = nan"),
         (([1.0, 2.0, "x"], "auto", "r2"), r"scoring='r2' needs finite numbers in y, found y\[2\] = 'x'"),
         (([0, 1], "auto", "beauty"), "beauty"),
+        ((np.array(["2020-01-01"], "M8[ns]"), "regression"), r"needs finite numbers in y, found y\[0\] = '2020-01-01T"),
     ],
 )
 def test_what_cannot_be(given, sentence):

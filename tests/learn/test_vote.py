@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,17 @@ def test_what_is_given_is_copied_and_the_fitted_vote_can_be_saved(vote, tmp_path
 def test_wrong_estimators_are_refused(given, error, words):
     with pytest.raises(error, match=words):
         sm.VoteClassifier(given).fit([[1.0], [2.0]], [0, 1])
+
+
+def test_columns_of_an_earlier_fit_are_forgotten():
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": 1.0})
+    vote = sm.VoteRegressor([Ridge()]).fit(frame, range(4))
+    assert vote.feature_names_in_.tolist() == ["a", "b"]
+    vote.fit(frame[["a"]].to_numpy(), range(4))
+    assert vote.n_features_in_ == 1
+    assert not hasattr(vote, "feature_names_in_")
+    vote.set_params(estimators=[sm.KNeighborsRegressor(sm.distances.Levenshtein(), 1)]).fit(STRINGS, range(8))
+    assert not hasattr(vote, "n_features_in_")
 
 
 def test_parameters_of_a_voter_are_reached(vote):

@@ -219,7 +219,8 @@ def _number(value: Any) -> float:
 
 def _first_other(y: Any) -> str:
     """Return a description of the first target that is not a finite number, for an error message."""
-    for i, value in enumerate(np.asarray(y).tolist()):
-        if as_numbers([value]) is None:
-            return f"y[{i}] = {short(value)}"
+    array = np.asarray(y)
+    for i, value in enumerate(array.tolist()):
+        if as_numbers(array[i : i + 1]) is None:
+            return f"y[{i}] = {short(str(array[i]) if array.dtype.kind in 'mM' else value)}"
     raise AssertionError("all of them are numbers")

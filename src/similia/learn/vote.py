@@ -49,6 +49,7 @@ class _Vote(ListParams):
     def _fit(self, X: Any, y: npt.NDArray) -> None:
         self.estimators_ = [clone(estimator).fit(X, y) for estimator in self.estimators]
         for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
             if hasattr(self.best_, name):
                 setattr(self, name, getattr(self.best_, name))
 
