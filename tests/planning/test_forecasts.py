@@ -158,7 +158,7 @@ def test_encoding_is_linear_in_objects_and_shared_among_cores():
     assert made(10**6, 64).seconds["fit"] == one.seconds["fit"]
     assert "32 times" in made(10**6, 64).assumptions[1]
     assert len(one.assumptions) == 2
-    busy = plan(10**6, 100, kernel=SPECTRUM, cores=2, costs=replace(COSTS, cores=n_threads(), load=3.0))
+    busy = plan(10**6, 100, kernel=SPECTRUM, costs=replace(COSTS, cores=n_threads(), load=3.0))
     assert "a load of 3.0" in " ".join(busy.assumptions)
     assert one.hours == pytest.approx(sum(one.seconds[step] for step in ("fit", "encode", "index")) / 3600)
 
@@ -197,6 +197,8 @@ def test_any_encoder_may_be_planned(quick):
     assert made.size is None
     assert made.seconds["encode"] > 0
     assert made.method == "NGramEncoder"
+    made = plan(10**6, 8, encoder=sm.SignRandomProjection(64), kind="vectors", costs=COSTS)
+    assert set(made.flops.values()) == {None}
 
 
 # objects
@@ -246,6 +248,7 @@ def test_drawn_objects_are_as_described():
         ({"bits": 12}, "n_bits must be a multiple of 8"),
         ({"landmarks": 0}, "landmarks must be an integer >= 1"),
         ({"cores": 0}, "cores must be an integer >= 1"),
+        ({"cores": 1}, "cores must be at least 2, as in costs, got 1; leave costs out to measure"),
         ({"kind": "trees"}, "kind must be 'strings', 'graphs', 'series', 'sets' or 'vectors', got 'trees'"),
         ({"kind": "graphs"}, "compares strings, but kind is 'graphs'"),
         ({"edges": 5}, "edges is for graphs, but the objects are strings"),

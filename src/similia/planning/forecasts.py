@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from similia.core.config import settings
+from similia.core.errors import BadParameter
 from similia.core.threads import n_threads
 from similia.core.validation import check_choice, check_n_bits, check_positive, check_positive_int, check_vectors
 from similia.embeddings.d2ke import GAMMA_COLUMNS, GAMMA_ROWS
@@ -55,7 +56,8 @@ class Plan:
         Number of kernel values or distances that each step computes: ``fit``, ``encode`` (all objects) and ``search``
         (one query). All are 0 if an encoder was given.
     flops : dict of str to float or None
-        Number of arithmetic operations of each of these steps; None if the number for one kernel value is unknown.
+        Number of arithmetic operations of each of these steps; None if an encoder was given, or if the number for one
+        kernel value is unknown.
     bytes : dict of str to float
         Sizes in bytes: ``input`` is all objects, ``working`` the memory for one chunk of objects while they are
         encoded, ``model`` the fitted encoder, ``codes`` the codes of all objects, and ``index`` the index on disk.
@@ -155,7 +157,8 @@ def plan(
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
-        The attribute `costs` of an earlier plan with the same method and kind of objects. Nothing is measured then.
+        The attribute `costs` of an earlier plan with the same method and kind of objects, on at most `cores` cores.
+        Nothing is measured then.
 
     Returns
     -------
@@ -179,6 +182,8 @@ def plan(
         s = min(s, n)  # same as in `Nystroem.fit`
     if costs is None:
         costs = calibrate(method, like, length=max(1, round(L)), size=s or 1, bits=bits, cores=min(cores, n_threads()))
+    elif cores < costs.cores:
+        raise BadParameter("cores", f"at least {costs.cores}, as in costs", f"{cores}", "leave costs out to measure")
     sizes = {"n": n, "L": L, "s": s or 1, "b": bits}
     evaluations, flops = _evaluations(method, n, s), _flops(method, like, costs, sizes)
     memory, seconds = _bytes(method, costs, sizes), _seconds(method, costs, sizes, cores)
@@ -276,11 +281,13 @@ def _flops(method: Method, like: Objects, costs: Costs, sizes: dict[str, float])
 def _operations(method: Method, like: Objects, costs: Costs, L: float) -> float | None:
     """Return the operations of one kernel value or distance between objects of length `L`, or None if unknown."""
     other = costs.random_length if method.random else L
+    if method.encoder is not None:
+        return None
     if costs.features is not None:
         return 2 * costs.features * L  # at most: features that both objects have
     if like.kind == "vectors":
         return 2 * L
-    if method.encoder is not None or like.kind == "graphs":
+    if like.kind == "graphs":
         return None
     if like.kind == "strings":
         return _WORD_STEPS * L * np.ceil(other / _WORD)
@@ -313,7 +320,7 @@ def _seconds(method: Method, costs: Costs, sizes: dict[str, float], cores: int) 
         return costs.embed(**at) + (costs.signs(**at) if method.encoder is None else 0.0)
 
     calls = float(np.ceil(n / CHUNK))
-    copies = 1 + np.log2(max(1.0, calls / 64)) / 2  # counted: how often `search._store` writes a row
+    copies = 1 + np.log2(max(1.0, calls / 64)) / 2  # counted: how often `storage.store` writes a row
     n0 = min(n, FIT_ON)
     fit = costs.fit(**sizes, m=n0) + (costs.embed(**{**sizes, "n": n0, "calls": 1}) if method.encoder is None else 0.0)
     return {
