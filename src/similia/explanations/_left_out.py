@@ -32,6 +32,7 @@ from scipy.spatial import KDTree
 from sklearn.base import is_regressor
 
 from similia.core.text import counted
+from similia.core.threads import collected_warnings
 from similia.explanations import _linear as linear
 from similia.explanations._explanation import (
     NOWHERE,
@@ -123,7 +124,8 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
 
     def falls_without(gone: list[Places]) -> list[float]:
         blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
-        return [fall for block in blocks for fall in (value - decide(without(block))).tolist()]
+        with collected_warnings():  # about objects that nobody has
+            return [fall for block in blocks for fall in (value - decide(without(block))).tolist()]
 
     amounts, times = np.zeros(view.n_places), np.zeros(view.n_places)
     for window, fall in zip(windows, falls_without(windows), strict=True):
