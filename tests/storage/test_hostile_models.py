@@ -378,9 +378,12 @@ def test_a_search_whose_ids_are_not_those_of_its_index_is_refused():
 
 def test_pairs_beyond_the_last_object_do_not_reach_the_loop():
     kernel = sm.kernels.Spectrum()
-    for column in (len(WORDS), -1):
-        with pytest.raises(ValueError, match="columns must be positions of 8 objects"):
-            kernel.paired(WORDS, WORDS, [0], [column], counts=kernel.counted(WORDS))
+    counted = kernel.counted(WORDS)
+    for column in (len(WORDS), -len(WORDS) - 1):
+        with pytest.raises(IndexError, match=f"index {column} is out of range for a batch of 8 objects"):
+            kernel.paired(WORDS, WORDS, [0], [column], counts=counted)
+    last = len(WORDS) - 1
+    assert kernel.paired(WORDS, WORDS, [0], [-1], counts=counted) == kernel(WORDS)[0, last]
 
 
 def forged_tree(tmp_path, model, change):

@@ -105,8 +105,6 @@ class GlobalAlignment(Kernel):
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
         """Return the kernel values of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
         A, B, left, right = named_pairs(as_series(X), as_second(as_series, Y), rows, columns)
-        if not len(left):
-            return np.empty(0)
         A, B = as_series_pair(A, B)
         how, half = self._how()
         A, B = in_units(A, half, "bandwidth"), in_units(B, half, "bandwidth", "Y")
