@@ -145,6 +145,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
 
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
+            _raise_at_ctrl_c()
             how = {name: arguments.pop(name) for name in _OPTIONS}
             target = arguments.get("output") or arguments.get("folder")
             before = _state(target)
@@ -188,6 +189,12 @@ def own_process() -> None:
     """Declare that the process runs only this command, which may then change signal handlers when it ends."""
     _alone.set(True)
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the default handler would kill the exiting process
+
+
+def _raise_at_ctrl_c() -> None:
+    """From here on, Ctrl-C raises KeyboardInterrupt in a process of its own; until here, `main` ends it at once."""
+    if _alone.get() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def tell_stopped(stop: KeyboardInterrupt, how: str) -> None:
