@@ -58,6 +58,7 @@ EXPERIMENTS = {
     "outliers": "objects of a rare class among others, beside an isolation forest and LOF",
     "mean-maps": "graphs with numbers on nodes as sets of nodes and edges: letters, ENZYMES with attributes",
     "selection": "select beside the best recipe chosen afterwards, and nearest neighbours",
+    "budgets": "the automatic choice with 60 seconds beside itself with 600",
     "bits": "which bits? accuracy and recall against the number of bits, by three codes, with flipped bits",
 }
 _PARTS = {f"d2ke-{kind}": ("d2ke", kind) for kind in ("series", "strings", "sets")}  # one table in three commands

@@ -55,7 +55,7 @@ from similia.explanations._explanation import (
 )
 from similia.explanations._features import note_of_gaps
 from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
-from similia.explanations._left_out import with_left_out, without_parts
+from similia.explanations._left_out import through, with_left_out, without_parts
 from similia.explanations._pairs import WHAT, distance_pair, one_object, pair
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
@@ -287,7 +287,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
     learner = steps[-1]
     check_is_fitted(learner)
     given = collection(steps[0], x)
-    X = _through(steps[:-1], given)
+    X = through(steps[:-1], given)
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
         given = X = as_objects(learner.distance_, X)
     elif not hasattr(learner, "kneighbors"):
@@ -305,7 +305,7 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
         raise TypeError(
             f"the scores of OutlierDetector(method={detector.method!r}) have no parts; those of method='neighbors' have"
         )
-    X = as_objects(detector.distance_, _through(before, collection(steps[0], x)))
+    X = as_objects(detector.distance_, through(before, collection(steps[0], x)))
     (distances,), (numbers,) = detector.kneighbors(X)
     number = int(numbers[-1])
     try:
@@ -326,7 +326,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bo
     *before, learner = steps
     voters = [[*before, *steps_of(voter)] for voter in members_of(learner)]
     X = collection(voters[0][0], x)
-    decided, *answers = (voter[-1].predict(_through(voter[:-1], X))[0] for voter in (steps, *voters))
+    decided, *answers = (voter[-1].predict(through(voter[:-1], X))[0] for voter in (steps, *voters))
     agree = [isinstance(learner, VoteRegressor) or answer == decided for answer in answers]
     errors: list[TypeError] = []
     for i in sorted(range(len(agree)), key=lambda i: not agree[i]):
@@ -353,12 +353,6 @@ def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
         return "this is the decision that the calibration turns into a probability"
     who = f"number {i + 1} of the {n} models {'whose probabilities are averaged' if calibrated else 'that vote'}"
     return f"this is {who}; {sum(agree)} of them say {decided}" + ("" if agree[i] else ", and this one does not")
-
-
-def _through(steps: list[Any], X: Any) -> Any:
-    for step in steps:
-        X = step.transform(X)
-    return X
 
 
 def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explanation:

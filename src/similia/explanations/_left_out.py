@@ -98,7 +98,7 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     scored = is_regressor(learner) or hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
     if view.n_places < _LEAST.get(view.kind, np.inf) or not scored:
         return None
-    scores = _scores(learner, _through(steps[:-1], X))[0]
+    scores = _scores(learner, through(steps[:-1], X))[0]
     value, kind, title = float(scores[0]), "prediction", linear.PREDICTED
     if not is_regressor(learner):
         if len(learner.classes_) < 2:
@@ -248,14 +248,14 @@ def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Call
     learner = steps[-1]
 
     def scores(objects: Any) -> Floats:
-        return _scores(learner, _through(steps[:-1], objects))
+        return _scores(learner, through(steps[:-1], objects))
 
     at_x = scores(whole)[0]
     if is_regressor(learner):
         return lambda objects: scores(objects)[:, 0], f"the {found.kind}"
     if isinstance(learner, KernelSVC):
         pairs = learner.classes_
-        predicted = learner.predict(_through(steps[:-1], whole))[0]
+        predicted = learner.predict(through(steps[:-1], whole))[0]
         winner, other, sign, column = linear.best_machine(predicted, pairs, at_x)
         return lambda objects: sign * scores(objects)[:, column], f"the {found.kind}"
     winner, other = linear.best_two(at_x)
@@ -271,7 +271,7 @@ def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Call
     return margins, name
 
 
-def _through(steps: list[Any], X: Any) -> Any:
+def through(steps: list[Any], X: Any) -> Any:
     for step in steps:
         X = step.transform(X)
     return X
