@@ -263,6 +263,13 @@ def test_blocks_are_the_same_objects(at, size):
     assert [word for part in parts for word in part] == WORDS
 
 
+def test_the_example_of_converted_vectors_is_converted():
+    there = array(VECTORS, [50])
+    signs = sm.SignRandomProjection(64, random_state=0)
+    bundle = sm.codes.RecordEncoder([([0, 1], signs), ([2, 3], signs)], random_state=0).fit(there)
+    assert np.array_equal(bundle.transform(there).compute(), bundle.transform(VECTORS))
+
+
 def test_errors_name_the_object_by_its_number_among_all():
     broken = [*WORDS[:100], None, *WORDS[100:]]
     with pytest.raises(TypeError, match=r"X\[100\] is missing"):

@@ -49,7 +49,7 @@ class Distributed(Source):
     converters : tuple of callables
         Functions applied, in order, to each part before it is used.
     meta : ndarray or sparse array, optional
-        An empty array of the type of the parts, if they are arrays.
+        An empty array of the type of the parts before conversion, if they are arrays.
     name : str, optional
         Name of the collection in Dask's graphs, by which its lengths are remembered.
     """
@@ -87,13 +87,11 @@ class Distributed(Source):
         """Return a collection of one object: a row of ones if objects are vectors, else the first object (computed)."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
-            return type(self.meta)(one) if sp.issparse(self.meta) else one
+            return _convert(type(self.meta)(one) if sp.issparse(self.meta) else one, self.converters)
         for part in self.parts:
             here = part.compute()
             if n_objects(here):
-                for convert in self.converters:
-                    here = convert(here)
-                return take(here, [0])
+                return take(_convert(here, self.converters), [0])
         raise BadValue(None, "is empty: found 0 objects", "at least one")
 
     def chunks(self, start: int = 0) -> Chunks:
@@ -437,9 +435,7 @@ def _work(
     """Run a task; `start` is the position of the first object of the part or, if `of_part`, the number of the part."""
     try:
         with inside_task(max_memory):
-            for convert in converters if n_objects(part) else ():
-                part = convert(part)
-            return function(part, start, *args)
+            return function(_convert(part, converters) if n_objects(part) else part, start, *args)
     except (TypeError, ValueError) as error:
         if of_part:
             kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -448,6 +444,12 @@ def _work(
         if isinstance(error, DataError):
             raise error.shifted(start) from error
         raise
+
+
+def _convert(part: Any, converters: tuple[Converter, ...]) -> Any:
+    for convert in converters:
+        part = convert(part)
+    return part
 
 
 def _call(part: Any, start: int, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any) -> Sequence[Any]:
