@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from naive import similarities as naive
 from similia import codes, config
@@ -253,6 +254,26 @@ def test_a_part_can_be_read_out_of_a_record():
     assert (likeness[0, 2:] < 0.2).all()
 
 
+def test_frames_are_made_of_records_alone():
+    expected = mixed().fit_transform(COLUMNS)
+    with config_context(transform_output="pandas"):
+        bundle = mixed()
+        for frame in (bundle.fit_transform(COLUMNS), bundle.transform(COLUMNS)):
+            assert isinstance(frame, pd.DataFrame)
+            np.testing.assert_array_equal(frame, expected)
+
+
+def test_vectors_of_any_size_have_the_same_say_and_those_with_nan_are_named():
+    X = np.random.default_rng(0).normal(size=(9, 8))
+    bundle = codes.RecordEncoder([([*range(8)], FunctionTransformer())], "counts", random_state=0)
+    expected = bundle.fit_transform([*map(tuple, X)])
+    for exponent in (-1000, -600, 600, 1020):
+        np.testing.assert_array_equal(bundle.transform([*map(tuple, np.ldexp(X, exponent))]), expected)
+    X[5, 3] = np.nan
+    with config(max_memory=1), pytest.raises(ValueError, match=r"^X\[5\] gets NaN or infinity from the encoder of"):
+        bundle.transform([*map(tuple, X)])
+
+
 # ---- all encoders
 
 
@@ -271,6 +292,23 @@ def test_scikit_learn_contract(encoder, X):
     np.testing.assert_array_equal(encoder.fit(X).transform(X), first)
     assert repr(encoder.get_params()) == before
     assert (clone(encoder).set_params(random_state=4).fit_transform(X) != first).any()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "X", "parameters", "sentence"),
+    [
+        (codes.NGramEncoder(2, 64), COLUMNS["text"], {"n": 0}, "n must be an integer >= 1, got 0"),
+        (codes.NGramEncoder(2, 64), COLUMNS["text"], {"n_bits": 12}, "n_bits must be a multiple of 8"),
+        (codes.NGramEncoder(2, 64), COLUMNS["text"], {"output": "bit"}, "output must be 'bits' .* got 'bit'"),
+        (codes.NGramEncoder(2, 64), COLUMNS["text"], {"binding": "xor"}, "binding must be .* got 'xor'"),
+        (codes.GraphHDEncoder(64), COLUMNS["graph"], {"damping": 3.0}, r"damping must be a number in \[0, 1\)"),
+        (mixed(), COLUMNS, {"output": "bit"}, "output must be 'bits' .* got 'bit'"),
+    ],
+)
+def test_parameters_set_after_fit_are_checked(encoder, X, parameters, sentence):
+    encoder = clone(encoder).fit(X).set_params(**parameters)
+    with pytest.raises(ValueError, match=sentence):
+        encoder.transform(X)
 
 
 one = codes.NGramEncoder(2, 64)
@@ -302,6 +340,7 @@ def bundle_of(*encoders, X=COLUMNS, **keywords):
         (lambda: bundle_of((1, one), X=[("a", "b"), ("c",)]), r"X\[1\] has no entry 1: found \('c',\)"),
         (lambda: bundle_of((0, one), X=[]), "X is empty: found 0 records"),
         (lambda: bundle_of((["text"], one)), r"column 'text' must hold numbers"),
+        (lambda: bundle_of((["t"], one), X={"t": np.array(["NaT"], "M8[D]")}), "column 't' holds dates or times"),
         (lambda: bundle_of(("text", one), X="records"), "X must be a table or a list of records, got str"),
         (
             lambda: bundle_of(("t", one), ("u", one), X={"t": ["a"], "u": ["b", "c"]}),

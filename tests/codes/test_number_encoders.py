@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -333,6 +334,11 @@ level, sequence, power = codes.LevelEncoder(4, 64), codes.SequenceEncoder(4, n_b
         (lambda: level.fit([-1e308, 1e308]), "fits into float64, got -1e[+]308 and 1e[+]308"),
         (lambda: level.fit([]), "X is empty"),
         (lambda: level.fit(["a"]), "X must hold numbers .* encode strings with NGramEncoder"),
+        (
+            lambda: level.fit(np.array(["NaT"], "M8[D]")),
+            r"X holds dates or times \(datetime64\[D\]\)",
+        ),
+        (lambda: power.fit(np.array([[3]], "m8[s]")), r"X holds dates or times .*, expected numbers"),
         (lambda: level.fit([1.0, np.nan]), r"X\[1\] holds NaN or infinity"),
         (lambda: level.fit([[1.0], [np.inf]]), r"X\[1\] holds NaN or infinity"),
         (lambda: level.fit(np.zeros((2, 0))), r"X has 0 feature\(s\)"),
@@ -346,6 +352,10 @@ level, sequence, power = codes.LevelEncoder(4, 64), codes.SequenceEncoder(4, n_b
         (
             lambda: sequence.fit(SeriesBatch.from_arrays([np.ones((2, 1)), np.array([[1.0], [np.nan]])])),
             r"X\[1\], time point 1, channel 0 is nan, expected a finite number",
+        ),
+        (
+            lambda: sequence.fit(SERIES).transform(SeriesBatch(SERIES.values[:2], np.array([0, 0, 2]))),
+            "series 0 has length 0, expected at least one time point",
         ),
         (lambda: codes.FractionalPowerEncoder(0.0).fit([[1.0]]), "bandwidth must be a positive number, got 0.0"),
         (lambda: codes.FractionalPowerEncoder("median").fit([[1.0]]), "bandwidth must be a positive number"),
@@ -363,6 +373,40 @@ def test_bad_input_gets_one_sentence(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "parameters", "sentence"),
+    [
+        (codes.LevelEncoder(), {"output": "bit"}, "output must be 'bits' .* got 'bit'"),
+        (codes.SequenceEncoder(), {"output": "bit"}, "output must be 'bits' .* got 'bit'"),
+        (codes.SequenceEncoder(), {"n": -1}, "n must be an integer >= 1, got -1"),
+        (codes.FractionalPowerEncoder(), {"output": "float"}, "output must be 'bits' .* got 'float'"),
+        (codes.FractionalPowerEncoder(), {"bandwidth": -1}, "bandwidth must be a positive number, got -1"),
+    ],
+)
+def test_parameters_set_after_fit_are_checked(encoder, parameters, sentence):
+    X = [[1.0, 2.0], [2.0, 3.0]]
+    encoder = clone(encoder).set_params(n_bits=64).fit(X).set_params(**parameters)
+    with pytest.raises(ValueError, match=sentence):
+        encoder.transform(X)
+
+
+@pytest.mark.parametrize(
+    "fitted", [{"levels_": np.zeros((0, 8), np.uint8)}, {"low_": np.array([-1.7e308]), "high_": np.array([1.7e308])}]
+)
+def test_levels_that_compiled_loops_would_not_find_are_refused_by_files(fitted, tmp_path):
+    encoder = codes.LevelEncoder(4, 64).fit([1.0, 2.0])
+    vars(encoder).update(fitted)
+    with pytest.raises(ValueError, match="attributes that do not fit each other"):
+        sm.save(encoder, tmp_path / "model")
+
+
+def test_floats_of_a_distributed_frame_have_the_type_of_its_numbers():
+    frame = pd.DataFrame(NUMBERS[:9].astype(np.float32))
+    encoder = codes.FractionalPowerEncoder(n_bits=16, output="floats", random_state=0).fit(frame)
+    found = encoder.transform(dd.from_pandas(frame, npartitions=2))
+    assert found.dtype == found.compute().dtype == np.float32
 
 
 @pytest.mark.parametrize("n_bits", [64, 256])

@@ -128,12 +128,13 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw random frequencies and phases; `X` holds finite vectors, shape (n, n_features)."""
-        bandwidth, n_bits = self._check_parameters(), check_n_bits(self.n_bits)
+        self._check_parameters()
         self.n_features_in_ = check_vectors(example_of(X)).shape[1]
         self._learn_columns(X)
         rng = generator(self.random_state)
-        self.phases_ = rng.uniform(0.0, 4.0, n_bits // 2)
-        self.frequencies_ = rng.standard_normal((self.n_features_in_, n_bits // 2)) * (2 / np.pi / bandwidth)
+        self.phases_ = rng.uniform(0.0, 4.0, self.n_bits // 2)
+        shape = (self.n_features_in_, self.n_bits // 2)
+        self.frequencies_ = rng.standard_normal(shape) * (2 / np.pi / float(self.bandwidth))
         return self
 
     def _drawn_bits(self) -> int:
@@ -153,7 +154,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return out
 
     def _phased(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return `X` as checked vectors; raise if one is so far from 0 that its phases would lose all precision."""
+        """Return checked vectors; raise if one is so far from 0 that its phases would lose most of their digits."""
         X = check_vectors(X, n_features=self.n_features_in_, by=self)
         largest = np.abs(X).max(axis=1) / float(self.bandwidth)
         if (largest >= _LARGEST).any():
@@ -163,7 +164,7 @@ class FractionalPowerEncoder(HypervectorEncoder):
         return X
 
     def _example(self) -> Any:
-        return np.zeros((1, self.n_features_in_))
+        return np.zeros((1, self.n_features_in_)) if self.output == "bits" else None  # floats have the type of the data
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -188,24 +189,25 @@ class FractionalPowerEncoder(HypervectorEncoder):
         """
         from scipy.spatial.distance import cdist
 
-        bandwidth = self._check_parameters()
+        self._check_parameters()
         X = check_vectors(X)
         Y = X if Y is None else check_vectors(Y, "Y")
         if Y.shape[1] != X.shape[1]:
             raise BadValue(None, f"has {Y.shape[1]} features", f"{X.shape[1]} as in X", collection="Y")
         out = np.empty((len(X), len(Y)))
         for start in range(0, len(X), step := rows_per_block(64 * len(Y))):
-            s = cdist(X[start : start + step], Y) / bandwidth
+            s = cdist(X[start : start + step], Y) / float(self.bandwidth)
             found = functions.exp(-(s**2) / 2) if self.output == "floats" else _expected_agreement(s)
             out[start : start + step] = found
         return out
 
-    def _check_parameters(self) -> float:
+    def _check_parameters(self) -> None:
+        check_n_bits(self.n_bits)
         if self.output not in ("bits", "floats"):
             raise ValueError(
                 f"output must be 'bits' (packed codes) or 'floats' (Fourier features), got {self.output!r}"
             )
-        return check_positive(self.bandwidth, "bandwidth")
+        check_positive(self.bandwidth, "bandwidth")
 
 
 def _expected_agreement(s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -115,6 +115,7 @@ class GraphHDEncoder(SeededEncoder):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_positive_int(self.n_iter, "n_iter")
         if not isinstance(self.damping, Real) or not 0 <= self.damping < 1:
             raise ValueError(f"damping must be a number in [0, 1), got {self.damping!r}")

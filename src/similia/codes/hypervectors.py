@@ -304,6 +304,7 @@ class HypervectorEncoder(Transformer):
         Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
         """
         check_is_fitted(self)
+        self._check_parameters()
         drawn = self._drawn_bits()
         if drawn is not None and drawn != self.n_bits:
             raise ValueError(f"n_bits is {self.n_bits}, but fit drew vectors of {drawn} bits; fit again")
@@ -311,6 +312,11 @@ class HypervectorEncoder(Transformer):
 
     def _encode(self, X: Any) -> npt.NDArray[Any]:
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter that `transform` uses is invalid."""
+        check_n_bits(self.n_bits)
+        check_output(self.output)
 
     def _drawn_bits(self) -> int | None:
         """Return the value of `n_bits` for which `fit` drew vectors; None if any value suits the fitted encoder."""
@@ -331,15 +337,9 @@ class SeededEncoder(HypervectorEncoder):
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the seed; `X` and `y` are not read."""
-        check_n_bits(self.n_bits)
-        check_output(self.output)
         self._check_parameters()
         self.seed_ = int(generator(self.random_state).integers(2**63))
         return self
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter of the subclass is invalid."""
-        raise NotImplementedError
 
 
 # ---- Words and random vectors.

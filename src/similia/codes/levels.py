@@ -27,7 +27,6 @@ from similia.codes.hypervectors import (
     HypervectorEncoder,
     Indices,
     bundle_members,
-    check_output,
     empty_output,
     level,
     random,
@@ -36,14 +35,14 @@ from similia.codes.hypervectors import (
 from similia.core.config import rows_per_block
 from similia.core.errors import BadItem, BadType, BadValue
 from similia.core.estimators import all_at_once, check_columns
-from similia.core.state import array, count, state
+from similia.core.state import Sizes, array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import (
-    check_n_bits,
     check_positive_int,
     check_vectors,
     generator,
     not_2d,
+    not_dates,
     not_real,
     rows_in_blocks,
     unmasked,
@@ -55,8 +54,15 @@ Floats = npt.NDArray[np.float64]
 _GRAIN = 256  # minimum number of rows per call to compiled code
 
 
+def _are_levels(state: dict[str, Any], sizes: Sizes) -> bool:
+    """Return whether each number has a level: `_level_indices` gives compiled loops numbers of rows of `levels_`."""
+    with np.errstate(over="ignore"):
+        span = state["high_"] - state["low_"]
+    return bool((span >= 0).all() and np.isfinite(span).all()) and len(state["levels_"]) > 0
+
+
 @state(
-    fits=lambda state, sizes: bool((state["high_"] >= state["low_"]).all()),
+    fits=_are_levels,
     low_=array("f8", "d", most=np.inf), high_=array("f8", "d", most=np.inf),  # they are compared, never squared
     levels_=array("u1", None, "b"), ties_=array("u1", 1, "b"), roles_=array("u1", "d", "b"),
 )  # fmt: skip
@@ -71,8 +77,7 @@ class RangeEncoder(HypervectorEncoder):
     def _learn(self, X: Any, read: Callable[[Any], npt.NDArray[np.floating]], columns: str) -> None:
         """Learn the range of each column of ``read(X)``; draw levels and roles. Errors call the columns `columns`."""
         check_positive_int(self.n_levels, "n_levels", minimum=2)
-        check_n_bits(self.n_bits)
-        check_output(self.output)
+        self._check_parameters()
         ends = _column_ends(X, read)
         self.low_, self.high_ = _range(ends, self.low, self.high, columns)
         rng = generator(self.random_state)
@@ -207,18 +212,20 @@ class LevelEncoder(RangeEncoder):
 def _column_ends(X: Any, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
     """Return the minimum and maximum of each column of ``read(X)``, shape (2, n_columns)."""
     if isinstance(X, Distributed):
-        parts = X.map(_ends, read)
+        parts = X.map(_ends_of_part, read)
     else:
         shape: tuple[int, ...] = getattr(X, "shape", ())
         step = rows_per_block(80 * shape[1]) if len(shape) == 2 and shape[1] else 2**62  # else all at once
-        parts = (_ends(values, 0, np.asarray) for _, values in rows_in_blocks(X, step, read))
-    return _ends(np.concatenate([*parts]), 0, np.asarray)
+        parts = (_ends(values) for _, values in rows_in_blocks(X, step, read))
+    return _ends(np.concatenate([*parts]))
 
 
-def _ends(X: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
-    """Return the minimum and maximum of each column of ``read(X)``; `Distributed.map` passes `start`, unused here."""
-    values = read(X)
+def _ends(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     return np.stack([values.min(axis=0), values.max(axis=0)])
+
+
+def _ends_of_part(part: Any, start: int, read: Callable[[Any], npt.NDArray[np.floating]]) -> npt.NDArray[np.floating]:
+    return _ends(read(part))
 
 
 def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -> tuple[Floats, Floats]:
@@ -253,6 +260,8 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
         values = np.asarray(unmasked(X))
         if values.dtype.kind == "c":
             raise not_real()
+        if values.dtype.kind in "mM":
+            raise not_dates(values.dtype)
         values = values.astype(np.float64)
     except BadItem:
         raise

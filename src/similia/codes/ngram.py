@@ -103,6 +103,7 @@ class NGramEncoder(SeededEncoder):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_positive_int(self.n, "n")
         if self.binding not in ("multiply", "add"):
             raise ValueError(f"binding must be 'multiply' or 'add', got {self.binding!r}")

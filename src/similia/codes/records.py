@@ -18,15 +18,16 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import config_context
 from sklearn.base import clone
 
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.errors import BadValue, part_from
 from similia.core.estimators import all_at_once
 from similia.core.state import Sizes, array, each, state
-from similia.core.validation import generator
+from similia.core.validation import generator, not_dates
 from similia.objects.sequences import at_least_one
 from similia.sources.dask import Distributed, from_parts, is_lazy
 
@@ -127,7 +128,9 @@ class RecordEncoder(HypervectorEncoder):
 
     def _encode(self, X: Any) -> Vectors:
         columns = self._columns(X)
-        return self._bundle([e.transform(c) for e, c in zip(self.encoders_, columns, strict=True)])
+        with config_context(transform_output="default"):
+            parts = [e.transform(c) for e, c in zip(self.encoders_, columns, strict=True)]
+        return self._bundle(parts)
 
     @property
     def _n_features_out(self) -> int:
@@ -187,7 +190,11 @@ class RecordEncoder(HypervectorEncoder):
         step = rows_per_block(24 * n_bits)
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            bound = [_bound(role, part[rows]) for role, part in zip(self.roles_[:, None], parts, strict=True)]
+            with part_from(start):
+                bound = [
+                    _bound(role, part[rows], spec)
+                    for role, part, (spec, _) in zip(self.roles_[:, None], parts, self.encoders, strict=True)
+                ]
             sums = functools.reduce(np.add, bound)  # in this order, so that floats have the same bits
             out[rows] = sign(sums, self.ties_) if self.output == "bits" else sums
         return out
@@ -215,11 +222,14 @@ def _column(X: Any, name: Any) -> Any:
 
 def _numbers(name: Any, column: Any) -> npt.NDArray[np.float64]:
     try:
-        return np.asarray(column, dtype=np.float64)
+        values = np.asarray(column)
+        if values.dtype.kind not in "mM":
+            return values.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"column {name!r} must hold numbers ({error}); to encode other objects, name the column outside of a list"
         ) from None
+    raise not_dates(values.dtype, f"column {name!r}")
 
 
 def _entry(i: int, record: Any, name: Any) -> Any:
@@ -233,7 +243,8 @@ def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
     """Fit an encoder to a column; return the column's codes (for Dask data, the codes of one example)."""
     here = column.example() if isinstance(column, Distributed) else column
     try:
-        return encoder.fit(column, y).transform(here)
+        with config_context(transform_output="default"):
+            return encoder.fit(column, y).transform(here)
     except (TypeError, ValueError) as error:
         if isinstance(column, Distributed):
             raise type(error)(
@@ -257,10 +268,18 @@ def _width(part: Any, spec: Any) -> int:
     return part.shape[1] * (8 if part.dtype == np.uint8 else 1)
 
 
-def _bound(role: npt.NDArray[np.uint8], part: Vectors) -> Vectors:
-    """Return `part` times `role`: codes as ±1 (int32), other rows divided by their root mean square (float64)."""
+def _bound(role: npt.NDArray[np.uint8], part: Vectors, spec: Any) -> Vectors:
+    """Return `part` times `role`: codes as ±1 (int32), other rows divided by their root mean square (float64).
+
+    Each row is first scaled by a power of two, so that its squares can be added.
+    """
     if part.dtype == np.uint8:
         return unpack_signs(bind(role, part), np.int32)
-    squares = (part.astype(np.float64) ** 2).sum(axis=1, keepdims=True)
-    scale = np.sqrt(squares / part.shape[1])
-    return unpack_signs(role) * np.divide(part, scale, out=np.zeros(part.shape), where=scale > 0)
+    numbers = part.astype(np.float64)
+    largest = np.abs(numbers).max(axis=1, keepdims=True)
+    if not np.isfinite(largest).all():
+        found = f"gets NaN or infinity from the encoder of column {spec!r}"
+        raise BadValue(int(np.argmin(np.isfinite(largest))), found, "finite numbers", "drop or impute it")
+    numbers *= np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+    scale = np.sqrt((numbers**2).sum(axis=1, keepdims=True) / part.shape[1])
+    return unpack_signs(role) * np.divide(numbers, scale, out=np.zeros(part.shape), where=scale > 0)

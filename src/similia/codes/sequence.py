@@ -17,7 +17,8 @@ with k(a, b) = 1 - |a - b| / (high - low). With n-grams, the time of a pattern d
 of one series makes the two dissimilar.
 
 Each level vector is stored twice in succession, so that every cyclic shift of it is a window of 64-bit words that
-starts at some bit. A shift costs two loads and three logical operations per word, and no shifted vectors are stored.
+starts at some bit. A shift costs two loads, three shifts of a word and two logical operations per word, and no shifted
+vectors are stored.
 
 Cost: a series of T time steps in p channels takes about (2 n + 8) T p n_bits / 64 word operations (n = 1 for None).
 Joshi, Halseth and Kanerva (2017) for n-grams; Rahimi et al. (2016) for series.
@@ -136,10 +137,13 @@ class SequenceEncoder(RangeEncoder):
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """
-        if self.n is not None:
-            check_positive_int(self.n, "n")
         self._learn(X, _finite_values, "channels")
         return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n is not None:
+            check_positive_int(self.n, "n")
 
     def _encode(self, X: Any) -> Codes | Counts:
         series = _finite_series(X)
@@ -147,7 +151,7 @@ class SequenceEncoder(RangeEncoder):
             raise ValueError(
                 f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
             )
-        spare = np.zeros((len(self.levels_), 16), dtype=np.uint8)  # windows end up to 119 bits past the second copy
+        spare = np.zeros((len(self.levels_), 16), dtype=np.uint8)  # reads end up to 112 bits past the second copy
         table = to_words(np.concatenate([self.levels_, self.levels_, spare], axis=1))
         roles, ties = to_words(self.roles_), to_words(self.ties_)[0]
         if len(roles) == 1:
@@ -166,11 +170,12 @@ class SequenceEncoder(RangeEncoder):
 
 
 def _finite_series(X: Any) -> SeriesBatch:
-    """Return `X` as a `SeriesBatch`; raise if a value is not finite, as may happen in a batch made by hand."""
+    """Return `X` as a `SeriesBatch`; raise if a series is empty or not finite, as in a batch made by hand."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
 
     series = as_series(X)
+    series._check()  # the compiled loops do not check bounds
     check_finite(series)
     return series
 

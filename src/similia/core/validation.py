@@ -142,6 +142,8 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     X = np.asarray(unmasked(X, name))
     if np.iscomplexobj(X):
         raise not_real(name)
+    if X.dtype.kind in "mM":
+        raise not_dates(X.dtype, name)
     if X.dtype not in (np.float32, np.float64):
         try:
             X = X.astype(np.float64)
@@ -245,6 +247,11 @@ def check_encoder(encoder: Any) -> None:
 def not_real(name: str = "X") -> BadValue:
     expected = "real ones (Complex data not supported)"
     return BadValue(None, "holds complex numbers", expected, "make two columns of each", collection=name)
+
+
+def not_dates(dtype: np.dtype, name: str = "X") -> BadValue:
+    remedy = "convert them, for example to days since the first"
+    return BadValue(None, f"holds dates or times ({dtype})", "numbers", remedy, collection=name)
 
 
 def not_2d(name: str, shape: tuple[int, ...]) -> BadValue:
