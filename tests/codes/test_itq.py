@@ -3,9 +3,11 @@
 import csv
 import json
 import tracemalloc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,6 +27,7 @@ from naive import itq as naive_itq
 from naive import similarities as naive
 from similia.codes.bits import unpack_signs
 from similia.codes.itq import ITQ, SignCodes
+from similia.core.threads import limited_to
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -282,6 +285,24 @@ def test_fit_and_transform_make_no_array_of_n_rows():
     assert peak - codes.nbytes < 0.5 * Z.nbytes
 
 
+@pytest.mark.parametrize("form", [np.asarray, lambda Z: da.from_array(Z, chunks=(300, 8))])
+def test_fit_holds_the_products_of_a_few_groups_at_once(form, monkeypatch):
+    made, alive = [], []
+
+    def products(*args, product=itq_module._sign_products):
+        made.append(weakref.ref(found := product(*args)))
+        alive.append(sum(one() is not None for one in made))
+        return found
+
+    monkeypatch.setattr(itq_module, "_sign_products", products)
+    monkeypatch.setattr(itq_module, "_GROUP_ROWS", 16)
+    monkeypatch.setattr(itq_module, "_PART_ROWS", 32)
+    with limited_to(2):
+        ITQ(8, max_iter=1, random_state=0).fit(form(clustered(16 * 200, 8)))
+    assert len(alive) == 200
+    assert max(alive) <= 20  # eight for each thread (Dask: of four parts), and some that are being added
+
+
 # ---- the same bits, whatever the way
 
 
@@ -403,7 +424,9 @@ def with_bad_row(row, value, n=6000):
         (np.ones((4, 9)), r"X has 9 features, expected n_bits=8.* n_components=8 before ITQ"),
         (np.full((4, 8), 0.1), "X has 4 equal rows, expected at least two different"),
         (np.zeros((1, 8)), "X has 1 equal rows"),
-        (with_bad_row(0, 1.7e308, 2) + with_bad_row(1, 1.7e308, 2), r"numbers up to 1.7e\+308, too large"),
+        (with_bad_row(0, 1.7e308, 2) + with_bad_row(1, 1.7e308, 2), r"numbers up to 1.7e\+308, too large to add"),
+        (np.outer([1.7e308, -1.7e308, -1.7e308], np.ones(8)), r"numbers up to 1.7e\+308, too large to centre"),
+        (np.full((2, 8), "NaT", "M8[D]"), r"X holds dates or times \(datetime64\[D\]\), expected numbers"),
         (sp.csr_array(np.eye(8)), "sparse"),
         (np.ones((3, 8)) * 1j, "complex"),
     ],

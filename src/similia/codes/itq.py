@@ -19,7 +19,7 @@ with bits 0/1 and sums over the ones, 8 % with compiled loops (used here). Block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, Self
@@ -53,7 +53,7 @@ _BLOCK_ROWS = 1024  # three float32 blocks of 64 columns are 768 KiB: the second
 _GROUP_ROWS = 4 * _BLOCK_ROWS  # rows of one task
 _PART_ROWS = 16 * _GROUP_ROWS  # rows per task of a Dask collection
 Floats = npt.NDArray[np.float64]
-Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
+Map = Callable[[Callable[[int], Any], range], Iterable[Any]]
 # Scaling by a power of two changes no sign. _DOWN keeps sums of the largest floats finite, _UP saves the digits of
 # rows with numbers below _SMALL.
 _DOWN, _UP, _SMALL = 2.0**-64, 2.0**200, 2.0**-800
@@ -194,13 +194,13 @@ class ITQ(_CentredSigns):
         tol = check_positive(self.tol, "tol", zero=True)
         most = None if self.max_samples is None else check_positive_int(self.max_samples, "max_samples", minimum=2)
         random = generator(self.random_state)
-        width = _as_matrix(example_of(X)).shape[1]
+        Z = _matrices(X)
+        width = example_of(Z).shape[1]
         if width != n_bits:
             before = f"GeneralizedNystroemPCA, sklearn's PCA or GaussianRandomProjection with n_components={n_bits}"
             raise BadValue(
                 None, f"has {width} features", f"n_bits={n_bits}, one for each bit", f"put {before} before ITQ"
             )
-        Z = _matrices(X)
         Z = Z.kept() if isinstance(Z, Distributed) else Z
         gaussian = random.standard_normal((n_bits, n_bits))
         if most is not None and most < len(Z):
@@ -209,7 +209,10 @@ class ITQ(_CentredSigns):
         if np.array_equal(low, high):
             expected = f"at least two different ones (n_samples = {len(Z)}): no rotation fits better"
             raise BadValue(None, f"has {len(Z)} equal rows", expected)
-        spread = float(np.maximum(high - mean, mean - low).max())
+        with np.errstate(over="ignore"):
+            spread = float(np.maximum(high - mean, mean - low).max())
+        if not np.isfinite(spread):
+            raise _too_large(low, high, "centre")
         self.rotation_, self.losses_ = learn_rotation(Z, gaussian, mean, spread, max_iter, tol)
         self.n_iter_ = len(self.losses_)
         self._keep(mean, X)
@@ -249,7 +252,7 @@ class SignCodes(_CentredSigns):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the mean of `X`, finite vectors of shape (n, n_features); n_features must be a multiple of 8."""
         vectors = _matrices(X)
-        k = _as_matrix(example_of(vectors)).shape[1]
+        k = example_of(vectors).shape[1]
         if k % 8:
             expected = "a multiple of 8 (one bit each, packed into bytes)"
             raise BadValue(None, f"has {k} features", expected, f"reduce them to {max(8, k - k % 8)}")
@@ -288,7 +291,7 @@ def learn_rotation(
     losses: list[float] = []
     last = 0.0
     with one_blas_thread() as workers:
-        of_groups = each_group(Z, partial(in_threads, workers=workers))
+        of_groups = each_group(Z, partial(_in_windows, workers=workers))
         norm = sum(of_groups(_squares, mean))
         rotation = random_rotation(gaussian)
         for _ in track(range(max_iter), "ITQ", total=max_iter):
@@ -323,9 +326,13 @@ def column_means(Z: Any) -> tuple[Floats, Floats, Floats]:
         with np.errstate(over="ignore", invalid="ignore"):
             total = total + sums
     if not np.isfinite(total).all():
-        found = f"holds numbers up to {max(-low.min(), high.max()):.3g}, too large to add"
-        raise BadValue(None, found, remedy="scale it down")
+        raise _too_large(low, high, "add")
     return total / len(Z), low, high
+
+
+def _too_large(low: Floats, high: Floats, to: str) -> BadValue:
+    found = f"holds numbers up to {max(-low.min(), high.max()):.3g}, too large to {to}"
+    return BadValue(None, found, remedy="scale it down")
 
 
 def _centred(rows: npt.NDArray, mean: Floats) -> Floats:
@@ -343,13 +350,20 @@ def each_group(Z: Any, mapped: Map = map) -> Callable[..., Iterable[Any]]:
     """Return a function g such that ``g(f, *args)`` yields ``f(rows, start, *args)`` for each group of rows of `Z`.
 
     Groups come in order; `start` is the position of the first row of a group. Arrays and Dask collections are cut into
-    the same groups, so the sums of their results are the same. `mapped` is `map`, or a version of it with threads.
+    the same groups, so the sums of their results are the same. `mapped` is `map`, or a version of it with threads. Only
+    a few results are in memory at once.
     """
     if isinstance(Z, Distributed):
         parts = Z.blocks(_PART_ROWS).kept()
-        return lambda f, *args: chain.from_iterable(parts.map(_groups_of_part, f, args))
+        return lambda f, *args: chain.from_iterable(parts.map(_groups_of_part, f, args, few=True))
     starts = range(0, len(Z), _GROUP_ROWS)
     return lambda f, *args: mapped(lambda start: f(_rows(Z, start, start + _GROUP_ROWS), start, *args), starts)
+
+
+def _in_windows(task: Callable[[int], Any], starts: range, workers: int) -> Iterator[Any]:
+    """Yield the results of `in_threads` in order; at most eight for each thread are in memory at once."""
+    for first in range(0, len(starts), 8 * workers):
+        yield from in_threads(task, starts[first : first + 8 * workers], workers)
 
 
 def _groups_of_part(part: npt.NDArray, start: int, f: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
