@@ -116,6 +116,9 @@ def test_kernel_of_encoded_vectors_is_their_cosine():
         (lambda: pack_signs(np.ones(8)), r"2-D \(n, n_bits\), got shape \(8,\)"),
         (lambda: pack_signs(np.ones((2, 9))), "multiple of 8"),
         (lambda: pack_signs(np.array([[1.0] * 8, [np.nan] * 8])), r"values\[1\] holds NaN"),
+        (lambda: pack_signs(np.ma.masked_equal(np.eye(8), 1)), r"values\[0\], entry 0 is masked"),
+        (lambda: pack_signs(np.ones((1, 8)) * 1j), "values must be real numbers, got dtype complex128"),
+        (lambda: pack_signs([["a"] * 8]), "values must be real numbers, got dtype <U1"),
         (lambda: unpack_signs(np.ones((2, 8))), "packed bits"),
         (lambda: hamming_distances(random_codes(2, 3, 0), random_codes(2, 4, 0)), "B have 32 bits, expected 24"),
         (lambda: inner_products(np.ones((2, 8), bool)), "A must be packed bits"),
@@ -138,3 +141,8 @@ def test_flipped_bits_are_the_wanted_share_and_nothing_at_zero():
     np.testing.assert_array_equal(codes, before)
     with pytest.raises(ValueError, match=r"share must be between 0 and 1, got 1.5"):
         sm.codes.flip_bits(codes, 1.5)
+
+
+def test_a_tiny_share_flips_nearly_nothing():
+    """Of 2e7 bits, 0.02 are expected; one of the 2**24 possible draws in single precision is 0, below any share."""
+    assert not sm.codes.flip_bits(np.zeros((2000, 1250), np.uint8), 1e-9, random_state=0).any()

@@ -315,6 +315,13 @@ def test_overflow_is_no_nan():
         model.transform(X)
 
 
+def test_the_smallest_numbers_of_single_precision_have_directions():
+    X = np.random.default_rng(0).integers(-9, 10, (200, 20)).astype(np.float32)
+    model = GeneralizedNystroemPCA(3, center=False, random_state=0)
+    expected = clone(model).fit(X).components_
+    np.testing.assert_allclose(clone(model).fit(X * np.float32(2.0**-149)).components_, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("orthonormalize", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rank", [0, 1, 5])

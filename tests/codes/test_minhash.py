@@ -89,6 +89,7 @@ def test_rounding_keeps_the_expected_minimum():
         ([[5000, 0], [5000, 1], [1, 0]], 64, 256 / 5000, 512 / 5000),  # counts above 64 n_hashes in the median
         ([[0.5, 0.25], [0, 0], [0.5, 0.25]], 8, 32 / 0.75, 64 / 0.75),  # the median of objects with features
         ([[0, 0], [0, 0]], 8, 1, 1),
+        ([[1e-306, 1e-306], [1e-306, 0]], 1024, 2.0**1023, 2.0**1023),  # the largest power of two
     ],
 )
 def test_the_scale_gives_the_median_object_enough_elements(rows, n_hashes, least, most):

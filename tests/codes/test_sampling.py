@@ -143,6 +143,12 @@ def test_sample_is_uniform():
         assert abs(statistic - (len(seen) - 1)) < 4 * np.sqrt(2 * (len(seen) - 1))
 
 
+def test_fractions_in_single_precision_give_one_sample():
+    X = decaying(1000, 20)
+    model = GeneralizedNystroemPCA(5, np.float32(0.05), random_state=0)
+    assert_same_fit(clone(model).fit(chunks(X, 64)), clone(model).fit(X))
+
+
 def test_smallest():
     assert smallest(np.array([0.5, 0.1, 0.9, 0.2]), 2).tolist() == [1, 3]
     assert smallest(np.array([0.5, 0.1]), 9).tolist() == [0, 1]

@@ -6,7 +6,7 @@ W W^T, in float64. If the k-th singular value is below 1e-4 of the first, squari
 W is computed instead. If C does not fit into memory, one pass over blocks of rows sums P = C^T W (d x r), whose rows I
 are W^T W.
 
-All products of a fit are cut into tiles of one fixed shape. One BLAS thread computes each tile, and the tiles are
+All dense products of a fit are cut into tiles of fixed shapes. One BLAS thread computes each tile, and the tiles are
 spread over the cores, so the result does not depend on the number of threads. `transform` uses `projected`, which adds
 terms in a fixed order.
 """
@@ -36,6 +36,7 @@ _WINDOW = 1024  # rows converted to float64 at a time
 _WORTH_THREADS = 2**24  # multiplications that justify threads
 _GRAM_IS_ENOUGH = 1e-8  # eigenvalues of a Gram matrix above this fraction of the largest have 8 correct digits
 _SMALLEST = 1e-290  # smallest eigenvalue that is safe to divide by
+_LARGEST = 1e30  # largest coefficient that is safe in float32
 
 
 def _windows(n: int) -> Iterator[slice]:
@@ -209,7 +210,7 @@ def directions(
     least = max(least_square, least_share * energy)
     if (usable := int(np.count_nonzero(np.square(values) >= least))) < k:
         raise _too_few(model, usable, c, r)
-    precise = sample.dtype == np.float64 or values[-1] < 1e-3 * values[0]
+    precise = sample.dtype == np.float64 or values[-1] < 1e-3 * values[0] or np.abs(coefficients).max() > _LARGEST
     dtype = np.dtype(np.float64 if precise else np.float32)
     raw = sample.combine(coefficients, dtype)
     return _rotated(raw, sample, dtype) if model.orthonormalize else (raw.T, values)

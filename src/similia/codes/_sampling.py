@@ -116,7 +116,7 @@ def sample_size(share: float | int, n: int, least: int, name: str, what: str) ->
         if share > n:
             raise ValueError(f"{name}={share} {what} are more than the {n} there are; use at most {n}, or 1.0 for all")
         return max(int(share), least)
-    return min(n, max(ceil_share(float(share), n), least))
+    return min(n, max(ceil_share(share, n), least))
 
 
 def check_share(value: Any, name: str) -> None:
@@ -127,7 +127,7 @@ def check_share(value: Any, name: str) -> None:
 
 
 def ceil_share(share: float, n: int) -> int:
-    return int(np.ceil(round(share * n, 6)))  # 0.07 * 100 is slightly above 7 in floats
+    return int(np.ceil(round(float(share) * n, 6)))  # 0.07 * 100 is slightly above 7 in floats
 
 
 def _where(part: Part, rows: npt.NDArray) -> Part:

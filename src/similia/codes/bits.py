@@ -20,7 +20,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
-from similia.core.validation import check_codes, check_n_bits, generator
+from similia.core.validation import check_codes, check_n_bits, generator, unmasked
 
 Floats = npt.NDArray[np.float64]
 _TILE = 64  # this many codes of B stay in cache while codes of A are compared with them
@@ -41,7 +41,9 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
     >>> pack_signs([[1, -1, -1, -1, -1, -1, 0, 2.5]])
     array([[131]], dtype=uint8)
     """
-    values = np.asarray(values)
+    values = np.asarray(unmasked(values, "values"))
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"values must be real numbers, got dtype {values.dtype}")
     if values.ndim != 2:
         raise ValueError(f"values must be 2-D (n, n_bits), got shape {values.shape}; write one row v as v[None]")
     check_n_bits(values.shape[1])
@@ -213,7 +215,9 @@ def flip_bits(codes: Any, share: float, random_state: Any = None) -> npt.NDArray
     if not 0 <= share <= 1:
         raise ValueError(f"share must be between 0 and 1, got {share!r}")
     rng = generator(random_state)
-    flips = [np.packbits(rng.random(8 * codes.shape[1], dtype=np.float32) < share) for _ in range(len(codes))]
+    # float32 draws are multiples of 2**-24, too coarse for a share near 0 or 1
+    dtype: Any = np.float64 if 0 < min(share, 1 - share) < 1e-3 else np.float32
+    flips = [np.packbits(rng.random(8 * codes.shape[1], dtype=dtype) < share) for _ in range(len(codes))]
     return codes ^ np.array(flips, dtype=np.uint8).reshape(codes.shape)
 
 

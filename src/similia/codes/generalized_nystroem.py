@@ -22,7 +22,7 @@ from similia.codes._generalized_nystroem import projected
 from similia.codes._sampling import Reservoir, ceil_share, check_share, sample_size, smallest
 from similia.core.config import settings
 from similia.core.errors import BadParameter
-from similia.core.estimators import Transformer, all_at_once, check_columns, check_table
+from similia.core.estimators import Transformer, all_at_once, check_table
 from similia.core.products import row_product
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
@@ -223,9 +223,8 @@ class GeneralizedNystroemPCA(Transformer):
         reservoir.add(check_chunk(X, reservoir.n_chunks, self.n_features_in_, reservoir.dtype))
         if reservoir.nbytes > settings().max_memory // 2:
             raise ValueError(
-                f"the {len(self.feature_indices_)}-feature sample of {reservoir.n_rows} rows takes {reservoir.nbytes} "
-                "bytes, more than half of max_memory; use a smaller sample_fraction (or a number of rows), or fit an "
-                "iterable of the chunks"
+                f"the sample of {reservoir.n_rows} rows takes {reservoir.nbytes} bytes, more than half of max_memory; "
+                "use a smaller sample_fraction (or a number of rows), or fit an iterable of the chunks"
             )
         if refit and reservoir.n_rows >= self._least_rows:
             self._learn(*reservoir.sample(), self.feature_indices_, reservoir.n_rows)
@@ -238,8 +237,7 @@ class GeneralizedNystroemPCA(Transformer):
         The dtype is that of `components_`: float32 if `fit` saw float32 data, else float64. The result for a row is the
         same, bit for bit, whatever the other rows, blocks and threads.
         """
-        check_is_fitted(self, "components_")
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         source = self._open_like_fit(X)
         if source.n is None:
             return np.concatenate([*projected(source, self.components_, self._offset)])

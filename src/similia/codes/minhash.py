@@ -341,7 +341,7 @@ def _scale(counts: Counts, n_hashes: int) -> float:
     median = float(np.median(sums[sums > 0])) if (sums > 0).any() else 1.0
     if np.array_equal(counts.values, np.rint(counts.values)) and median <= _MOST_WHOLE * n_hashes:
         return 1.0
-    return float(2.0 ** np.ceil(np.log2(_ENOUGH * n_hashes / median)))
+    return float(2.0 ** min(np.ceil(np.log2(_ENOUGH * n_hashes / median)), 1023))
 
 
 def _numbers_of_elements(counts: Counts, scale: float, seed: int) -> npt.NDArray[np.int64]:
@@ -358,7 +358,7 @@ def _numbers_of_elements(counts: Counts, scale: float, seed: int) -> npt.NDArray
 
 @njit()
 def _rounded(ids, values, scale, seed):  # type: ignore[no-untyped-def]
-    """Return ``floor(values * scale + u)``, u a random number in [0, 1) that depends on the id."""
+    """Return ``ceil(values * scale - u)``, u a random number in [0, 1) that depends on the id."""
     numbers = np.empty(len(ids), np.int64)
     for k in range(len(ids)):
         value = values[k] * scale
