@@ -282,7 +282,7 @@ def test_refuses_bad_input():
         ("n_components", 0, "n_components must be an integer >= 1, got 0"),
         ("scale", 0.0, "scale must be a positive number, got 0.0"),
         ("bias", -0.5, "bias must be a number >= 0, got -0.5"),
-        ("quantize", 17, "quantize is a number of bits from 1 to 16"),
+        ("quantize", np.int8(17), "quantize is a number of bits from 1 to 16"),
         ("quantize", 0, "quantize must be an integer >= 1"),
         ("random_state", "seed", "random_state must be"),
     ):
@@ -304,6 +304,36 @@ def test_refuses_bad_input():
         fitted.transform(sp.csr_array((0, 3)))
     with pytest.raises(ValueError, match=r"X has 0 feature\(s\)"):
         fitted.fit(np.zeros((3, 0)))
+
+
+@each_structure
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, 1e17), (np.float64, 1e145)])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_rows_are_refused_before_features_overflow(structured, dtype, most, scale):
+    X = np.full((40, 1000), most / np.sqrt(1000) / scale, dtype)
+    model = OpticalRandomFeatures(300, 0, structured=structured, scale=scale)
+    Z = model.fit_transform(X * dtype(0.99))
+    assert np.isfinite(Z).all()
+    assert (Z.mean(axis=1) > 0).all()
+    with pytest.raises(ValueError, match=r"X\[0\] holds numbers up to .*; scale X so that they are between"):
+        model.fit(X * dtype(1.01))
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.7])
+@pytest.mark.parametrize("power", [-90, 90])
+def test_structured_features_do_not_depend_on_the_unit(power, bias):
+    X = vectors(40, 70, dtype=np.float32)
+    Z, moved = (
+        OpticalRandomFeatures(150, 0, structured=True, bias=bias, scale=2.0**-p).fit_transform(np.ldexp(X, p))
+        for p in (0, power)
+    )
+    np.testing.assert_array_equal(moved, Z)
+
+
+def test_bits_of_any_type_of_integer():
+    X = vectors(9, 3)
+    Z = OpticalRandomFeatures(20, 0, quantize=8).fit_transform(X)
+    np.testing.assert_array_equal(OpticalRandomFeatures(20, 0, quantize=np.int8(8)).fit_transform(X), Z)
 
 
 def test_in_a_pipeline():

@@ -224,9 +224,10 @@ class OpticalRandomFeatures(Transformer):
         """Return the number of the highest level, 2^quantize - 1, or None without quantisation."""
         if self.quantize is None:
             return None
-        if check_positive_int(self.quantize, "quantize") > 16:
-            raise ValueError(f"quantize is a number of bits from 1 to 16, or None, got {self.quantize}")
-        return int(2**self.quantize - 1)
+        bits = check_positive_int(self.quantize, "quantize")
+        if bits > 16:
+            raise ValueError(f"quantize is a number of bits from 1 to 16, or None, got {bits}")
+        return 2**bits - 1
 
     def _check(self, X: Any, n_features: int | None = None) -> Any:
         """Return `X` as a float array or csr_array; raise if an entry is not finite or (`binary_input`) not 0 or 1."""
@@ -244,8 +245,9 @@ class OpticalRandomFeatures(Transformer):
         return X
 
     def _check_magnitude(self, X: Any) -> None:
-        """Raise if the squares of the numbers in a row, hence its features, would overflow or underflow."""
+        """Raise if the square of the norm of a row, hence its features, could overflow or underflow."""
         least, most = (1e-17, 1e17) if X.dtype == np.float32 else (1e-145, 1e145)
+        most /= np.sqrt(X.shape[1])
         reach = abs(X).max(axis=1)
         reach = (reach.toarray().ravel() if sp.issparse(reach) else reach).astype(np.float64) * float(self.scale)
         bad = (reach > most) | ((reach > 0) & (reach < least) & (self.bias == 0))  # with a bias no row is too small
@@ -286,15 +288,19 @@ class OpticalRandomFeatures(Transformer):
             found, expected = self.turns_.shape, self._shape_of_turns()
             raise ValueError(f"turns_ has shape {found}, expected {expected} for such vectors; fit again")
         m, p = out.shape[1], self.turns_.shape[2]
-        factor = scale**2 / (p**2 * np.sqrt(m * (1 - 1 / p + 1 / p**2)))
-        reference, dtype = X.dtype.type(bias / scale), X.dtype
+        # Vectors are multiplied by a power of two near scale / p, lest squares overflow; this changes no other bits.
+        significand, exponent = np.frexp(scale)
+        unit = float(np.ldexp(1 / p, exponent))
+        factor = significand**2 / np.sqrt(m * (1 - 1 / p + 1 / p**2))
+        dtype = X.dtype
+        reference, factor = dtype.type(bias / scale * unit), dtype.type(factor)
 
         def rows(start: int, stop: int) -> None:
             step = rows_per_block(2 * X.shape[1] * dtype.itemsize)
             for first in range(start, stop, step):
                 part = X[first : min(stop, first + step)]
                 part = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part)
-                _write_structured(part, reference, self.turns_, dtype.type(factor), out[first : first + len(part)])
+                _write_structured(part, unit, reference, self.turns_, factor, out[first : first + len(part)])
 
         run_in_ranges(rows, len(out), _LANES)
 
@@ -319,8 +325,8 @@ def _check_sparse(X: Any, n_features: int | None, by: Any) -> Any:
 
 
 @njit()
-def _write_structured(rows, reference, turns, factor, out):  # type: ignore[no-untyped-def]
-    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` for x = rows[j]: p numbers from each block in order.
+def _write_structured(rows, unit, reference, turns, factor, out):  # type: ignore[no-untyped-def]
+    """Fill row j of `out` with ``factor * |H D3 H D2 H D1 x|^2`` for x = unit * rows[j], p numbers for each block.
 
     H is the Hadamard matrix with p rows. `turns`, int8 of shape (n_blocks, 3, p), holds for each block the exponents of
     i on the diagonals of D1, D2, D3. A `reference` above 0 is appended to x as a coordinate; zeros fill x up to p.
@@ -334,7 +340,7 @@ def _write_structured(rows, reference, turns, factor, out):  # type: ignore[no-u
         count = min(_LANES, len(rows) - first)
         for lane in range(count):
             for i in range(d):
-                lanes[i * _LANES + lane] = rows[first + lane, i]
+                lanes[i * _LANES + lane] = rows[first + lane, i] * unit
         if reference > 0:
             lanes[d * _LANES : (d + 1) * _LANES] = reference
         for block in range(n_blocks):
