@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -145,7 +146,7 @@ def test_random_features_approach_the_gaussian_kernel():
     np.testing.assert_allclose(Z @ Z.T, np.exp(-gaps / (2 * 1.5**2)).mean(axis=(2, 3)), atol=0.03)
 
 
-def test_functions_and_transformers_of_flattened_adjacency_matrices():
+def test_functions_and_transformers_of_adjacency_bits():
     degrees = fitted(lambda a: a.sum(axis=1, keepdims=True) + np.arange(3))
     np.testing.assert_allclose(
         degrees.transform(graphs()),
@@ -205,6 +206,22 @@ def test_seeds():
     Z = [GraphletSampling(4, 50, random_state=seed).fit_transform(graphs()) for seed in (1, 1, 2)]
     np.testing.assert_array_equal(Z[0], Z[1])
     assert np.abs(Z[0] - Z[2]).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    "features", [OpticalRandomFeatures(9, structured=True), OpticalRandomFeatures(9, quantize=8), RBFSampler()]
+)
+def test_the_seed_decides_for_transformers_too(features):
+    Z = [fitted(clone(features)).transform(graphs()) for _ in range(2)]
+    np.testing.assert_array_equal(*Z)
+    assert features.random_state is None
+
+
+@pytest.mark.parametrize("features", ["optical", "match", "gaussian"])
+def test_another_size_needs_another_fit(features):
+    model = fitted(features).set_params(size=6)
+    with pytest.raises(ValueError, match="size is 6, but fit sampled graphlets of 5 nodes; fit again"):
+        model.transform(graphs())
 
 
 def test_in_a_grid_search_and_cloned():
@@ -272,7 +289,7 @@ def test_wrong_parameters_are_refused(parameters, sentence):
     ("function", "sentence"),
     [
         (lambda a: a.sum(axis=1), r"shape \(2,\)|shape \(\d+,\)"),
-        (lambda a: a.sum(), r"shape \(\)"),
+        (lambda a: a.sum(), r"shape \(\) .* for the adjacency bits of 2 patterns, expected numbers of shape"),
         (lambda a: np.full((len(a), 2), "x"), "dtype <U1"),
     ],
 )

@@ -166,6 +166,10 @@ def test_wrong_input():
         model.transform([np.zeros(5)])
     with pytest.raises(ValueError, match=r"series 2 holds numbers up to 1e\+40.*scale the series"):
         model.transform([X[0], X[1], [[0.0, 1e40]]])
+    model.set_params(depth=1)
+    for call in (lambda: model.transform(X), model.get_feature_names_out):
+        with pytest.raises(ValueError, match=r"^depth=1 and divisor=4 give \d+ features, expected \d+ .*; fit again$"):
+            call()
 
 
 def test_a_file_holds_as_many_features_as_the_length_gives(tmp_path):

@@ -7,6 +7,7 @@ import warnings
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -86,6 +87,17 @@ def test_bad_parameters_get_one_sentence(step, error, sentence):
         with pytest.raises(error, match=sentence) as raised:
             call(X)
         assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("returned", [sp.csr_array((2, 1000)), sp.csr_array((1, 64)), sp.csc_array((2, 64)), 1.0])
+def test_features_of_another_shape_or_format_are_refused(returned):
+    class Broken:
+        def features(self, X, n_features=None):
+            return returned
+
+    sentence = r"Broken.features returned .*, expected a sparse CSR matrix of shape \(2, 64\)$"
+    with pytest.raises(ValueError, match=sentence):
+        sm.KernelFeatures(Broken(), 64).fit_transform(["a", "b"])
 
 
 # ---- objects of which training met nothing

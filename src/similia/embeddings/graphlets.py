@@ -91,7 +91,8 @@ class GraphletSampling(Transformer):
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples.
+        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples. A transformer
+        in `features` whose `random_state` is None gets its seed from it, too.
     flyback : float, default=0.15
         Probability, in [0, 1), that a step of a random walk returns to the node where the walk began.
     bandwidth : float, default=1.0
@@ -180,6 +181,8 @@ class GraphletSampling(Transformer):
     def transform(self, X: Any) -> Any:
         """Return the vectors of n graphs, shape (n, n_features): an array, or a csr_array for ``features="match"``."""
         check_is_fitted(self)
+        if self.map_.size != self.size:
+            raise ValueError(f"size is {self.size}, but fit sampled graphlets of {self.map_.size} nodes; fit again")
         graphs = as_structures(X)
         block = rows_per_block(64 * self.n_samples, len(graphs))  # code, histogram and work arrays
         starts = track(range(0, len(graphs), block), "graphlets")
@@ -226,11 +229,8 @@ class GraphletSampling(Transformer):
         return Waves(size, frequencies, phases, name == "gaussian_complex")
 
     def _optical_map(self, features: OpticalRandomFeatures, rng: np.random.Generator) -> Quadratic:
-        """Return the map of unstructured, unquantised `features`; if their random state is None, draw it from `rng`."""
-        features = clone(features)
-        if features.random_state is None:
-            features.set_params(random_state=int(rng.integers(2**31)))
-        features.fit(np.zeros((1, n_pairs(self.size))))
+        """Return the map of unstructured, unquantised `features`; see `_seeded`."""
+        features = _seeded(features, rng).fit(np.zeros((1, n_pairs(self.size))))
         return optical(self.size, features.weights_, features.bias_)
 
     def _given_map(self, graphs: Any, rng: np.random.Generator) -> Any:
@@ -241,13 +241,21 @@ class GraphletSampling(Transformer):
         if hasattr(function, "transform"):
             found = graphs.map(_patterns, self) if isinstance(graphs, Distributed) else [_patterns(graphs, 0, self)]
             bits = unpack_graphlets(np.unique(np.concatenate([*found])), self.size)
-            function = clone(function).fit(bits.astype(np.float32))
+            function = _seeded(function, rng).fit(bits.astype(np.float32))
         elif not callable(function):
             raise ValueError(f"features must be a name, a function or a transformer, got {function!r}")
         trial = PerPattern(self.size, function, 0).values(np.zeros(2, np.uint64))
         per_pattern = PerPattern(self.size, function, trial.shape[1] if trial.ndim == 2 else 1)
         per_pattern.check(trial, 2)
         return per_pattern
+
+
+def _seeded(transformer: Any, rng: np.random.Generator) -> Any:
+    """Return a copy of a transformer; if its parameter `random_state` is None, the copy gets a seed from `rng`."""
+    transformer = clone(transformer)
+    if transformer.get_params(deep=False).get("random_state", 0) is None:
+        transformer.set_params(random_state=int(rng.integers(2**31)))
+    return transformer
 
 
 def _patterns(graphs: Any, start: int, sampling: GraphletSampling) -> npt.NDArray[np.uint64]:
@@ -399,7 +407,7 @@ class PerPattern:
         return np.asarray(out)
 
     def values(self, codes: Codes) -> npt.NDArray:
-        """Call the function or fitted transformer with flattened adjacency matrices; return the result unchecked."""
+        """Call the function or fitted transformer with the adjacency bits of each code; return the result unchecked."""
         bits = unpack_graphlets(codes, self.size).astype(np.float32)
         return np.asarray(self.function.transform(bits) if hasattr(self.function, "transform") else self.function(bits))
 
@@ -416,15 +424,15 @@ class PerPattern:
         """Raise if `rows`, which the function returned for n graphlets, are not `n_features` numbers for each."""
         if rows.shape != (n, self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
-                f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for {n} flattened adjacency "
-                f"matrices, expected numbers of shape ({n}, {self.n_features})"
+                f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for the adjacency bits of "
+                f"{n} patterns, expected numbers of shape ({n}, {self.n_features})"
             )
 
 
 @dataclass
 @state(size=count("n", least=2), frequencies=array("f4", "n", "m"), phases=array("f4", "m"))
 class Spectra:
-    """A function from flattened adjacency matrices, the rows of `bits`, to m cosine features of their eigenvalues."""
+    """A function from adjacency bits, the rows of `bits`, to m cosine features of the eigenvalues of the matrices."""
 
     size: int
     frequencies: npt.NDArray[np.float32]
@@ -451,7 +459,7 @@ def exact_optical(size: int) -> Quadratic:
     p, q = np.triu_indices(D)
     matrix = np.diag(np.where(p == q, 1.0, np.sqrt(2.0)))
     diagonal = np.flatnonzero(p == q)
-    matrix[np.ix_(diagonal, diagonal)] += (np.sqrt(1.0 + D) - 1.0) / max(D, 1)
+    matrix[np.ix_(diagonal, diagonal)] += (np.sqrt(1.0 + D) - 1.0) / D
     return Quadratic(size, matrix, np.zeros(len(p)))
 
 

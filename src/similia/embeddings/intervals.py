@@ -143,6 +143,7 @@ class IntervalQuantiles(TimeShares):
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features of n time series, shape (n, n_features)."""
         check_is_fitted(self)
+        self._check_parameters()
         series = as_single(X, self.n_channels_)
         out = np.empty((len(series), self._n_features_out), np.float32)
         lengths = series.lengths
@@ -159,6 +160,16 @@ class IntervalQuantiles(TimeShares):
 
         run_in_ranges(work, len(series), max(1, _WORK * len(series) // series.values.size))
         return out
+
+    def _check_parameters(self) -> None:
+        """Raise if `depth` or `divisor` has been set to a number that gives other columns than in `fit`."""
+        depth, divisor = check_positive_int(self.depth, "depth"), check_positive_int(self.divisor, "divisor")
+        found = self.n_channels_ * _n_features(self.length_, depth, divisor)
+        if found != self._n_features_out:  # the loop does not check bounds
+            raise ValueError(
+                f"depth={depth} and divisor={divisor} give {found} features, expected {self._n_features_out} as in "
+                "fit; fit again"
+            )
 
     def _features(self, X: Floats) -> npt.NDArray[np.float32]:
         """Return the features of `X`, series of one length, shape (n, length, n_channels)."""
@@ -200,6 +211,7 @@ class IntervalQuantiles(TimeShares):
         For the Fourier transform, the points are frequencies, in cycles per series of median length.
         """
         check_is_fitted(self)
+        self._check_parameters()
         names = []
         for channel in range(self.n_channels_):
             for what, reference in zip(_DERIVED, _lengths(self.length_), strict=True):
@@ -265,6 +277,7 @@ def _sizes(reference: int, n: int, later: bool, divisor: int) -> Indices:
     return 1 + (np.diff(_bounds(reference, n, later)) - 1) // divisor
 
 
+@lru_cache(64)
 def _n_features(length: int, depth: int, divisor: int) -> int:
     return sum(int(_sizes(m, *level, divisor).sum()) for m in _lengths(length) for level in _levels(m, depth))
 

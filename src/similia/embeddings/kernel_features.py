@@ -21,7 +21,7 @@ from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive_int, is_table
 from similia.kernels.features import check_alike
-from similia.objects import take
+from similia.objects import n_objects, take
 from similia.objects.sequences import Batch
 from similia.similarity import (
     ComparesObjects,
@@ -29,6 +29,7 @@ from similia.similarity import (
     as_objects,
     check_kernel,
     compared,
+    name_of,
     read_objects,
     refuse_class,
     warn_of_strangers,
@@ -131,7 +132,7 @@ class KernelFeatures(ComparesObjects, Transformer):
             X = X if is_table(X) else as_objects(self.kernel, X)
             self.compared_ = compared(self.kernel, X)
         features: sp.csr_array = sp.csr_array(self.transform(X).compute()) if is_lazy(X) else self.transform(X)
-        if sp.issparse(features) and features.format == "csr" and self.n_features <= _MOST:
+        if self.n_features <= _MOST:
             self.met_ = np.zeros(-(-self.n_features // 8), np.uint8)
             _mark(features.indices, self.met_)
         return features
@@ -161,6 +162,7 @@ class KernelFeatures(ComparesObjects, Transformer):
             X = as_objects(self.kernel, X)
             check_alike(self.kernel, compared(self.kernel, X), self.compared_, "X", "the training objects")
         features: sp.csr_array = self.kernel.features(X, self.n_features)
+        _check_features(features, (n_objects(X), self.n_features), self.kernel)
         met = getattr(self, "met_", None)
         if met is not None and len(met) == -(-self.n_features // 8):  # n_features may have been set since
             strange = _strangers(features.indptr, features.indices, met, float(np.unpackbits(met).mean()))
@@ -189,6 +191,17 @@ class KernelFeatures(ComparesObjects, Transformer):
         return tags
 
 
+def _check_features(features: Any, shape: tuple[int, int], kernel: Any) -> None:
+    """Raise if `features`, which the method ``features`` of `kernel` returned, are no CSR matrix of this shape."""
+    csr = sp.issparse(features) and features.format == "csr"
+    if not csr or features.shape != shape:  # the compiled loops do not check bounds
+        kind = "CSR matrix" if csr else type(features).__name__
+        raise ValueError(
+            f"{name_of(kernel)}.features returned a {kind} of shape {np.shape(features)}, expected a sparse CSR matrix "
+            f"of shape {shape}"
+        )
+
+
 @njit()
 def _mark(columns, met):  # type: ignore[no-untyped-def]
     """Set the bit of each column number of `columns` in the bit array `met`."""
@@ -200,7 +213,7 @@ def _mark(columns, met):  # type: ignore[no-untyped-def]
 def _strangers(offsets, columns, met, chance):  # type: ignore[no-untyped-def]
     """Return the positions of the non-empty CSR rows in which no more columns are marked in `met` than by chance.
 
-    `chance` is the fraction of all columns that are marked, so some of k new features fall into marked columns. The
+    `chance` is the fraction of the bits of `met` that are set, so some of k new features fall into marked columns. The
     largest number that counts as chance is the mean for k random columns, plus three standard deviations, plus 5 % of
     the other columns, since unrelated rows also have features in common. For k < 8 it is 0.
     """
