@@ -370,6 +370,8 @@ def test_bad_calls():
         d2ke.distances(WORDS, -1)
     with pytest.raises(ValueError, match="start must be at most the number of random objects, 3, got 4"):
         d2ke.distances(WORDS, 4)
+    with pytest.raises(ValueError, match=r"gamma must be at most 3.40282e\+38 for float32 distances, got 1e\+39"):
+        D2KE(Levenshtein(), 3, gamma=1e39).fit_transform(WORDS)
     assert d2ke.fit_transform(["aa"]).shape == (1, 3)  # one object is enough
 
 

@@ -361,7 +361,7 @@ def test_random_objects_learn_the_moments_of_numpy():
     np.testing.assert_allclose(learned.mean, exact.mean(axis=0).astype(float), rtol=1e-14)
     np.testing.assert_allclose(learned.scale, exact.std(axis=0).astype(float), rtol=1e-12, atol=1e-14)
     sets = RandomSets().complete(SETS)
-    norms = np.linalg.norm(np.concatenate(SETS), axis=1).astype(float)
+    norms = np.linalg.norm(np.concatenate(SETS, dtype=float), axis=1)
     np.testing.assert_allclose(sets.radius, norms.mean(), rtol=1e-14)
 
 

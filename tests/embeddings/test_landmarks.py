@@ -137,6 +137,15 @@ def test_adaptive_draws_by_what_was_sampled():
     assert np.mean([b == 11 for b in after_far]) > 0.9  # probability 101^2 / (101^2 + 10)
 
 
+@pytest.mark.parametrize("power", [-600, 520])
+def test_adaptive_does_not_depend_on_the_unit(power):
+    K = random_kernel(np.random.default_rng(0), 60, 30)
+    K[:30] *= 1e-3
+    K[:, :30] *= 1e-3
+    draws = [landmarks.adaptive(PrecomputedGram(np.ldexp(K, p)), 20, np.random.default_rng(0)) for p in (0, power)]
+    np.testing.assert_array_equal(*draws)
+
+
 def test_ensemble_splits_the_landmarks():
     experts = landmarks.ensemble(PrecomputedGram(np.eye(50)), 10, np.random.default_rng(0))
     assert [len(part) for part in experts] == [3, 3, 2, 2]

@@ -116,6 +116,8 @@ def test_sets_learn_radius_dimension_and_sign():
     kept = RandomSets(radius=1.0, non_negative=False).complete(X)
     assert (kept.radius, kept.non_negative) == (1.0, False)
     assert kept.set_params(n_dims=None).complete(NO_POINTS).n_dims == 2
+    for size in (1e20, 1e-25):  # squares do not fit into float32
+        assert RandomSets().complete([np.full((2, 4), size, np.float32)]).radius == pytest.approx(2 * size)
 
 
 @pytest.mark.parametrize("sampler", [RandomStrings(), RandomSeries(), RandomSets()])
@@ -252,6 +254,15 @@ def test_a_mixture_of_series_keeps_channels():
     model = D2KE(DTW(), 6, Mixture([Mosaics(2), RandomSeries(length=3)]), random_state=0).fit(X)
     assert [series.shape[1] for series in model.random_objects_] == [2] * 6
     assert [len(series) for series in model.random_objects_[1::2]] == [3] * 3
+
+
+def test_a_mixture_of_series_is_for_distances_of_1_d_arrays_too():
+    def gap(X, Y):
+        assert {np.ndim(series) for series in (*X, *Y)} == {1}
+        return np.abs(np.subtract.outer([x.sum() for x in X], [y.sum() for y in Y]))
+
+    X = [np.arange(5.0), np.ones(7)]
+    assert D2KE(gap, 6, Mixture([RandomSeries(), Mosaics(2)]), random_state=0).fit_transform(X).shape == (2, 6)
 
 
 @pytest.mark.parametrize("samplers", [[], RandomStrings(), [RandomStrings(), "ab"], [RandomStrings]])

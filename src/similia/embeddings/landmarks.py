@@ -199,7 +199,9 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
         before = k
         H = (C[chosen, :k] + C[chosen, :k].T) / 2
         trailing = np.linalg.eigh(H)[1][:, : k - k // 2]
-        unexplained = np.square(C[:, :k] @ trailing).sum(axis=1)
+        left = C[:, :k] @ trailing
+        left = np.ldexp(left, -np.frexp(np.abs(left).max())[1])  # lest squares overflow or underflow
+        unexplained = np.square(left).sum(axis=1)
         unexplained[chosen] = 0.0
         chosen = np.concatenate([chosen, _without_replacement(unexplained, size, rng, exclude=chosen)])
     return chosen

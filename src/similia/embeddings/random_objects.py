@@ -217,7 +217,7 @@ class RandomSets(RandomObjects):
             n_dims = shapes[0][1] if n_dims is None else n_dims
             non_negative = min(lowest) >= 0 if non_negative is None else non_negative
         if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 <= radius < np.inf:
-            raise ValueError(f"radius must be a number >= 0, got {self.radius!r}")
+            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
         return type(self)(self.size, float(radius), check_positive_int(n_dims, "n_dims"), bool(non_negative))
 
     def _draw(self, n: int, rng: np.random.Generator) -> SetBatch:
@@ -374,7 +374,8 @@ class Mixture(RandomObjects):
         samplers = self.complete(X).samplers
         k = len(samplers)
         parts = [sampler.sample(X, -(-n // k), rng) for sampler in samplers]
-        return [parts[j % k][j // k] for j in range(n)]
+        drawn = [parts[j % k][j // k] for j in range(n)]
+        return as_series(drawn) if all(isinstance(part, SeriesBatch) for part in parts) else drawn
 
 
 def _ranges(starts: Index, lengths: Index) -> tuple[Index, Index]:
@@ -425,7 +426,7 @@ def _points(X: Any, start: int) -> npt.NDArray[np.floating]:
 def _statistics(X: Any, start: int) -> tuple[tuple[int, int], float, float]:
     """Return for the points of all sets in `X`: (n_points, n_dims), the sum of norms, the smallest coordinate."""
     values = as_sets(X).values
-    norms = float(np.linalg.norm(values, axis=1).sum(dtype=np.float64))
+    norms = float(np.linalg.norm(values.astype(np.float64), axis=1).sum())  # squares may not fit into float32
     return values.shape, norms, float(values.min(initial=np.inf))
 
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from similia.core import functions
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue, pairs_named
+from similia.core.errors import BadParameter, BadValue, pairs_named
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
@@ -226,6 +226,9 @@ def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.float
 
 def exp_features(D: npt.NDArray[F], gamma: float) -> npt.NDArray[F]:
     """Turn the distances D to R random objects into features R^(-1/2) exp(-gamma D), in place."""
+    most = float(np.finfo(D.dtype).max)
+    if gamma > most:
+        raise BadParameter("gamma", f"at most {most:.6g} for {D.dtype} distances", f"{gamma:.6g}")
     D *= -gamma
     functions.exp(D, out=D)
     D /= np.sqrt(D.shape[1]).astype(D.dtype)
