@@ -286,8 +286,21 @@ def test_wrong_input():
 def test_series_that_hardly_vary_around_a_large_number_are_warned_of(embedding):
     t = np.arange(40.0)
     X = [np.sin(t), 1e8 + np.sin(t), np.full(40, 1e8)]
-    with pytest.warns(UserWarning, match=r"series 1 varies by 2 around 1e\+08, and float32 keeps few digits of this"):
-        embedding.fit(X).transform(X)
+    said = r"^1 of 3 objects vary so little around a large number .*, e.g. X\[1\]; subtract the mean of each series$"
+    for call in (embedding.fit, embedding.transform):
+        with pytest.warns(UserWarning, match=said) as caught:
+            call(X)
+        assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         embedding.fit(X[::2]).transform(X[::2])
+
+
+@pytest.mark.parametrize("embedding", [RandomConvolutions(84, random_state=0), sm.embeddings.Hydra(2)])
+def test_the_warning_names_the_series_by_its_number_in_the_whole(embedding):
+    X = np.tile(np.sin(np.arange(40.0)), (1200, 1))
+    X[range(1000, 1200)] += 1e8  # more than RandomConvolutions can leave out of its sample
+    with pytest.warns(UserWarning, match="vary so little") as caught:
+        embedding.fit(X)
+    [warning] = caught
+    assert warning.message.index >= 1000

@@ -63,6 +63,11 @@ def unlike(X, Y):
     return np.array([[len(set(x) ^ set(y)) for y in Y] for x in X], dtype=float)
 
 
+def product_of_lengths(X, Y):
+    lengths = [[np.nan if x == "!" else len(x) for x in objects] for objects in (X, Y)]
+    return np.outer(*lengths).astype(float)
+
+
 def signs(bits):
     return np.column_stack([bits.sum(axis=1), bits[:, 0]])
 
@@ -185,7 +190,7 @@ def check_same(local, remote, X, there, scheduler="synchronous"):
 
 
 @pytest.mark.same_bits
-@pytest.mark.filterwarnings("ignore:series .* varies by")
+@pytest.mark.filterwarnings("ignore:.* vary so little")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @settings(max_examples=3, deadline=None)
 @given(at=cuts, scheduler=st.sampled_from(["synchronous", "threads"]))
@@ -312,9 +317,12 @@ BAD = [
     ("FractionalPower", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Level", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Sequence", SERIES, np.array([[1.0, np.nan]]), r"series 290, time point 0, channel 1 is nan"),
+    ("Hydra", SERIES, np.array([[1.0, 1e31]]), r"series 290 holds numbers up to 1e\+31"),
+    ("IntervalQuantiles", SERIES, np.array([[1.0, 1e31]]), r"series 290 holds numbers up to 1e\+31"),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.* vary so little")
 @pytest.mark.parametrize(("name", "X", "value", "message"), BAD, ids=[name for name, *_ in BAD])
 def test_a_bad_object_is_named_by_its_number_in_the_whole(name, X, value, message):
     bad = X.copy()
@@ -328,9 +336,28 @@ def test_a_bad_object_is_named_by_its_number_in_the_whole(name, X, value, messag
     as_partitions(there).lengths  # noqa: B018  (counted, as fit does; parts of a bag are numbered else)
     with pytest.raises((TypeError, ValueError), match=message):
         model.transform(there).compute(scheduler="synchronous")
-    if name in ("Heat", "Level", "Sequence", "D2KE strings"):  # which look at all objects
+    if name in ("Heat", "Level", "Sequence", "D2KE strings", "Hydra", "IntervalQuantiles"):  # which look at all objects
         with pytest.raises((TypeError, ValueError), match=message):
             clone(model).fit(there)
+
+
+@pytest.mark.parametrize("embedding", [Hydra(2), sm.IntervalQuantiles(2)])
+def test_a_warning_names_the_series_by_its_number_in_the_whole(embedding):
+    X = [np.sin(np.arange(20.0))] * N
+    X[290] = X[290] + 1e8
+    there = parted(X, [100, 280])
+    with pytest.warns(UserWarning, match=r"^1 of the objects 256 to 299 vary so little .*, e.g. X\[290\]"):
+        embedding.fit(there)
+
+
+def test_a_bad_kernel_value_is_named_by_its_number_in_the_whole():
+    nystroem = sm.Nystroem(product_of_lengths, 5, [0, 3, 5, 7, 9]).fit(WORDS)
+    there = parted([*WORDS[:290], "!", *WORDS[291:]], [100, 280])
+    as_partitions(there).lengths  # noqa: B018
+    with pytest.raises(ValueError, match=r"kernel value of X\[290\] and landmark 0 is nan"):
+        nystroem.transform(there).compute(scheduler="synchronous")
+    with pytest.raises(ValueError, match=r"kernel value of X\[290\] and itself is nan"):
+        sm.Nystroem(product_of_lengths, 5, "rpcholesky").fit(there)
 
 
 @pytest.mark.parametrize(

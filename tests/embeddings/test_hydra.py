@@ -13,6 +13,7 @@ import similia as sm
 from naive import hydra as naive
 from similia.core.threads import limited_to
 from similia.embeddings import Hydra, SparseScaler
+from similia.embeddings.vectors import moments
 from similia.objects import as_series
 
 laws = settings(max_examples=25, deadline=None)
@@ -201,6 +202,11 @@ def test_columns_without_spread_do_not_amplify_rounding():
     np.testing.assert_array_equal(SparseScaler().fit_transform(X[:1]), np.zeros((1, 2)))
 
 
+def test_rounding_makes_no_variance_negative():
+    n, mean, variance = moments(np.full((666_111, 1), np.sqrt(2.0)), lambda X, start: X)
+    assert (n, mean, variance) == (666_111, pytest.approx(np.sqrt(2.0)), 0.0)
+
+
 def test_the_scaler_refuses_what_is_not_finite():
     scaler = SparseScaler().fit(np.eye(3))
     for call in (scaler.transform, SparseScaler().fit):
@@ -208,3 +214,5 @@ def test_the_scaler_refuses_what_is_not_finite():
             call([[0, 1, 2], [0, np.nan, 1]])
     with pytest.raises(ValueError, match="exponent"):
         SparseScaler(0).fit(np.eye(3))
+    with pytest.raises(ValueError, match="X has 1 features, but SparseScaler is expecting 3 features as input"):
+        scaler.transform([[1.0], [4.0]])

@@ -219,6 +219,13 @@ def test_bad_input():
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
             call()
+    near = sm.pairwise(lambda x, y: np.nan if abs(x - y) > 9 else abs(x - y))
+    with pytest.raises(ValueError, match="returned nan for X") as raised:
+        PseudoEuclidean(near, n_landmarks=5, random_state=0).fit(range(50))
+    chosen = np.sort(np.random.default_rng(0).choice(50, 5, replace=False))
+    i, j = raised.value.index
+    assert {i, j} <= set(chosen)
+    assert abs(i - j) > 9
     with pytest.raises(TypeError, match=r"distance is the class DTW, .* write DTW\(...\)"):
         PseudoEuclidean(sm.distances.DTW).fit(X)
     with pytest.raises(TypeError, match=r"Optical\(\) is a kernel, .* expected a distance"):

@@ -11,7 +11,8 @@ poolings are whole numbers. So no result depends on the width of the processor's
 
 If only the share of positive outputs is asked for, and series have one channel, no output is stored: kernels with the
 same a and b share all additions but the last, which is made while counting, for four biases at a time. Otherwise,
-outputs are stored and compared with a bias 64 at a time, into the bits of a word, from which all poolings are computed.
+outputs are stored. If all poolings are asked for, they are compared with a bias 64 at a time, into the bits of a word,
+from which the poolings are computed.
 
 For a series of 500 points, the share for one bias takes 20 ns, including its part of the additions. To store the
 outputs of a kernel takes 90 ns, and all four poolings for one bias 130 ns. Rejected for shares: storing outputs (a

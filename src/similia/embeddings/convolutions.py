@@ -218,7 +218,7 @@ class RandomConvolutions(TimeShares):
         some = np.sort(rng.permutation(at_least_one(X))[:_SAMPLE])
         batch = as_series(take(X, some) if len(some) < n_objects(X) or not isinstance(X, SeriesBatch) else X)
         self.exponent_ = int(np.frexp(np.abs(batch.values).max())[1])
-        series = np.split(self._scaled(batch), batch.offsets[1:-1])
+        series = np.split(self._scaled(batch, some), batch.offsets[1:-1])
         self.n_channels_ = batch.n_dims
         self.length_ = int(np.sort(batch.lengths)[(len(batch) - 1) // 2])
         self.length_range_ = range_of(batch.lengths)
@@ -267,10 +267,13 @@ class RandomConvolutions(TimeShares):
             found, expected = counted(batch.n_dims, "channel"), f"{self.n_channels_} as in fit"
             raise BadValue(0, f"has {found}", expected, kind="series")
 
-    def _scaled(self, batch: SeriesBatch) -> Floats:
-        """Return all numbers divided by 2 ** `exponent_`, as float32; raise if one is NaN, infinite or too large."""
+    def _scaled(self, batch: SeriesBatch, numbers: npt.NDArray[np.int64] | None = None) -> Floats:
+        """Return all numbers divided by 2 ** `exponent_`, as float32; raise if one is NaN, infinite or too large.
+
+        If `numbers` is given, a warning names series i by ``numbers[i]``.
+        """
         check_finite(batch)
-        warn_of_levels(batch)
+        warn_of_levels(batch, numbers)
         with np.errstate(over="ignore", under="ignore"):
             values = np.ldexp(batch.values, -self.exponent_)
             large = np.abs(values).max(axis=1) > _MOST

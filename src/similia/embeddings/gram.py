@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.errors import pairs_named
+from similia.core.errors import BadPairValue, pairs_named
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, diagonal, evaluate
@@ -140,11 +140,9 @@ def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str
     finite = np.isfinite(values)
     if not finite.all():
         i, j = np.argwhere(~finite)[0]
-        found = pair.format(np.asarray(rows)[i], np.asarray(columns)[j])
-        raise ValueError(
-            f"the kernel value of {found} is {values[i, j]}, expected a finite number; "
-            "look at these two objects (empty? NaN inside?)"
-        )
+        expected = f" is {values[i, j]}, expected a finite number; look at these two objects (empty? NaN inside?)"
+        index = int(np.asarray(rows)[i]), int(np.asarray(columns)[j])
+        raise BadPairValue("the kernel value of", index, expected, pair)
     return values
 
 

@@ -234,14 +234,17 @@ class SparseScaler(Transformer):
         """Return the scaled square roots, shape (n, n_features), in the dtype of `X`."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
-        roots = _roots(X, 0)
+        roots = _roots(X, 0, len(self.mean_), self)
         return np.where(roots > 0, (roots - self.mean_) / self.scale_, 0).astype(roots.dtype)
 
 
-def _roots(X: Any, start: int) -> npt.NDArray[np.floating]:
-    """Return the square roots of the entries of `X`, 0 for negative ones; errors number the rows from `start`."""
+def _roots(X: Any, start: int, n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
+    """Return the square roots of the entries of `X`, 0 for negative ones; errors number the rows from `start`.
+
+    For `n_features` and `by`, see `similia.core.validation.check_vectors`.
+    """
     with part_from(start):
-        return np.sqrt(np.maximum(check_vectors(X), 0))
+        return np.sqrt(np.maximum(check_vectors(X, "X", n_features, by), 0))
 
 
 def _roots_and_zeros(X: Any, start: int) -> npt.NDArray[np.floating]:

@@ -273,9 +273,6 @@ class Nystroem(ComparesObjects, Transformer):
         if not C.any(axis=1).all():
             warn_of_strangers(np.flatnonzero(~C.any(axis=1)).tolist(), n, _NO_LANDMARK)
         out: npt.NDArray[np.floating] = np.empty((n, self.rank_), dtype=C.dtype)
-        if len(self._corners) == 2:  # one expert
-            out[:] = row_product(C, self.components_)
-            return out
         for (i, a), (j, b) in itertools.pairwise(self._corners.tolist()):
             out[:, a:b] = row_product(C[:, i:j], self.components_[i:j, a:b])
         return out

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core.errors import pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_table
 from similia.core.products import row_product
 from similia.core.progress import track
@@ -228,7 +229,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
             self.landmarks_, D = chosen, X[np.ix_(chosen, chosen)]
         else:
             self.landmarks_ = take(X, chosen) if self.n_landmarks is not None else X
-            D = distances_between(self.distance, self.landmarks_)
+            with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
+                D = distances_between(self.distance, self.landmarks_)
         self.landmark_indices_, self._n_train = chosen, n
         self.mean_, self.eigenvalues_, self.components_ = _decompose(D, chosen, self.n_components)
         positive = int((self.eigenvalues_ > 0).sum())

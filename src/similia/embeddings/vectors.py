@@ -17,10 +17,19 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadValue, warn_user
+from similia.core.errors import (
+    BadValue,
+    ObjectsWarning,
+    WarningData,
+    part_from,
+    warn_once,
+    warn_user,
+    warning_of_part,
+)
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.state import count, state
 from similia.core.text import counted
+from similia.core.threads import collected_warnings
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.vectors import check_finite
 from similia.sources.dask import Distributed, each_block, from_parts, lazily, refuse_lazy
@@ -139,20 +148,31 @@ class SeriesVectors(Transformer):
 
 def lengths_of(X: Any) -> tuple[npt.NDArray[np.int64], int]:
     """Return the lengths (n,) of time series, which may be a `Distributed`, and their number of channels."""
-    n_channels = as_single(example_of(X)).n_dims
-    return np.concatenate(
-        [*each_block(X if isinstance(X, Distributed) else as_series(X), BLOCK, _lengths, n_channels)]
-    ), n_channels
+    if not isinstance(X, Distributed):
+        batch = as_single(X)
+        return batch.lengths, batch.n_dims
+    n_channels = as_series(example_of(X)).n_dims
+    n, parts, known = 0, [], set()  # type: ignore[var-annotated]
+    for lengths, said in each_block(X, BLOCK, _lengths, n_channels):
+        for category, message in said:
+            warn_once((category, message.shifted(n) if isinstance(message, ObjectsWarning) else message), known)
+        n += len(lengths)
+        parts.append(lengths)
+    return np.concatenate(parts), n_channels
 
 
-def _lengths(X: Any, start: int, n_channels: int) -> npt.NDArray[np.int64]:
-    return as_single(X, n_channels).lengths
+def _lengths(X: Any, start: int, n_channels: int) -> tuple[npt.NDArray[np.int64], list[WarningData]]:
+    """Return the lengths of a block of series, and the warnings about them."""
+    with collected_warnings() as caught, part_from(start):
+        lengths = as_single(X, n_channels).lengths
+    return lengths, [warning_of_part(warning, 0) for warning in caught]
 
 
 def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
-    """Return time series as a batch of float32; raise if a number is NaN, or too large or too small for float32.
+    """Return time series as a batch of float32.
 
-    If `n_channels` is given, also raise if the series have another number of channels.
+    Raise if a number is NaN or infinite, or if the largest magnitude in a series is out of range. If `n_channels` is
+    given, also raise if the series have another number of channels.
     """
     batch = as_series(X)
     if n_channels is not None and batch.n_dims != n_channels:
@@ -169,8 +189,11 @@ def as_single(X: Any, n_channels: int | None = None) -> SeriesBatch:
         return batch.astype(np.float32)
 
 
-def warn_of_levels(batch: SeriesBatch) -> None:
-    """Warn if a series varies so little around a large number that float32 loses most digits of the variation."""
+def warn_of_levels(batch: SeriesBatch, numbers: npt.NDArray[np.int64] | None = None) -> None:
+    """Warn if a series varies so little around a large number that float32 loses most digits of the variation.
+
+    If `numbers` is given, the warning names series i by ``numbers[i]``.
+    """
     if batch.values.dtype == np.float32:
         return
     low, high = (end.reduceat(batch.values, batch.offsets[:-1]) for end in (np.minimum, np.maximum))
@@ -178,9 +201,9 @@ def warn_of_levels(batch: SeriesBatch) -> None:
     lost = ((span > 0) & (span < level * _DIGITS)).any(axis=1)
     if lost.any():
         i = int(np.argmax(lost))
-        channel = int(np.argmax((span[i] > 0) & (span[i] < level[i] * _DIGITS)))
-        found = f"series {i} varies by {span[i, channel]:.3g} around {high[i, channel]:.6g}"
-        warn_user(f"{found}, and float32 keeps few digits of this variation; subtract the mean of each series")
+        found = "vary so little around a large number that float32 keeps few digits of this variation"
+        index = i if numbers is None else numbers[i]
+        warn_user(ObjectsWarning(int(lost.sum()), len(batch), found, index, "subtract the mean of each series"))
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:
@@ -210,7 +233,7 @@ def moments(X: Any, vectors: Callable[[Any, int], npt.NDArray]) -> tuple[int, Fl
     for of_squares, of_rest, most in each_block(X, BLOCK, _squares, vectors, mean):
         squares, rest, largest = squares + of_squares, rest + of_rest, max(largest, most)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        variance = (squares - rest**2 / n) / n
+        variance = np.maximum((squares - rest**2 / n) / n, 0)  # rounding can make it negative
     if not np.isfinite(variance).all():
         raise BadValue(None, "holds numbers whose squares are too large to add", remedy="scale it down")
     if 0 < largest < _SMALLEST:
