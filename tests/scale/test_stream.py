@@ -106,6 +106,14 @@ def test_predictions_with_names_or_numbers(tmp_path):
             assert rows[1:] == [[f"w{i}" if named else str(i), str(label)] for i, label in enumerate(expected)]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_no_output(tmp_path):
+    os.mkfifo(tmp_path / "p.csv")
+    with pytest.raises(ValueError, match=r"p\.csv is a folder, a pipe or a device"):
+        predict_stream(MODEL, WORDS, tmp_path / "p.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+
+
 # ---- interrupted and resumed
 class Stopping:
     """`Journal.append` that is interrupted at one call, before or after it has done its work."""

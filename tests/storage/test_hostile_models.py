@@ -17,7 +17,7 @@ from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, Random
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import similia as sm
@@ -292,6 +292,15 @@ def svc():
     return SVC().fit(VECTORS, np.arange(24) % 3)
 
 
+def svr():
+    return SVR().fit(VECTORS, VECTORS[:, 0])
+
+
+def stored(matrix, n):
+    """The matrix with only the first `n` of its stored numbers."""
+    return sp.csr_array((matrix.data[:n], matrix.indices[:n], [0, n]), matrix.shape)
+
+
 FORGED = {
     "another type": (levels, "levels_", lambda a: a.astype(np.int64)),
     "fewer bytes": (levels, "ties_", lambda a: a[:, :2]),
@@ -308,6 +317,12 @@ FORGED = {
     "support vectors beyond the last": (svc, "_n_support", lambda a: a * 1000),
     "fewer coefficients": (svc, "_dual_coef_", lambda a: a[:, :3]),
     "fewer intercepts": (svc, "_intercept_", lambda a: a[:1]),
+    "fewer coefficients of a regressor": (svr, "_dual_coef_", lambda a: a[:, :3]),
+    "classes of a regressor": (svr, "_n_support", lambda a: np.tile(a, 2)),
+    "fewer stored coefficients": (
+        lambda: SVR().fit(sp.csr_array(VECTORS), VECTORS[:, 0]), "_dual_coef_", lambda a: stored(a, 3)
+    ),
+    "fewer coefficients of outliers": (lambda: OneClassSVM().fit(VECTORS), "_dual_coef_", lambda a: a[:, :3]),
     "a method": (nystroem, "transform", lambda a: 1),
     "a step that is none": (
         lambda: make_pipeline(StandardScaler(), sm.SignRandomProjection(64)).fit(VECTORS), "steps", lambda a: [("x", 1)]
@@ -365,6 +380,22 @@ def test_what_fit_leaves_is_loaded(model, dtype, tmp_path):
     loaded = sm.load(sm.save(fitted, tmp_path / "m.similia"))
     use = (lambda m: m.predict(X)) if hasattr(fitted, "predict") else (lambda m: m.transform(X))
     np.testing.assert_array_equal(use(loaded), use(fitted))
+
+
+@pytest.mark.parametrize("made", [np.asarray, sp.csr_array, lambda X: X @ X.T])
+@pytest.mark.parametrize("machine", [SVC, SVR, NuSVR, OneClassSVM])
+def test_machines_of_libsvm_come_back_the_same(machine, made, tmp_path):
+    X = made(VECTORS)
+    fitted = machine(kernel="rbf" if X.shape == VECTORS.shape else "precomputed").fit(X, np.arange(24) % 2)
+    loaded = sm.load(sm.save(fitted, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("made", [np.asarray, sp.csr_array])
+def test_a_regressor_without_support_vectors_comes_back_the_same(made, tmp_path):
+    fitted = SVR(epsilon=1e3).fit(made(VECTORS), VECTORS[:, 0])
+    loaded = sm.load(sm.save(fitted, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.predict(VECTORS), fitted.predict(VECTORS))
 
 
 def test_a_search_whose_ids_are_not_those_of_its_index_is_refused():

@@ -22,6 +22,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -385,6 +386,12 @@ def test_a_crafted_file_cannot_name_a_function(tmp_path):
             file.writestr(name, data)
     with pytest.raises(ValueError, match=r"os\.system"):
         sm.load(path)
+
+
+@pytest.mark.parametrize("yes", [True, np.True_])
+def test_keys_that_are_flags_come_back(yes, tmp_path):
+    model = LogisticRegression(class_weight={yes: 5.0, not yes: 1.0})
+    assert sm.load(sm.save(model, tmp_path / "m.similia")).class_weight == {True: 5.0, False: 1.0}
 
 
 def test_a_model_is_not_saved_over_a_folder(tmp_path):

@@ -226,7 +226,9 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
         other = Store.open(store.folder)
         assert len(other) == 4
         for change in (lambda: other.append(codes_of(1, 32)), lambda: HammingIndex(32).save(store.folder)):
-            with pytest.raises(ValueError, match=r"another process is writing to .*index; wait until it has finished"):
+            with pytest.raises(
+                ValueError, match=r"another process is writing to .*index, or .*; wait until it has finished"
+            ):
                 change()
     assert other.append(codes_of(1, 32)).tolist() == [4]
     assert store.append(codes_of(1, 32)).tolist() == [5]  # reads the manifest anew
@@ -250,6 +252,22 @@ def windows(monkeypatch):
 
     monkeypatch.setattr(_disk, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.setattr(_disk, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK="LK_NBLCK"), raising=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_pipes_and_devices_are_not_replaced_and_links_to_files_are(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to(os.devnull)
+    (tmp_path / "dev").mkdir()
+    monkeypatch.setattr(_disk, "_DEVICES", tmp_path / "dev")
+    for path in (tmp_path / "pipe", tmp_path / "device", tmp_path / "dev" / "stdout", tmp_path):
+        with pytest.raises(ValueError, match=f"^{path} is a folder, a pipe or a device, which a file must not replace"):
+            _disk.write_atomically(path, b"")
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("old")
+    _disk.write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert files(tmp_path) == ["dev", "device", "link", "old", "pipe"]
 
 
 def test_folders_are_locked_on_windows_too(windows, tmp_path):

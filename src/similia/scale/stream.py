@@ -35,7 +35,7 @@ from similia.sources.files import open_objects
 from similia.sources.reading import Reading, place_of
 from similia.sources.source import Chunk, Source
 from similia.sources.streams import ObjectStream
-from similia.storage.disk import disk_full
+from similia.storage.disk import check_target, disk_full
 from similia.storage.journal import Journal
 
 CHUNK = 10_000  # maximum number of objects committed together
@@ -198,7 +198,8 @@ def predict_stream(
 
 # ---- shared with the command line
 def partial_of(output: Path) -> Path:
-    """Return the folder next to `output` that holds unfinished results."""
+    """Return the folder next to `output` that holds unfinished results; raise if no file can be written there."""
+    check_target(output)
     return output.with_name(output.name + _PARTIAL)
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from similia.core.errors import BadFile
 from similia.core.validation import as_path
 
 if sys.platform == "win32":
@@ -20,6 +21,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+_DEVICES = Path(os.devnull).parent
 LOCK = "index.lock"
 TEMPORARY = ".tmp"
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -47,8 +49,10 @@ def disk_full(state: Callable[[], str]) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Any]:
     """Open a temporary file for a ``with`` block, then flush it and move it to `path`.
 
-    If `path` exists, it is replaced and its permissions are kept. If the block raises, `path` stays as it is.
+    If `path` exists, it is replaced and its permissions are kept. If the block raises, `path` stays as it is. A folder,
+    a pipe or a device is refused.
     """
+    check_target(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
     try:
         with open(temporary, "xb") as stream:
@@ -61,6 +65,12 @@ def replacing(path: Path) -> Iterator[Any]:
     except BaseException:
         temporary.unlink(missing_ok=True)  # frees its space on a full disk
         raise
+
+
+def check_target(path: Path) -> None:
+    """Raise if something else than a file exists at `path`, so that a new file must not be moved there."""
+    if (path.exists() and not path.is_file()) or path.absolute().parent == _DEVICES:  # /dev/stdout may lead to a file
+        raise BadFile(path, "is a folder, a pipe or a device, which a file must not replace; name a file")
 
 
 def move(source: Path, target: Path) -> None:
@@ -134,5 +144,7 @@ def take_lock(folder: Path) -> Any:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.close()
-        raise ValueError(f"another process is writing to {folder}; wait until it has finished") from None
+        raise ValueError(
+            f"another process is writing to {folder}, or its file system has no locks; wait until it has finished"
+        ) from None
     return stream

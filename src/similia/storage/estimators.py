@@ -162,37 +162,46 @@ def _is_steps(value: Any, sizes: Sizes) -> bool:
     return all(p or (f and c) for p, f, c in zip(passing, fitting, changing, strict=True))
 
 
-def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
-    """Return whether the arrays that libsvm reads from a fitted SVC are consistent."""
+def _svm_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    """Return whether the arrays that libsvm reads from a fitted support vector machine are consistent."""
     import scipy.sparse as sp
 
-    c, s, counts, places = sizes["c"], sizes["s"], state["_n_support"], state["support_"]
+    c, s, counts, places = sizes.get("c", 2), sizes["s"], state["_n_support"], state["support_"]
     rows, coefficients, trained = (state.get(key) for key in ("support_vectors_", "_dual_coef_", "shape_fit_"))
     kinds = (sp.csr_array, sp.csr_matrix) if state["_sparse"] else np.ndarray
     if not (isinstance(rows, kinds) and isinstance(coefficients, kinds) and rows.dtype == coefficients.dtype == "f8"):
         return False
-    if c < 2 or sizes["p"] != pairs_of(c) or coefficients.shape != (c - 1, s) or not isinstance(trained, tuple):
+    if c < 2 or sizes["p"] != pairs_of(c) or not isinstance(trained, tuple):
+        return False
+    if coefficients.shape != (c - 1, s) or coefficients.size != (c - 1) * s:  # libsvm reads the stored numbers alone
         return False
     if {len(state["_probA"]), len(state["_probB"])} not in ({0}, {sizes["p"]}):
         return False
-    if counts.min() < 0 or counts.sum() != s or len(trained) != 2 or not isinstance(trained[0], int):
+    if "c" in sizes and (counts.min() < 0 or counts.sum() != s):  # without classes, the counts are not read
+        return False
+    if len(trained) != 2 or not isinstance(trained[0], int):
         return False
     if s and not 0 <= places.min() <= places.max() < trained[0]:
         return False
-    return state["kernel"] == "precomputed" or rows.shape == (s, sizes["d"])
+    return not state["_sparse"] if state["kernel"] == "precomputed" else rows.shape == (s, sizes["d"])
 
 
 _LIBSVM = State(
     {
-        "classes_": labels("c"), "support_": array("i4", "s"), "_n_support": array("i4", "c"),
-        "_gamma": NAMED["number"], "_intercept_": array("f8", "p"), "_probA": array("f8", None),
-        "_probB": array("f8", None), "_sparse": is_flag, "n_features_in_": count("d"),
+        "support_": array("i4", "s"), "_n_support": array("i4", 2), "_gamma": NAMED["number"],
+        "_intercept_": array("f8", "p"), "_probA": array("f8", None), "_probB": array("f8", None),
+        "_sparse": is_flag, "n_features_in_": count("d"),
         "kernel": one_of("linear", "poly", "rbf", "sigmoid", "precomputed"),
     },
-    frozenset(), (_svc_fits,),
+    frozenset(), (_svm_fits,),
 )  # fmt: skip
+_CLASSES = {"classes_": labels("c"), "_n_support": array("i4", "c")}
+_CLASSIFIER = State(_LIBSVM.checks | _CLASSES, frozenset(), _LIBSVM.fits)
 STATES = {  # states of scikit-learn classes and their subclasses
-    "sklearn.svm._classes.SVC": _LIBSVM,
-    "sklearn.svm._classes.NuSVC": _LIBSVM,
+    "sklearn.svm._classes.SVC": _CLASSIFIER,
+    "sklearn.svm._classes.NuSVC": _CLASSIFIER,
+    "sklearn.svm._classes.SVR": _LIBSVM,
+    "sklearn.svm._classes.NuSVR": _LIBSVM,
+    "sklearn.svm._classes.OneClassSVM": _LIBSVM,
     "sklearn.pipeline.Pipeline": State({"steps": _is_steps, "memory": one_of(None)}, frozenset(), ()),
 }

@@ -397,7 +397,7 @@ class Builder:
     def _DictNode(self, node: dict[str, Any]) -> Any:
         content: dict[Any, Any] = OrderedDict() if node["__class__"] == "OrderedDict" else {}
         for kind, (key, value) in zip(self.make(node["key_types"]), node["content"].items(), strict=True):
-            content[kind(key)] = self.make(value)
+            content[kind(key == "true" if kind in (bool, np.bool_) else key)] = self.make(value)
         return content
 
     def _NdArrayNode(self, node: dict[str, Any]) -> Any:
