@@ -2,12 +2,14 @@
 
 import dask.array as da
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from pyarrow import parquet as pq
 
 from samples.hashing import Rows, chunks, parquet
 from similia.sources import Source, open_stream
-from similia.sources.matrices import open_matrix
+from similia.sources.matrices import dense_parts, open_matrix
 
 N, D = 203, 7
 
@@ -81,3 +83,14 @@ def test_what_is_read_once_says_so(X):
     with pytest.raises(ValueError, match="read only once, in order"):
         source.take([0])
     assert open_matrix(source) is source
+
+
+@pytest.mark.parametrize("lists", [[[1.0, 2], [3], [4, 5, 6]], [[1.0, 2], None, [3, 4, 5, 6]]])
+def test_lists_of_unequal_lengths_are_refused_even_if_their_mean_fits(lists, tmp_path):
+    pq.write_table(pa.table({"x": lists}), tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="has lists that are not all of length 2"):
+        list(open_matrix(tmp_path / "x.parquet").blocks())
+
+
+def test_no_rows_have_no_parts():
+    assert list(dense_parts(np.empty((0, 3)))) == []

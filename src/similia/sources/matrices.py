@@ -185,7 +185,7 @@ class ParquetMatrix(MatrixSource):
             self._groups = np.cumsum([0, *(meta.row_group(g).num_rows for g in range(meta.num_row_groups))])
             if self._is_list:
                 first = next(file.iter_batches(batch_size=1), None)
-                self.n_features = len(first.column(0)[0]) if first is not None else 0
+                self.n_features = 0 if first is None else len(first.column(0)[0].as_py() or ())
 
     def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
         with parquet_file(self._path) as file:
@@ -206,10 +206,15 @@ class ParquetMatrix(MatrixSource):
         if not self._is_list:
             columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
             return as_floats(np.column_stack(columns), self.dtype)
-        values = batch.column(0).flatten().to_numpy(zero_copy_only=False)
-        if len(values) != len(batch) * self.n_features:
+        import pyarrow.compute as compute
+
+        lists = batch.column(0)
+        lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)  # NaN for a missing list
+        if (lengths != self.n_features).any():
             raise BadFile(self._path, f"has lists that are not all of length {self.n_features}; write equal lengths")
-        return as_floats(np.array(values).reshape(len(batch), self.n_features), self.dtype)
+        return as_floats(
+            np.array(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(batch), self.n_features), self.dtype
+        )
 
 
 class ChunkedMatrix(MatrixSource):
@@ -277,7 +282,7 @@ def open_matrix(X: Any) -> MatrixSource:
 
 def dense_parts(rows: Any) -> Iterator[npt.NDArray]:
     """Yield dense or CSR rows as dense blocks, in order."""
-    step = rows_per_block(64 * rows.shape[1]) if sp.issparse(rows) else rows.shape[0]
+    step = rows_per_block(64 * rows.shape[1]) if sp.issparse(rows) else max(1, rows.shape[0])
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
         yield part.toarray() if sp.issparse(part) else part
