@@ -114,6 +114,22 @@ def test_a_pipe_is_no_output(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
 
 
+def test_columns_of_what_is_open_or_has_none_are_refused(tmp_path):
+    bag = pytest.importorskip("dask.bag").from_sequence(WORDS)
+    table = tmp_path / "w.csv"
+    table.write_text("id,text\n" + "".join(f"w{i},{word}\n" for i, word in enumerate(WORDS)))
+    np.savez(tmp_path / "w.npz", X=np.array(WORDS))
+    for source, found in [
+        (bag, "is for files; give it to"), (open_stream(table), "is for files; give it to"),
+        (tmp_path / "w.npz", "has no columns"), (iter(WORDS), "has no columns"),
+    ]:  # fmt: skip
+        for option in ("names", "text"):
+            with pytest.raises(ValueError, match=found):
+                predict_stream(MODEL, source, tmp_path / "p.csv", **{option: "id"})
+    assert predict_stream(MODEL, open_stream(table, names="id", text="text"), tmp_path / "p.csv") == N
+    assert (tmp_path / "p.csv").read_text().startswith("id,label\nw0,")
+
+
 # ---- interrupted and resumed
 class Stopping:
     """`Journal.append` that is interrupted at one call, before or after it has done its work."""

@@ -46,6 +46,19 @@ def test_fasta_round_trip(tmp_path_factory, records, width, end):
         assert list(zip(names, sequences, strict=True)) == records
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_sequence_files_of_other_encodings(tmp_path, encoding):
+    fasta = write(tmp_path / "a.fasta", ">né\nAC\n".encode(encoding))
+    fastq = write(tmp_path / "a.fq.gz", "@né\nAC\n+\nII\n".encode(encoding))
+    assert read_fasta(fasta, encoding) == (["né"], ["AC"])
+    assert read_fastq(fastq, encoding) == (["né"], ["AC"], ["II"])
+    for path in (fasta, fastq):
+        assert read_objects(path, encoding=encoding).names == ["né"]
+        assert [part.names for part in open_stream(path, encoding=encoding).chunks()] == [["né"]]
+        with pytest.raises(ValueError, match="name another encoding"):
+            read_objects(path)
+
+
 def test_fasta_comments_and_case(tmp_path):
     path = write(tmp_path / "a.fa", ";old comment\n\n>one two\nac GT\n; in between\nN*-\n>empty\n>last\nA")
     assert read_fasta(path) == (["one two", "empty", "last"], ["ac GTN*-", "", "A"])
@@ -147,6 +160,12 @@ def test_a_column_of_numbers_is_read_as_numbers(tmp_path, cells, read):
     assert list(map(type, labels)) == list(map(type, read))
     if all(cells) and "NA" not in cells and "nan" not in cells:
         assert read_objects(path).labels.tolist() == labels
+
+
+@pytest.mark.parametrize("digits", [18, 19, 25, 4000])
+def test_integers_of_any_length_are_exact(tmp_path, digits):
+    whole = ["1" * (digits - 1) + last for last in "12"]
+    assert read_columns(write(tmp_path / "a.csv", "id\n" + "\n".join(whole)), "id") == (list(map(int, whole)),)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n"])

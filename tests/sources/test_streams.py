@@ -13,11 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import similia as sm
 from naive import streams as naive
 from samples.stream import FORMATS, WORDS, in_table, strings_of, write, written
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
 from similia.sources import _blocks, open_objects, read_columns, read_objects
 from similia.sources import tables as _delimited_streams
+from similia.sources.source import sample
 from similia.sources.streams import open_stream
 from similia.sources.tables import Table
 from similia.sources.text import fasta_records, fastq_records
@@ -317,6 +319,27 @@ def test_iterables_of_other_kinds():
     found = concatenate([part.objects for part in stream.chunks()])
     assert isinstance(found, GraphBatch)
     assert found.node_offsets.tolist() == [0, 3, 5, 8, 10]
+
+
+def test_single_items_and_batches_keep_their_order():
+    items = ["a", "b", StringBatch.from_list(["c", "d"]), "e", StringBatch.from_list(["f"])]
+    assert strings_of(open_stream(items).chunks()) == list("abcdef")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_sample_cut_by_its_bytes_does_not_depend_on_the_chunks(seed):
+    words = ["x" * (80 if i % 10 == 9 else 10) for i in range(60)]
+    drawn = [sample(open_stream(words, chunk=chunk), 1000, 100, seed)[2].tolist() for chunk in (1, 5, 60)]
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
+def test_records_that_are_not_ascii_are_counted_one_by_one(tmp_path):
+    words = ["a" * 2070, "é" * 2040, *["ü"] * 2000, "b" * 9000, "é"]  # 4080 bytes of at most 4096, then many short ones
+    path = write(tmp_path / "a.txt", "\n".join(words))
+    with sm.config(max_memory=2**16):
+        stream = open_stream(path)
+        assert strings_of(stream.chunks()) == words
+        assert np.concatenate([part.lines for part in stream.chunks()]).tolist() == list(range(1, len(words) + 1))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -248,6 +249,18 @@ def test_a_long_table(tmp_path):
     assert (series_of(found), found.names) == ([[[2], [0.5]], [[1]]], ["7", "8"])
 
 
+def test_dates_of_a_long_table_are_sorted_whatever_the_year(tmp_path):
+    dates = ["0001-01-01", "1600-01-01", "1700-01-01", "1969-12-31T23:59:59.5", "2024-01-01T00:00:00.000000001",
+             "2024-01-01T00:00:00.000000002Z", "2300-01-01", "300000-01-01"]  # fmt: skip
+    how = {"time": "t", "names": "who"}
+    rows = [f"a,{date},{i}\n" for i, date in enumerate(dates)]
+    path = write(tmp_path / "a.csv", "who,t,x\n" + "".join(rows[::-1]))
+    assert series_of(read_objects(path, **how)) == [[[i] for i in range(len(dates))]]
+    for word in ("now", "today", "NaT", "999999999999-01-01"):
+        path = write(tmp_path / "b.csv", f"who,t,x\na,{word},1\na,2024-01-01,2\n")
+        assert f"line 2: the time '{word}' is not a number or date" in refused(path, **how)
+
+
 def test_a_folder_of_series(tmp_path):
     for label in ("down", "up"):
         (tmp_path / "all" / label).mkdir(parents=True)
@@ -266,6 +279,25 @@ def test_a_folder_of_series(tmp_path):
     assert "is a folder that holds neither graphs (NAME_A.txt" in refused(tmp_path / "none")
     flat = tmp_path / "all" / "up"
     assert read_objects(flat, values="x", on_error="skip").labels is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "found"),
+    [
+        (np.array([1.0, np.nan]), "b.npy, row 1 (counted from 0): it holds NaN or infinity"),
+        (np.array(3.0), "b.npy holds float64 of shape (), expected numbers of shape (length,) or"),
+        (np.ones((2, 2, 2)), "b.npy holds float64 of shape (2, 2, 2), expected"),
+        (np.array(["x"]), "b.npy holds <U1 of shape (1, 1), expected"),
+        (np.array([]), "b.npy holds float64 of shape (0, 1), expected"),
+        ("1\ninf\n", "b.txt, row 1 (counted from 0): it holds NaN or infinity"),
+    ],
+)
+def test_bad_files_in_a_folder_of_series_are_named_or_left_out(tmp_path, bad, found):
+    np.save(tmp_path / "a.npy", np.ones(3))
+    write(tmp_path / "b.txt", bad) if isinstance(bad, str) else np.save(tmp_path / "b.npy", bad)
+    assert found in refused(tmp_path).replace(f"{tmp_path}/", "")
+    left = read_objects(tmp_path, on_error="skip")
+    assert (left.names, left.skips.n) == (["a"], 1)
 
 
 # --- lines, molecules, arrays -----------------------------------------------------------------
@@ -290,6 +322,7 @@ def test_smiles_a_line(tmp_path):
     assert listed(tmp_path / "left.csv")[1:] == [["3", "found 'C(C', which is not valid SMILES"]]
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
+    assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")
     assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == [1, 0]
 
@@ -365,6 +398,26 @@ def test_archives_of_arrays(tmp_path):
     assert "is not an archive" in refused(write(path, b"PK\x03\x04 and so on"))
 
 
+@pytest.mark.parametrize("damage", ["data", "method", "encryption", "member"])
+def test_damaged_archives_of_arrays_are_refused(tmp_path, damage):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(20, 5)))
+    raw = bytearray(path.read_bytes())
+    directory = raw.index(b"PK\x01\x02")
+    if damage == "data":
+        begin = 30 + int.from_bytes(raw[26:28], "little") + int.from_bytes(raw[28:30], "little")
+        raw[begin] = 0xFF  # no such type of block
+    elif damage == "method":
+        raw[8] = raw[directory + 10] = 99
+    elif damage == "encryption":
+        raw[6] = raw[directory + 8] = 1
+    path.write_bytes(raw)
+    if damage == "member":
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("read.me", "text")
+    assert "is not an archive of plain arrays" in refused(path)
+
+
 # --- what is left out -------------------------------------------------------------------------
 
 BAD = 'text,label\nA,x\nB\n"C\nC",y\nD,z,1\n\nE,x\nF\n'
@@ -403,6 +456,15 @@ def test_rows_of_parquet_are_left_out_by_number(tmp_path):
     rest = list(stream.chunks(2))
     assert [part.names for part in rest] == [[3]]
     assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "4"]
+
+
+def test_rows_of_parquet_without_a_label_are_listed_by_number(tmp_path):
+    table = pa.table({"text": ["A", None, "C", "D"], "label": ["x", "x", None, "y"], "id": list("abcd")})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    for names in (None, "id"):
+        found = read_objects(tmp_path / "a.parquet", names=names, on_error="skip", skipped=tmp_path / "left.csv")
+        assert (found.objects.tolist(), found.rows.tolist()) == (["A", "D"], [0, 3])
+        assert [row[0] for row in listed(tmp_path / "left.csv")] == ["line", "1", "2"]
 
 
 def test_another_file_is_not_overwritten_by_the_list(tmp_path):
@@ -449,6 +511,14 @@ def test_options_that_cannot_be_met(tmp_path, how, sentence):
     assert sentence in refused(write(tmp_path / "a.csv", "text,y\nA,1\n"), **how)
 
 
+@pytest.mark.parametrize("name", ["a.npz", "a.ts"])
+@pytest.mark.parametrize("option", ["text", "names", "time"])
+def test_columns_of_archives_and_series(tmp_path, name, option):
+    np.savez(tmp_path / "a.npz", X=np.ones((2, 2)))
+    write(tmp_path / "a.ts", "@classLabel false\n@data\n1,2\n")
+    assert f"{name} has no columns, so {option}" in refused(tmp_path / name, **{option: "x"})
+
+
 @pytest.mark.parametrize("option", ["smiles", "values", "names"])
 @pytest.mark.parametrize("name", ["a.txt", "a.fasta", "a.ts", "a.smi", "a.npy"])
 def test_columns_of_what_has_none(tmp_path, name, option):
@@ -473,7 +543,12 @@ def test_columns_of_what_has_none(tmp_path, name, option):
         (["1_000", "2", "3"], ["1_000", "2", "3"], "U"),
         (["1", "x", "3"], ["1", "x", "3"], "U"),
         (["inf", "1", "2"], ["inf", "1", "2"], "U"),
-        (["12345678901234567890", "1", "2"], [12345678901234567890.0, 1.0, 2.0], "f"),
+        (["9223372036854775807", "9223372036854775806", "2"], [2**63 - 1, 2**63 - 2, 2], "i"),
+        (
+            ["12345678901234567890", "12345678901234567891", "2"],
+            ["12345678901234567890", "12345678901234567891", "2"],
+            "U",
+        ),
     ],
 )
 def test_labels_that_are_all_numbers_are_numbers_in_files_of_text_too(tmp_path, cells, labels, kind):

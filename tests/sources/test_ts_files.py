@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.objects import SeriesBatch
-from similia.sources import read_ts
+from similia.sources import read_objects, read_ts
 
 HEADER = {
     "problemName": "Two",
@@ -106,6 +106,19 @@ def test_one_dimension_without_a_word_of_dimensions(tmp_path):
 def test_labels_of_other_scripts(tmp_path):
     _, y = read(tmp_path, text(["1:2:größer", "1:2:小"], classLabel="true größer 小"))
     assert y.tolist() == ["größer", "小"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings(tmp_path, encoding):
+    path = tmp_path / "a.ts"
+    path.write_bytes(text(["1:2:größer"], classLabel="true größer").encode(encoding))
+    assert read_ts(path, encoding)[1].tolist() == ["größer"]
+    assert read_objects(path, encoding=encoding).labels.tolist() == ["größer"]
+    with pytest.raises(ValueError, match="name another encoding"):
+        read_ts(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="is not text: it is truncated or not utf-16 text"):
+        read_ts(path, "utf-16")
 
 
 def test_labels_keep_their_case(tmp_path):

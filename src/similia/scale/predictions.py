@@ -1,7 +1,7 @@
 """Write predictions of chunks as lines of CSV, TSV or JSON, optionally with class scores, label sets or intervals.
 
 Scores are rounded to six digits and ends of intervals to nine. The last digits of sums of floats depend on the chunks,
-but the content of a file must not depend on them.
+but the content of a file should not. The numbers that a regressor predicts are not rounded.
 """
 
 from __future__ import annotations

@@ -127,13 +127,13 @@ class Blocks:
                 length = cut(rest)
                 if length:
                     block, rest, size = rest[:length], rest[length:], few
-                    yield from self._block(block)
+                    yield from self._block(block, cut)
                 elif len(rest) > self.limit:
                     raise self.too_long(self.line, self.limit)
                 else:
                     size = max(size, len(rest))  # doubling: a long record is searched only a few times
             if rest:
-                yield from self._block(rest)
+                yield from self._block(rest, cut)
 
     def too_long(self, line: int, limit: int, record: str = "record") -> BadFile:
         """Return the error for a record that begins in line number `line` and takes more than `limit` bytes."""
@@ -154,24 +154,45 @@ class Blocks:
         else:
             self._file = _Recoded(self._file, self.encoding)
 
-    def _block(self, block: bytes) -> Iterator[bytes]:
-        """Check that a block is text and yield it; then move `offset` and `line` to the end of the block."""
-        if not block.isascii():
-            wide = self.limit // WIDE_SHARE
-            if len(block) > wide:
-                raise self.too_long(self.line, wide)
+    def _block(self, block: bytes, cut: Callable[[bytes], int]) -> Iterator[bytes]:
+        """Check that a block is text and yield its parts; after each, move `offset` and `line` to its end."""
+        for part in self._parts(block, cut):
             try:
-                block.decode()
+                if not part.isascii():
+                    part.decode()
             except UnicodeDecodeError as error:
-                line = self.line + count_lines(block[: error.start])
+                line = self.line + count_lines(part[: error.start])
                 raise BadFile(self.path, f"{_not_text('utf-8')} ({error})", at=f"line {line}") from None
-        nul = block.find(b"\0")
-        if nul >= 0:
-            line = self.line + count_lines(block[:nul])
-            raise BadFile(self.path, f"a NUL byte; {_not_text(self.encoding)}", at=f"line {line}")
-        yield block
-        self.offset += len(block)
-        self.line += count_lines(block)
+            nul = part.find(b"\0")
+            if nul >= 0:
+                line = self.line + count_lines(part[:nul])
+                raise BadFile(self.path, f"a NUL byte; {_not_text(self.encoding)}", at=f"line {line}")
+            yield part
+            self.offset += len(part)
+            self.line += count_lines(part)
+
+    def _parts(self, block: bytes, cut: Callable[[bytes], int]) -> Iterator[bytes]:
+        """Split a block that is not ASCII into parts that may be decoded at once; raise if a record is too long."""
+        wide = self.limit // WIDE_SHARE
+        while len(block) > wide and not block.isascii():
+            length = cut(block[: wide + 1])
+            if not 0 < length <= wide:
+                length = _first_record(block, cut)
+                if length > wide and not block[:length].isascii():
+                    raise self.too_long(self.line, wide)
+            yield block[:length]
+            block = block[length:]
+        if block:
+            yield block
+
+
+def _first_record(block: bytes, cut: Callable[[bytes], int]) -> int:
+    """Return the length of the first record of a block; see `Blocks.split` for `cut`."""
+    low, high = 0, len(block)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if cut(block[:middle]) else (middle, high)
+    return cut(block[:high]) or len(block)
 
 
 def count_lines(block: bytes) -> int:
@@ -291,13 +312,19 @@ def narrow(batch: Any) -> Any:
 
 
 def refuse_bombs(path: Any, records: Iterator[Records]) -> Iterator[Records]:
-    """Yield the records of a file; raise if its unpacked size exceeds both max_memory and 100 times its packed size."""
-    most = settings().max_memory
+    """Yield the records of a file; raise if they take too many bytes, see `refuse_bomb`."""
     for part in records:
-        if part.position and part.ends[-1] > max(most, BOMB * part.position):
-            raise BadFile(
-                path,
-                f"unpacks to more than max_memory ({most} bytes) and {BOMB} times its size, like a decompression bomb; "
-                "if you trust it, raise similia.config(max_memory=...), or read it with similia.sources.open_stream",
-            )
+        if part.position:
+            refuse_bomb(path, int(part.ends[-1]), part.position)
         yield part
+
+
+def refuse_bomb(path: Any, unpacked: int, packed: int) -> None:
+    """Raise if the unpacked size of a file exceeds both max_memory and 100 times its packed size."""
+    most = settings().max_memory
+    if unpacked > max(most, BOMB * packed):
+        raise BadFile(
+            path,
+            f"unpacks to more than max_memory ({most} bytes) and {BOMB} times its size, like a decompression bomb; "
+            "if you trust it, raise similia.config(max_memory=...), or read it with similia.sources.open_stream",
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from similia.objects.sequences import concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
-from similia.sources._blocks import BOMB, narrow, refuse_bombs
+from similia.sources._blocks import BOMB, narrow, refuse_bomb, refuse_bombs
 from similia.sources.reading import (
     FILL,
     MISSING,
@@ -32,13 +33,12 @@ from similia.sources.reading import (
     missing_among,
     typed,
 )
-from similia.sources.series_files import array_of, long_table, read_ts, series_folder
+from similia.sources.series_files import AT_ONCE, array_of, long_table, read_ts, series_folder
 from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
 from similia.sources.text import fasta_records, fastq_records
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
-_CHUNK, _BYTES = 2**62, 2**26
 
 
 def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
@@ -61,7 +61,8 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     -------
     Objects
         Objects, labels and names. Labels that are texts become int64 or float64 if all are numbers, otherwise str;
-        other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a number.
+        other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a number, and
+        integers stay texts if one of them does not fit into int64.
 
     Raises
     ------
@@ -91,10 +92,12 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
     elif place.is_dir() and not any(place.rglob("*_A.txt")):
         found = series_folder(place, reading)
     elif place.is_dir() or ending in (".zip", ".ts"):
-        for option in reading.is_set("smiles", "names", "values", "sep"):
+        for option in reading.is_set("text", "smiles", "names", "values", "time", "sep"):
             raise meaningless(path, option, ending)
-        kind, read = ("series", read_ts) if ending == ".ts" and not place.is_dir() else ("graphs", read_tudataset)
-        found = Objects(source, kind, *read(place))
+        if ending == ".ts" and not place.is_dir():
+            found = Objects(source, "series", *read_ts(place, reading.encoding))
+        else:
+            found = Objects(source, "graphs", *read_tudataset(place))
     elif ending == ".npz":
         found = _npz(place, reading)
     elif ending == ".npy" and reading.kind == "series":
@@ -122,7 +125,7 @@ def open_objects(
     source : path, iterable, Dask collection or Source
         A `Source` is returned unchanged.
     reading : Reading, optional
-        Options for reading a file.
+        Options for reading a file; an error if `source` is a `Source` or a Dask collection.
     chunk, max_bytes : int
         Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
@@ -140,13 +143,17 @@ def open_objects(
     >>> source.kind
     'strings'
     """
-    if isinstance(source, Source):
-        return source
-    if hasattr(source, "__dask_graph__"):
+    reading = Reading() if reading is None else reading
+    if isinstance(source, Source) or hasattr(source, "__dask_graph__"):
+        for option in reading.is_set(*vars(reading)):
+            raise ValueError(
+                f"{option} is for files; give it to similia.sources.open_stream, which opens one, or drop it"
+            )
+        if isinstance(source, Source):
+            return source
         from similia.sources.dask import as_partitions
 
         return as_partitions(source)
-    reading = Reading() if reading is None else reading
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if _is_whole(path, reading):
@@ -180,20 +187,24 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     kept = np.setdiff1d(np.arange(len(y)), missing)
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
+    why = f"the label (column {name}) is missing"
     for i in missing:
-        leave_out(found.source, skips, f"the label (column {name}) is missing", i, found.lines, FILL)
+        row = i if found.rows is None or found.lines is not None else int(found.rows[i])  # binary files have no lines
+        leave_out(found.source, skips, why, row, found.lines, FILL)
     if len(kept) == 0:
         raise BadFile(found.source, f"has no label in column {name}")
     if len(kept) < len(y):
         skips.sort()
         y = y[kept]
         names = None if found.names is None else [found.names[i] for i in kept.tolist()]
-        lines = None if found.lines is None else found.lines[kept]
-        found = replace(found, objects=take(found.objects, kept), names=names, lines=lines)
+        lines, rows = (None if a is None else a[kept] for a in (found.lines, found.rows))
+        found = replace(found, objects=take(found.objects, kept), names=names, lines=lines, rows=rows)
     if y.dtype == object:
         y = np.asarray(y.tolist())
     if y.dtype.kind in "UT":
-        y = np.asarray(typed(y.tolist()))
+        numbers = typed(y.tolist())
+        if all(not isinstance(number, int) or -(2**63) <= number < 2**63 for number in numbers):
+            y = np.asarray(numbers)
     return replace(found, labels=y)
 
 
@@ -209,18 +220,15 @@ def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
 def _streamed(path: Path, reading: Reading) -> Objects:
     if path.stat().st_size == 0:
         raise BadFile(path, "is empty")
-    stream = ObjectStream(path, reading, _CHUNK, _BYTES)  # raises if the header of an array is damaged
+    stream = ObjectStream(path, reading, *AT_ONCE)  # raises if the header of an array is damaged
     if ending_of(path) == ".npy" and _all_finite(X := array_of(path)):
         return Objects(str(path), "vectors", X)  # mapped, not read
     chunks: list[Chunk] = []
-    most, total = settings().max_memory, 0
+    total = 0
     for chunk in stream.chunks():
         chunks.append(chunk)
         total += getattr(getattr(chunk.objects, "values", chunk.objects), "nbytes", 0)
-        if total > max(most, BOMB * path.stat().st_size):
-            raise BadFile(
-                path, f"unpacks to more than max_memory ({most} bytes), like a decompression bomb; raise max_memory"
-            )
+        refuse_bomb(path, total, path.stat().st_size)
     if not chunks:
         raise BadFile(path, "holds no objects")
     first = chunks[0]
@@ -229,9 +237,12 @@ def _streamed(path: Path, reading: Reading) -> Objects:
         y = np.empty(chunks[-1].stop, dtype=object)
         y[:] = [label for chunk in chunks for label in chunk.labels or []]
     names = None if first.names is None else [name for chunk in chunks for name in chunk.names or []]
-    lines = None if first.lines is None else np.concatenate([chunk.lines for chunk in chunks])
+    lines, rows = (
+        None if getattr(first, name) is None else np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("lines", "rows")
+    )
     objects = concatenate([chunk.objects for chunk in chunks]) if len(chunks) > 1 else first.objects
-    about = (stream.told, stream.skips, lines, stream.called, stream.columns)
+    about = (stream.told, stream.skips, lines, stream.called, stream.columns, rows)
     return Objects(str(path), stream.kind, objects, y, names, *about)
 
 
@@ -241,10 +252,11 @@ def _all_finite(X: npt.NDArray) -> bool:
 
 def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     """Read FASTA or FASTQ; if `labelled`, labels are fields ``label=...`` (or with another name) of the headers."""
-    ObjectStream(path, reading, 1, _BYTES)  # raises if an option does not apply to FASTA and FASTQ
+    ObjectStream(path, reading, *AT_ONCE)  # raises if an option does not apply to FASTA and FASTQ
     headers: list[str] = []
     parts = []
-    for records in refuse_bombs(path, (fastq_records if ending_of(path) in FASTQ else fasta_records)(path)):
+    read = fastq_records if ending_of(path) in FASTQ else fasta_records
+    for records in refuse_bombs(path, read(path, reading.encoding)):
         headers += records.headers or []
         parts.append(records.columns[0])
     first = [name.split()[0] if name.split() else "" for name in headers]
@@ -272,6 +284,8 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
 
 def _npz(path: Path, reading: Reading) -> Objects:
     """Read objects and, if there are any, labels from the arrays of an ``.npz`` file."""
+    for option in reading.is_set("text", "smiles", "names", "time"):
+        raise meaningless(path, option, ".npz")
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(info.file_size for info in packed.infolist())
@@ -279,7 +293,9 @@ def _npz(path: Path, reading: Reading) -> Objects:
             raise ValueError("it unpacks to more than max_memory, like a decompression bomb")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if any(not isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("it holds other files")
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise BadFile(
             path,
             f"is not an archive of plain arrays that numpy.savez wrote ({short(error, 100)}); pad series of "

@@ -21,6 +21,7 @@ _TEXT, _LABEL = "text", "label"  # columns that are read if no option names one
 _LISTED = 8  # maximum number of columns that a message lists
 LEAVE = "leave the row out (on_error='skip' or --on-error skip)"  # remedy in messages about a bad row
 FILL = f"fill it in or {LEAVE}"  # remedy in messages about a missing cell
+_INTEGER = r"-?\d{1,4000}"  # int() takes up to 4300 digits
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
 
@@ -179,6 +180,8 @@ class Objects:
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     columns : sequence of str
         Columns of a table that hold the objects; see `similia.sources.source.Source`.
+    rows : ndarray of int, shape (n,), optional
+        Row of each object in a table or a file of lines or molecules, from 0.
     """
 
     source: str
@@ -191,6 +194,7 @@ class Objects:
     lines: Any = None
     called: str = ""
     columns: Sequence[str] = ()
+    rows: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "called", self.called or self.kind)
@@ -224,8 +228,7 @@ def choose(
     anything else in column j). `kind` is the kind of the objects, unless `reading` implies one.
     """
     kind = reading.kind or kind
-    if not header:
-        raise BadFile(path, "has no columns: its first line is empty, or there is none")
+    _check_columns(path, header)
 
     def at(column: Column) -> int:
         return position_of(path, column, header, reading.header) % len(header)
@@ -266,8 +269,7 @@ def choose(
         raise BadFile(
             path, f"{none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
         )
-    position_of(path, _TEXT, header, reading.header)  # raises
-    raise AssertionError
+    raise _no_column(path, _TEXT, header, reading.header)
 
 
 def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
@@ -327,7 +329,7 @@ def typed(cells: list[str]) -> list[Any]:
     stripped = list(map(str.strip, cells))
     if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
         return cells
-    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in stripped):
+    if all(re.fullmatch(_INTEGER, cell) for cell in stripped):
         return list(map(int, stripped))
     numbers = list(map(float, stripped))
     return numbers if all(map(math.isfinite, numbers)) else cells
@@ -356,17 +358,8 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
         if names and not -len(names) <= column < len(names):
             raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
         return column
-    if names is None or not header:
-        raise BadFile(
-            path, f"is read without column names, so there is no {short(column)}; give positions, the first is 0"
-        )
-    if not names:
-        raise BadFile(path, "has no columns: its first line is empty, or there is none")
-    if column not in names:
-        known = ", ".join(map(short, names[:_LISTED]))
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        meant = did_you_mean(column, names)
-        raise BadFile(path, f"has no column {short(column)}{meant}; it has {known}{more}")
+    if names is None or not header or column not in names:
+        raise _no_column(path, column, names, header)
     if names.count(column) > 1:
         places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
         raise BadFile(
@@ -375,6 +368,23 @@ def position_of(path: Any, column: str | int, names: list[str] | None, header: b
             "all but one",
         )
     return names.index(column)
+
+
+def _check_columns(path: Any, names: list[str]) -> None:
+    if not names:
+        raise BadFile(path, "has no columns: its first line is empty, or there is none")
+
+
+def _no_column(path: Any, column: str, names: list[str] | None, header: bool) -> BadFile:
+    """Return the error for a name that no column has; the arguments are those of `position_of`."""
+    if names is None or not header:
+        return BadFile(
+            path, f"is read without column names, so there is no {short(column)}; give positions, the first is 0"
+        )
+    _check_columns(path, names)
+    known = ", ".join(map(short, names[:_LISTED]))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return BadFile(path, f"has no column {short(column)}{did_you_mean(column, names)}; it has {known}{more}")
 
 
 _HEAD = ["line", "reason"]

@@ -26,7 +26,7 @@ from similia.objects.sequences import Batch
 from similia.objects.strings import StringBatch
 from similia.objects.tables import is_frame, objects_in, to_array
 from similia.sources._blocks import Records, record_limit, strings
-from similia.sources.reading import LEAVE, Reading, Skips, choose, place_of
+from similia.sources.reading import FILL, Reading, Skips, choose, leave_out, place_of
 
 _ROWS = 1000  # rows read at once: they fit into the caches, even if some are far longer than others
 
@@ -115,11 +115,9 @@ class ParquetTable:
         if not array.null_count:
             return arrow, numbers
         valid = array.is_valid().to_numpy(zero_copy_only=False)
+        why = f"column {short(self.fields[0].name)} is missing (null), expected a string"
         for i in numbers[~valid].tolist():
-            why = f"column {short(self.fields[0].name)} is missing (null), expected a string"
-            if self.skips is None:
-                raise BadFile(self.path, f"{why}; fill it in or {LEAVE}", at=place_of(i))
-            self.skips.add(i, why)
+            leave_out(self.path, self.skips, why, i, remedy=FILL)
         return arrow.take(np.flatnonzero(valid)), numbers[valid]
 
     def _rows_at_once(self, group: int, about: Any, chunk: int, max_bytes: int) -> int:
@@ -340,6 +338,12 @@ class Items:
         if self._once:
             self._source = None
         for item in source:
+            if not isinstance(item, Batch):
+                items.append(item)
+                size += item.nbytes if isinstance(item, np.ndarray) else len(item) if hasattr(item, "__len__") else 0
+            if items and (isinstance(item, Batch) or len(items) == chunk or size >= max_bytes):
+                yield _numbered(_reader(self.kind), items, passed)
+                passed, items, size = passed + len(items), [], 0
             if isinstance(item, Batch):
                 if item.kind != self.kind:
                     raise TypeError(
@@ -347,12 +351,6 @@ class Items:
                     )
                 passed += 1
                 yield item
-                continue
-            items.append(item)
-            size += item.nbytes if isinstance(item, np.ndarray) else len(item) if hasattr(item, "__len__") else 0
-            if len(items) == chunk or size >= max_bytes:
-                yield _numbered(_reader(self.kind), items, passed)
-                passed, items, size = passed + len(items), [], 0
         if items:
             yield _numbered(_reader(self.kind), items, passed)
 

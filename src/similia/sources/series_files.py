@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,13 +22,13 @@ from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
-from similia.sources._blocks import file_errors
-from similia.sources.reading import LEAVE, Objects, Reading, ending_of, is_number, looks_numeric, place_of
+from similia.sources._blocks import file_errors, is_utf8
+from similia.sources.reading import LEAVE, Objects, Reading, ending_of, is_number, leave_out, looks_numeric, place_of
 from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
 from similia.sources.text import line_records
 
-_CHUNK, _BYTES = 2**62, 2**26
+AT_ONCE = 2**62, 2**26  # maximum numbers of objects and bytes per chunk of a file that is read as a whole
 _FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
 _SIZES = ("@dimensions", "@serieslength")
 _LONGEST = 300  # characters of a message about a line, which may quote a number of any length
@@ -84,15 +85,27 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
     """Read the file of one series as an array, shape (length, n_channels)."""
     if ending_of(path) == ".npy":
         points = array_of(path)
-        return points[:, None] if points.ndim == 1 else points
+        return _checked(path, points[:, None] if points.ndim == 1 else points)
     if ending_of(path) == ".txt" and reading.sep is None:
         lines = [text.split() for part in line_records(path, encoding=reading.encoding) for text in part.columns[0]]
         try:
-            return np.array(lines, dtype=np.float64)
+            points = np.array(lines, dtype=np.float64)
         except ValueError:
             raise BadFile(path, "is not a table of numbers separated by spaces") from None
-    stream = ObjectStream(path, reading, _CHUNK, _BYTES, "vectors")
+        return _checked(path, points)
+    stream = ObjectStream(path, reading, *AT_ONCE, "vectors")
     return np.asarray(concatenate([chunk.objects for chunk in stream.chunks()]))
+
+
+def _checked(path: Path, points: npt.NDArray) -> npt.NDArray:
+    """Return the time points of one series if they are an array of finite numbers, (length, n_channels); else raise."""
+    if points.dtype.kind not in "fiub" or points.ndim != 2 or points.size == 0:
+        found = f"holds {points.dtype} of shape {points.shape}"
+        raise BadFile(path, f"{found}, expected numbers of shape (length,) or (length, n_channels)")
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.all():
+        raise BadFile(path, "it holds NaN or infinity; drop or impute it", at=place_of(int(finite.argmin())))
+    return points
 
 
 class _Frame:
@@ -134,9 +147,7 @@ def long_table(path: Path, reading: Reading) -> Objects:
         else:
             good.append(i)
             continue
-        if skips is None:
-            raise BadFile(path, f"{why}; correct it or {LEAVE}", at=place_of(i, lines))
-        skips.add(i if lines is None else int(lines[i]), why)
+        leave_out(path, skips, why, i, lines, f"correct it or {LEAVE}")
     if not good:
         raise BadFile(path, "holds no valid row")
     columns = {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
@@ -198,14 +209,20 @@ def _times(cells: list[Any], decimal: str) -> tuple[list[Any], str]:
     if looks_numeric(cells, decimal):
         numbers = _number_column(cells, decimal).tolist()
         return [number if np.isfinite(number) else None for number in numbers], "number"
-    stamps: list[Any] = []
-    for cell in cells:
-        try:
-            stamp = np.datetime64(cell.strip().replace("Z", ""), "ns")
-        except ValueError:
-            stamp = np.datetime64("NaT")
-        stamps.append(None if np.isnat(stamp) else int(stamp.astype(np.int64)))
-    return stamps, "number or date such as 2024-12-31T23:59"
+    return list(map(_date, cells)), "number or date such as 2024-12-31T23:59"
+
+
+def _date(cell: str) -> int | None:
+    """Return a date as a number that sorts like it, without bounds on the year or loss of digits; None if invalid."""
+    text = cell.strip().replace("Z", "")
+    try:
+        second, year = (np.datetime64(text, unit) for unit in ("s", "Y"))
+    except ValueError:
+        return None
+    if not re.match(r"[+-]?\d", text) or second.astype("M8[Y]") != year:  # such as "now", or year 10^12
+        return None
+    fraction = re.search(r"\.(\d+)", text)
+    return int(second.astype(np.int64)) * 10**18 + int(fraction[1].ljust(18, "0") if fraction else 0)
 
 
 def _labels_of(
@@ -226,7 +243,7 @@ def _labels_of(
     return y
 
 
-def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any] | None]:
+def read_ts(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[SeriesBatch, npt.NDArray[Any] | None]:
     """Read a file of time series in ``.ts`` format.
 
     Parameters
@@ -235,6 +252,8 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
         Plain or gzip (``.gz``). The data are checked against the header fields ``@timeStamps``, ``@univariate``,
         ``@dimensions``, ``@equalLength``, ``@seriesLength``, ``@classLabel`` (with its list of labels, if any) and
         ``@targetLabel``, in upper or lower case.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Returns
     -------
@@ -263,7 +282,8 @@ def read_ts(path: str | os.PathLike[str]) -> tuple[SeriesBatch, npt.NDArray[Any]
     arrays: list[npt.NDArray[np.float64]] = []
     labels: list[Any] = []
     opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
-    with file_errors(path), opener(path, "rt", encoding="utf-8-sig") as file:
+    codec = "utf-8-sig" if is_utf8(encoding) else encoding
+    with file_errors(path, encoding), opener(path, "rt", encoding=codec) as file:
         lines = _Lines(file)
         try:
             header = _read_header(lines)

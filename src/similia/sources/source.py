@@ -35,12 +35,14 @@ class Chunk:
     start, stop : int
         The objects have the positions `start` to `stop` - 1 in the source, counted from 0.
     bytes_read : int
-        Number of bytes of the file read so far; for ``.gz``, of the compressed file. 0 if the source is no file, or one
-        that was read as a whole.
+        Number of bytes of the file read so far; for ``.gz``, of the compressed file. For an iterable, approximate bytes
+        of the objects so far. 0 for a Dask collection, or a file that was read as a whole.
     labels : list, optional
         Labels as stored in the file, if it has labels and is not read as a whole (as ``.ts`` and ``.npz`` are).
     lines : ndarray of int, shape (stop - start,), optional
         Line of a text file in which each object begins, from 1.
+    rows : ndarray of int, shape (stop - start,), optional
+        Row of each object in a table or a file of lines or molecules, from 0.
     """
 
     objects: Any
@@ -50,6 +52,7 @@ class Chunk:
     bytes_read: int = 0
     labels: list[Any] | None = None
     lines: Any = None
+    rows: Any = None
 
 
 Chunks = Generator[Chunk, None, None]
@@ -177,22 +180,26 @@ def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tupl
             if len(rows):
                 parts.append((drawn[rows], _sizes(chunk.objects)[rows], take(chunk.objects, rows), chunk.start + rows))
             if sum(len(p[0]) for p in parts) > 2 * most or sum(p[1].sum() for p in parts) > 2 * max_bytes:
-                parts = [_smallest(parts, most, max_bytes)]
-                limit = parts[0][0].max()
+                smallest, limit = _smallest(parts, most, max_bytes)
+                parts = [smallest]
             n = chunk.stop
             update(n, chunk.bytes_read)
-    _, _, objects, positions = _smallest(parts, most, max_bytes)
+    (_, _, objects, positions), _ = _smallest(parts, most, max_bytes)
     return n, Objects(source.source, source.kind, objects, called=source.called), positions
 
 
-def _smallest(parts: list[_Part], most: int, max_bytes: int) -> _Part:
-    """Join parts; keep the objects with the smallest random numbers (see `sample`), in the order of the source."""
+def _smallest(parts: list[_Part], most: int, max_bytes: int) -> tuple[_Part, float]:
+    """Join parts; keep the objects with the smallest random numbers (see `sample`), in the order of the source.
+
+    Also return the smallest random number of an object that is left out (infinity if there is none).
+    """
     drawn, sizes, positions = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
-    order = np.argsort(drawn, kind="stable")[:most]
-    fit = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right")))
+    order = np.argsort(drawn, kind="stable")
+    fit = min(most, max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_bytes, side="right"))))
+    limit = float(drawn[order[fit]]) if fit < len(order) else np.inf
     rows = np.sort(order[:fit])
     objects = parts[0][2] if len(parts) == 1 else concatenate([part[2] for part in parts])
-    return drawn[rows], sizes[rows], take(objects, rows), positions[rows]
+    return (drawn[rows], sizes[rows], take(objects, rows), positions[rows]), limit
 
 
 def _sizes(objects: Any) -> _Ints:

@@ -161,7 +161,7 @@ class ObjectStream(Source):
         ValueError
             If `start` is beyond the end (of a file, or of an iterable of known length), the file is damaged, or a
             record takes more than a quarter of ``max_memory`` (a sixteenth if the record is not ASCII, or if it is in a
-            table with quotes). The message names the line, row or item.
+            table with quotes or of which more than 8 columns are read). The message names the line, row or item.
         TypeError
             If an object is of another kind than the first one, such as a number among strings.
         """
@@ -192,7 +192,7 @@ class ObjectStream(Source):
             return sdf_records(path, self.reading)
         if self._ending in LINES:
             return (smi_records if self._ending == ".smi" else line_records)(path, encoding)
-        return (fasta_records if self._ending in FASTA else fastq_records)(path)
+        return (fasta_records if self._ending in FASTA else fastq_records)(path, encoding)
 
     def _after(self, start: int, records: Iterator[Records]) -> Iterator[Records]:
         """Yield the records from number `start` on; raise if there are fewer than `start`."""
@@ -254,6 +254,7 @@ class ObjectStream(Source):
             int(last.ends[-1]) if last.position is None else last.position,
             labels if self._labelled else None,
             None if last.begins is None else np.concatenate([part.begins for part in pieces]),
+            None if last.rows is None else np.concatenate([part.rows for part in pieces]),
         )
 
 

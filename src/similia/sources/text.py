@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,23 +32,24 @@ from similia.sources.reading import Reading
 _END = "$$$$"  # last line of a molecule in SDF
 _FIELD = re.compile(r"^>.*<([^<>]+)>")
 _TITLES = {"smiles", "canonical_smiles", "smi"}  # first word of a .smi file whose first line is a title
-_Parser = Callable[[bytes, Blocks, int], Records]
+_Parser = Callable[[bytes, Blocks], Records]
 
 
 def _records(
     path: Any, cut: Callable[[bytes], int], parse: _Parser, empty: str, encoding: str = "utf-8"
 ) -> Iterator[Records]:
-    """Yield ``parse(block, blocks, row)`` for each block, where `row` is the number of records before the block.
+    """Yield the records ``parse(block, blocks)`` of each block; number them, unless they have headers.
 
     `cut` is the argument of `Blocks.split`; `empty` is the message for a file without records.
     """
     row = 0
     with Blocks(path, encoding) as blocks:
         for block in blocks.split(cut):
-            records = parse(block, blocks, row)
-            row += len(records.ends)
-            if len(records.ends):
-                yield records
+            records = parse(block, blocks)
+            n = len(records.ends)
+            if n:
+                yield replace(records, rows=row + np.arange(n)) if records.headers is None else records
+            row += n
     if not row:
         raise BadFile(path, empty)
 
@@ -58,23 +60,26 @@ def line_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     return _records(path, whole_lines, _lines, "holds no lines", encoding)
 
 
-def _lines(block: bytes, at: Blocks, row: int) -> Records:
+def _lines(block: bytes, at: Blocks) -> Records:
     buffer, starts, ends, behind, _ = find_lines(block, at)
     full = np.flatnonzero(ends > starts)
     batch = strings(*gather(buffer, starts[full], ends[full]))
-    return Records((batch,), behind[full], at.line + full, row + np.arange(len(full)), position=at.position)
+    return Records((batch,), behind[full], at.line + full, position=at.position)
 
 
 def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield two columns of a ``.smi`` file: SMILES (the first word of each line) and names (the rest of the line)."""
-    title = True  # whether the next line may be a title
+    title, found = True, False  # title: whether the next line may be one
     for part in line_records(path, encoding):
         words = [(*text.split(None, 1), "", "")[:2] for text in part.columns[0].tolist()]
         first = int(title and words[0][0].lower() in _TITLES)
         title = False
         columns = tuple(StringBatch.from_list([word[j] for word in words[first:]]) for j in (0, 1))
         if len(words) > first:
+            found = True
             yield part.take(slice(first, None), columns)
+    if not found:
+        raise BadFile(path, "holds a title but no molecules")
 
 
 def smi_has_names(path: Any, encoding: str) -> bool:
@@ -85,7 +90,7 @@ def smi_has_names(path: Any, encoding: str) -> bool:
 def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
     """Yield three columns of an SDF as text: molecules, labels (a data field), names (a data field or title lines)."""
 
-    def parse(block: bytes, at: Blocks, row: int) -> Records:
+    def parse(block: bytes, at: Blocks) -> Records:
         molecules, ends, begins = _molecules(block, at)
         fields = list(map(_fields, molecules))
         labels = [field.get(str(reading.label), "") for field in fields]
@@ -94,7 +99,7 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
         else:
             names = [field.get(str(reading.names), "") for field in fields]
         columns = tuple(map(StringBatch.from_list, (["\n".join(lines) for lines in molecules], labels, names)))
-        return Records(columns, ends, begins, row + np.arange(len(ends)), position=at.position)
+        return Records(columns, ends, begins, position=at.position)
 
     empty = f"holds no molecules, expected blocks that end in a line {_END}"
     return _records(path, _cut_sdf, parse, empty, reading.encoding)
@@ -161,15 +166,16 @@ _FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
 _BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
 
 
-def fasta_records(path: Any) -> Iterator[Records]:
+def fasta_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield the sequences of a FASTA file, with their headers."""
     empty = "holds no sequences, expected lines '>name' followed by sequence lines"
-    return _records(path, _cut_fasta, _fasta, empty)
+    return _records(path, _cut_fasta, _fasta, empty, encoding)
 
 
-def fastq_records(path: Any) -> Iterator[Records]:
+def fastq_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield two columns of a FASTQ file, sequences and qualities, with their headers."""
-    return _records(path, _cut_fastq, _fastq, "holds no records, expected '@name', sequence, '+', qualities")
+    empty = "holds no records, expected '@name', sequence, '+', qualities"
+    return _records(path, _cut_fastq, _fastq, empty, encoding)
 
 
 def _headers(text: bytes, starts: Int, ends: Int) -> list[str]:
@@ -188,7 +194,7 @@ def _cut_fasta(data: bytes) -> int:
     return end
 
 
-def _fasta(block: bytes, at: Blocks, row: int) -> Records:
+def _fasta(block: bytes, at: Blocks) -> Records:
     buffer, starts, ends, behind, text = find_lines(block, at, strip=True)
     full = np.flatnonzero(ends > starts)
     first = buffer[starts[full]]
@@ -218,7 +224,7 @@ def _cut_fastq(data: bytes) -> int:
     return end
 
 
-def _fastq(block: bytes, at: Blocks, row: int) -> Records:
+def _fastq(block: bytes, at: Blocks) -> Records:
     lines = find_lines(block, at)
     n = len(lines.starts)
     while n % 4 and lines.starts[n - 1] == lines.ends[n - 1]:  # an empty sequence is a blank line, too
@@ -243,7 +249,7 @@ def _fastq(block: bytes, at: Blocks, row: int) -> Records:
     return Records((sequences, qualities), behind[:, 3], headers=headers, position=at.position)
 
 
-def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
+def read_fasta(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[list[str], list[str]]:
     """Read the sequences of a FASTA file.
 
     Parameters
@@ -251,6 +257,8 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     path : path
         Plain or gzip (``.gz``). A record is a line ``>name``, followed by any number of sequence lines, which are
         joined. Blank lines and lines that begin with ``;`` are skipped.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Returns
     -------
@@ -274,17 +282,19 @@ def read_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
     ...     read_fasta(path)
     (['first', 'second'], ['ACGTAC', 'GG'])
     """
-    names, sequences = _as_lists(path, fasta_records(path))
+    names, sequences = _as_lists(path, fasta_records(path, encoding))
     return names, sequences
 
 
-def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list[str]]:
+def read_fastq(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[list[str], list[str], list[str]]:
     """Read the sequences of a FASTQ file.
 
     Parameters
     ----------
     path : path
         Plain or gzip (``.gz``), with four lines per record: ``@name``, sequence, ``+``, qualities.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Returns
     -------
@@ -310,7 +320,7 @@ def read_fastq(path: str | os.PathLike[str]) -> tuple[list[str], list[str], list
     ...     read_fastq(path)
     (['read'], ['ACGT'], ['IIII'])
     """
-    names, sequences, qualities = _as_lists(path, fastq_records(path))
+    names, sequences, qualities = _as_lists(path, fastq_records(path, encoding))
     return names, sequences, qualities
 
 
