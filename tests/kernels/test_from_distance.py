@@ -241,5 +241,20 @@ def test_bad_distances():
                 FromDistance(distance, ["a"])(["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(2,\) for 2 x 1 objects"):
         FromDistance(lambda X, Y: np.ones(2), ["a"])(["a", "b"])
-    with pytest.raises(ValueError, match="X is empty"):
-        FromDistance(LEV, ALL)([])
+    for objects in (ALL, RandomStrings(alphabet="AC")):
+        with pytest.raises(ValueError, match="X is empty"):
+            FromDistance(sm.pairwise(partial(below, value=1.0)), objects)([])
+
+
+def test_errors_about_y_name_it():
+    def below(x, y):
+        return -1.0 if x == "b" else 1.0
+
+    kernel = FromDistance(sm.distances.FromFunction(below), ["a", "c"])
+    for use in (kernel, kernel.standard_error):
+        with pytest.raises(ValueError, match=r"below returned -1 for Y\[1\] and random object 0"):
+            use(["a"], ["a", "b"])
+        with pytest.raises(ValueError, match="Y is empty"):
+            use(["a"], [])
+    with pytest.raises(TypeError, match=r"Y\[1\] is int"):
+        FromDistance(sm.distances.Levenshtein(), ["a"])(["a"], ["a", 3])

@@ -1,5 +1,7 @@
 """DistanceRBF, NegativeDistance, suggest_gamma: definitions, the repair of indefinite ones by Nystroem, bad input."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -155,6 +157,15 @@ def test_substitution_kernels_learn():
     assert search.best_score_ > 0.9
 
 
+def test_large_distances_to_the_origin_do_not_overflow():
+    def far(X, Y=None):
+        return np.float32(3e38) * (np.asarray(X)[:, None] != np.asarray(X if Y is None else Y))
+
+    for Y in (None, [1, 2]):
+        expected = np.float32([[3e38, 1.5e38], [1.5e38, 3e38]])
+        np.testing.assert_array_equal(NegativeDistance(far, power=1, origin=0)([1, 2], Y), expected)
+
+
 def test_clones_keep_the_origin():
     kernel = clone(NegativeDistance(WithFacts(), origin="ab"))
     assert (kernel.power, kernel.origin) == (2, "ab")
@@ -198,6 +209,11 @@ def test_bad_input():
         NegativeDistance(cdist_self, power=0)(X)
     with pytest.raises(ValueError, match=r"returned nan for X\[0\] and Y\[0\]"):
         DistanceRBF(lambda X, Y=None: np.full((4, 4), np.nan))(X)
+    for value, found in ((1e200, "the distance of {} is 1e+200, whose power 2"), (np.nan, "returned nan for {}")):
+        far = FromFunction(lambda x, y, value=value: value if {x, y} == {"b", "o"} else 1.0)
+        for name, collections in (("X", (["a", "b"],)), ("Y", (["a"], ["a", "b"]))):
+            with pytest.raises(ValueError, match=re.escape(found.format(f"{name}[1] and the origin"))):
+                NegativeDistance(far, origin="o")(*collections)
     with pytest.raises(ValueError, match="returned shape"):
         NegativeDistance(lambda X, Y=None: np.zeros(3))(X)
     with pytest.raises(ValueError, match="X holds 1 object"):

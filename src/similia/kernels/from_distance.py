@@ -13,6 +13,7 @@ infinity, a negative number or the wrong shape. For a wrong number, the message 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 
 from similia.core import functions
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue, pairs_named
+from similia.core.errors import BadParameter, BadValue, as_second, pairs_named
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
@@ -95,8 +96,8 @@ class FromDistance(Kernel):
         self.random_state = random_state
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        F = self._features(X)
-        return row_product(F, (F if Y is None else self._features(Y)).T)
+        F, G = self._features_of_both(X, Y)
+        return row_product(F, G.T)
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         F = self._features(X)
@@ -124,7 +125,7 @@ class FromDistance(Kernel):
             return F
         n, R = F.shape
         if check_positive_int(n_features, "n_features") < R:
-            raise ValueError(f"n_features={n_features} is below the {R} random objects; lower n_components")
+            raise ValueError(f"n_features={n_features} is below the {R} random objects; raise n_features")
         indices = np.tile(np.arange(R, dtype=np.int32), n)
         indptr = np.arange(0, n * R + 1, R, dtype=np.int32 if n * R < 2**31 else np.int64)
         return sp.csr_array((F.ravel(), indices, indptr), shape=(n, n_features))
@@ -135,19 +136,25 @@ class FromDistance(Kernel):
         A kernel value is the mean of R >= 2 products; its standard error is their standard deviation divided by
         sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
         """
-        F = self._features(X)
-        G = F if Y is None else self._features(Y)
+        F, G = self._features_of_both(X, Y)
         R = F.shape[1]
         if R < 2:
-            raise ValueError("a standard error needs at least two random objects, found one; raise n_components")
+            raise ValueError(
+                "a standard error needs at least two random objects, found one; raise n_components or give more objects"
+            )
         squares, values = row_product(np.square(F), np.square(G).T), row_product(F, G.T)
         variance = R * squares - np.square(values)  # of one product, times (R - 1) / R
         return np.sqrt(np.maximum(variance, 0) / (R - 1))
 
-    def _features(self, X: Any) -> npt.NDArray[np.float64]:
+    def _features_of_both(self, X: Any, Y: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        F = self._features(X)
+        return F, F if Y is None else as_second(partial(self._features, name="Y"), Y)
+
+    def _features(self, X: Any, name: str = "X") -> npt.NDArray[np.float64]:
         check_distance(self.distance)
         gamma, X = check_positive(self.gamma, "gamma"), self.as_objects(X)
-        D = distance_matrix(self.distance, X, self._random_objects(X))
+        at_least_one(X)
+        D = distance_matrix(self.distance, X, self._random_objects(X), name)
         return exp_features(D.astype(np.float64, copy=False), gamma)
 
     def _random_objects(self, X: Any) -> Any:
@@ -209,7 +216,7 @@ def _unpacked(batch: Batch, like: Any) -> list[Any]:
     return [x[:, 0] for x in batch] if flat else list(batch)
 
 
-def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.floating]:
+def distance_matrix(distance: Any, X: Any, objects: Any, name: str = "X") -> npt.NDArray[np.floating]:
     """Return the distances of `X` to `objects`, in blocks of rows; if one is invalid, the error names the pair."""
     n, R = at_least_one(X), at_least_one(objects, "objects")
     step = rows_per_block(16 * R, at_most=_MOST_ROWS)
@@ -217,7 +224,7 @@ def distance_matrix(distance: Any, X: Any, objects: Any) -> npt.NDArray[np.float
     for start in track(range(0, n, step), "distances", total=-(-n // step)):
         rows = np.arange(start, min(start + step, n))
         part = X if len(rows) == n else take(X, rows)
-        values = distances_between(distance, part, objects, start, "X[{}] and random object {}")
+        values = distances_between(distance, part, objects, start, f"{name}[{{}}] and random object {{}}")
         if start == 0:
             D = np.empty((n, R), dtype=values.dtype)
         D[start : start + step] = values
@@ -359,17 +366,19 @@ class NegativeDistance(_Substitution):
         K = -self._powers(distances_between(self.distance, X, Y), "X[{}] and Y[{}]")
         if self.origin is None:
             return K
-        to_x = self._from_origin(X)
+        K /= 2  # before adding: sums may overflow
+        to_x = self._from_origin(X) / 2
         K += to_x[:, None]
-        K += to_x if Y is None else self._from_origin(Y)
-        return K / 2
+        K += to_x if Y is None else self._from_origin(Y, "Y") / 2
+        return K
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         values = -self._powers(self._self_distances(X), "X[{0}] and X[{0}]")
         return values if self.origin is None else values / 2 + self._from_origin(X)
 
-    def _from_origin(self, X: Any) -> npt.NDArray:
-        return self._powers(distances_between(self.distance, X, [self.origin])[:, 0], "X[{}] and the origin")
+    def _from_origin(self, X: Any, name: str = "X") -> npt.NDArray:
+        pair = f"{name}[{{}}] and the origin"
+        return self._powers(distances_between(self.distance, X, [self.origin], pair=pair)[:, 0], pair)
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
         """Return D**power; if a power is out of range, raise an error that names the objects by `pair`."""
@@ -427,6 +436,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     chosen = np.arange(total)
     if n < total:
         chosen = generator(random_state).choice(total, n, replace=False)
+    if n < total or getattr(X, "elsewhere", False):
         X = take(X, chosen)
     with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
         D = distances_between(distance, X)
