@@ -17,9 +17,12 @@ import similia as sm
 from similia.checks.laws import check_kernel
 from similia.distances import Levenshtein
 from similia.kernels import (
+    RBF,
+    Cosine,
     GappedKmers,
     GappyKmers,
     Graphlet,
+    MeanMap,
     NegativeDistance,
     Normalized,
     Product,
@@ -70,6 +73,14 @@ def test_normalized_is_0_where_an_object_has_kernel_0_with_itself():
     kernel = Normalized(NegativeDistance(Levenshtein()))  # whose other values are not 0
     np.testing.assert_array_equal(kernel(["A", "CC"]), np.eye(2))
     np.testing.assert_array_equal(kernel(["A", "CC"], ["A", "G"]), np.zeros((2, 2)))
+
+
+def test_normalized_takes_all_settings_from_x():
+    X, Y = [[[0.0], [1.0]]], [[[0.0], [0.01]]]
+    kernel = Normalized(MeanMap(RBF()))
+    np.testing.assert_array_equal(kernel(X, Y), kernel.decided(X)(X, Y))
+    np.testing.assert_array_equal(kernel([np.empty((0, 1))], Y), [[0]])
+    np.testing.assert_array_equal(Normalized(Cosine())([[1.0, 0.0]], [[1.0, -1.0]]), Cosine()([[1, 0]], [[1, -1]]))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import similia as sm
 from naive import sphere as naive_sphere
-from similia.kernels import Normalized, Product, Sum, _versines
+from similia.kernels import Normalized, Product, Sum, _versines, hypersphere
 from similia.kernels.hypersphere import Cosine, map_pair, resolve_mapping, to_hypersphere, versines
 from similia.sources.dask import as_partitions
 
@@ -188,6 +188,16 @@ def test_the_mapping_of_a_distributed_collection_is_that_of_its_rows_in_memory(r
     parts = parts.map_blocks(sp.csr_array) if sparse else parts
     assert Cosine().decided(as_partitions(parts)).mapping == "projection"
     assert Cosine().decided(as_partitions(abs(dask_array.from_array(X, chunks=(4, 3))))).mapping == "sqrt"
+
+
+def test_the_mapping_of_blocks_of_zeros_is_decided(monkeypatch):
+    dask_array = pytest.importorskip("dask.array")
+    monkeypatch.setattr(hypersphere, "_ROWS", 2)
+    X = np.zeros((5, 3))
+    for value, mapping in ((0, "sqrt"), (-1, "projection")):
+        X[4, 1] = value
+        parts = as_partitions(dask_array.from_array(X, chunks=(2, 3)).map_blocks(sp.csr_array))
+        assert Cosine(zero_rows="uniform").decided(parts).mapping == mapping
 
 
 def test_input_is_not_changed():

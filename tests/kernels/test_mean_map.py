@@ -10,8 +10,9 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks import check_kernel
 from similia.distances import mmd2
-from similia.kernels import RBF, MeanMap, Normalized, sets
+from similia.kernels import RBF, MeanMap, Normalized, Sum, sets
 from similia.objects import as_sets
+from similia.sources.dask import as_partitions
 
 laws = settings(max_examples=25, deadline=None)
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)
@@ -93,6 +94,21 @@ def test_the_median_comes_from_the_training_points():
     assert RBF(2.0).decided(points).gamma == 2.0
 
 
+def test_settings_of_a_dask_collection_are_those_of_its_objects_in_memory():
+    bags, arrays = pytest.importorskip("dask.bag"), pytest.importorskip("dask.array")
+    points = np.random.default_rng(6).normal(size=(1100, 3))  # more than the median takes
+    for n in (100, 1100):
+        parts = as_partitions(arrays.from_array(points[:n], chunks=(60, 3)))
+        for kernel in (RBF(), Normalized(RBF()), Sum([RBF(), RBF(2.0)])):
+            expected = kernel.decided(points[:n])(points[:5])
+            np.testing.assert_array_equal(kernel.decided(parts)(points[:5]), expected)
+    X = some_sets(7, [3, 0, 500, 2, 700, 1])
+    parts = as_partitions(bags.from_sequence(X, npartitions=3).filter(lambda x: len(x) != 2))
+    for kernel in (MeanMap(RBF()), MeanMap(sm.kernels.Cosine()), MeanMap(rbf_kernel)):
+        expected = kernel.decided(X[:3] + X[4:])(X)
+        np.testing.assert_array_equal(kernel.decided(parts)(X), expected)
+
+
 @laws
 @given(st.integers(0, 99), st.integers(1, 6), st.floats(1e-3, 1e3))
 def test_rbf_agrees_with_scikit_learn(seed, p, gamma):
@@ -105,6 +121,7 @@ def test_rbf_is_accurate_far_from_the_origin():
     X = np.array([[0.0, 0.5], [1.0, 0.25]])
     np.testing.assert_array_equal(RBF(0.5)(X + 2.0**40), RBF(0.5)(X))
     np.testing.assert_array_equal(RBF(1e-300)(X * 1e200, X * 1e200), np.eye(2))  # squares of distances are infinite
+    np.testing.assert_allclose(RBF(1e-310)([[0.0], [1e155]], [[1e155]]), [[np.exp(-1)], [1]], rtol=1e-12)
 
 
 def test_refusals():
@@ -116,9 +133,16 @@ def test_refusals():
         MeanMap(sm.distances.Hausdorff())(some_sets(0, [2]))
     with pytest.raises(ValueError, match="gamma must be a positive number, got 0"):
         RBF(0)(np.eye(2))
+    for extreme in (1e200, 1e-200):
+        with pytest.raises(
+            ValueError, match=r"gamma=1e.200 \* scale=1e.200 is out of range for float64; scale the vect"
+        ):
+            RBF(extreme, extreme)(np.eye(2))
     with pytest.raises(ValueError, match="X has 2 features and Y has 3, expected as many in both"):
         RBF(1.0)(np.eye(2), np.eye(3))
     bad = as_sets(some_sets(0, [2, 3]))
     bad.values[3] = np.nan
+    with pytest.raises(ValueError, match=r"X\[1\], point 1, coordinate 0 is nan, expected a finite number"):
+        MeanMap(RBF()).decided(bad)
     with pytest.raises(ValueError, match=r"X\[1\], point 1, coordinate 0 is nan, expected a finite number"):
         MeanMap(RBF(1.0))(bad)

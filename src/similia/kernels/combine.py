@@ -37,7 +37,7 @@ class _Composite(ListParams, Kernel):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the batch type that all kernels read; return `X` itself if they read different types."""
+        """Convert `X` to the batch type that all kernels read; return `X` itself if there is no such type."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         # A kernel that compares only structure reads no labels; take the batch with the most attributes.
@@ -68,7 +68,7 @@ class _Composite(ListParams, Kernel):
         X = self.as_objects(X)
         Y = None if Y is None else as_second(self.as_objects, Y)
         with np.errstate(over="ignore", under="ignore"):  # a product of small values becomes 0
-            K = self._combined(_gram(kernel, X, Y) for kernel in self._parts())
+            K = self._combined(_gram(kernel, X, Y) for kernel in self.kernels)
         large = np.isinf(K)
         if large.any():
             i, j = np.argwhere(large)[0]
@@ -78,7 +78,7 @@ class _Composite(ListParams, Kernel):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
-        return self._combined(diagonal(kernel, X) for kernel in self._parts())
+        return self._combined(diagonal(kernel, X) for kernel in self.kernels)
 
 
 class Sum(_Composite):
@@ -215,8 +215,9 @@ class Normalized(Kernel):
         X = self.as_objects(X)
         Y = None if Y is None else as_second(self.as_objects, Y)
         K = _gram(self.kernel, X, Y)
-        kxx = self._squared_norms(X, "X")
-        kyy = kxx if Y is None else self._squared_norms(Y, "Y")
+        kxx = kyy = self._squared_norms(X, "X")
+        if Y is not None:  # X decides settings, as in k(x, y), unless all values are 0 anyway
+            kyy = (self.decided(X) if kxx.any() else self)._squared_norms(Y, "Y")
         scale_by_norms(K, kxx, kyy, same=Y is None)
         return K
 

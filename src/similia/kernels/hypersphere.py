@@ -216,10 +216,12 @@ def _lowest_row(part: Any, start: int) -> npt.NDArray:
     with part_from(start):
         rows = as_rows(part)
     values = _values(rows)
-    place = int(values.argmin()) if values.size else 0
+    if not values.size:  # a sparse matrix of zeros
+        return rows[[0]].toarray()
+    place = int(values.argmin())
     if not sp.issparse(rows):
         return rows[place // rows.shape[1]][None]
-    return rows[[max(0, int(np.searchsorted(rows.indptr, place, side="right")) - 1)]].toarray()
+    return rows[[int(np.searchsorted(rows.indptr, place, side="right")) - 1]].toarray()
 
 
 class Cosine(SphereKernel):

@@ -19,7 +19,8 @@ from similia.core.validation import check_choice
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import offsets_of, runs
 from similia.objects.vectors import check_finite
-from similia.similarity import Kernel, check_kernel, decided, evaluate
+from similia.similarity import Kernel, as_objects, check_kernel, decided, evaluate
+from similia.sources.dask import Distributed
 
 _POINTS = 256  # per run of sets; the kernel values between two runs take 512 KiB
 _WORK = 64  # number of multiplications that take as long as one value of the ground kernel
@@ -87,7 +88,9 @@ class MeanMap(Kernel):
     def decided(self, X: Any) -> MeanMap:
         """Return this kernel with settings of `ground`, such as ``gamma="median"``, computed from the points of `X`."""
         check_kernel(self.ground, "ground")
-        found = decided(self.ground, self.as_objects(X).values)
+        sets = as_objects(self, X)
+        points = Distributed(sets.lazy(_points)) if isinstance(sets, Distributed) else _points(sets)
+        found = decided(self.ground, points)
         return self if found is self.ground else MeanMap(found, self.reduce)
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
@@ -144,6 +147,14 @@ class MeanMap(Kernel):
             P = np.triu(P) + np.triu(P, 1).T
         small = len(P) == len(A) and P.shape[1] == len(B)
         return P if small else _pair_sums(P, pieces_a, pieces_b)
+
+
+def _points(sets: Any, start: int = 0) -> npt.NDArray[np.floating]:
+    """Return the finite points of some sets; `Distributed.lazy` passes `start`, unused here, and parts without sets."""
+    if not isinstance(sets, SetBatch):
+        return np.empty((0, 1))
+    check_finite(sets)
+    return sets.values
 
 
 def _pieces(sets: SetBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

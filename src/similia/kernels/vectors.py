@@ -21,9 +21,10 @@ from similia.core.products import row_product
 from similia.core.validation import check_positive, check_positive_int, check_vectors
 from similia.kernels.features import scale_by_norms
 from similia.kernels.from_distance import suggest_gamma
-from similia.similarity import Kernel
+from similia.similarity import Kernel, as_objects
 
 _PLAIN = 900  # sums of exponents below it need no check
+_FAR = 600  # rows are divided by two to this power if the square of a distance overflows
 _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value and smallest norm of features with full precision
 
 
@@ -69,7 +70,7 @@ class RBF(Kernel):
         """Return this kernel with ``gamma="median"`` replaced by its value for the vectors `X`."""
         if self.gamma != "median":
             return self
-        return RBF(suggest_gamma(_euclidean, self.as_objects(X), 1000), self.scale)
+        return RBF(suggest_gamma(_euclidean, as_objects(self, X), 1000), self.scale)
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
@@ -94,11 +95,20 @@ class RBF(Kernel):
 
     def _gamma(self) -> float:
         scale = check_positive(self.scale, "scale")
-        return scale * check_positive(self.gamma, "gamma", hint=' (or "median")')
+        gamma = scale * check_positive(self.gamma, "gamma", hint=' (or "median")')
+        if not 0 < gamma < np.inf:
+            raise ValueError(f"gamma={self.gamma!r} * scale={scale!r} is out of range for float64; scale the vectors")
+        return gamma
 
 
 def _euclidean(X: npt.NDArray[np.floating], Y: npt.NDArray[np.floating] | None = None) -> npt.NDArray[np.float64]:
-    return np.asarray(cdist(X, X if Y is None else Y))
+    Y = X if Y is None else Y
+    D: npt.NDArray[np.float64] = np.asarray(cdist(X, Y))
+    far = np.isinf(D)
+    if far.any():  # the square of a distance overflows
+        with np.errstate(over="ignore", under="ignore"):
+            D[far] = np.ldexp(cdist(np.ldexp(X, -_FAR), np.ldexp(Y, -_FAR))[far], _FAR)
+    return D
 
 
 class Optical(Kernel):
