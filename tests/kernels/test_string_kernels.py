@@ -19,7 +19,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
 from similia.cli.specs import parse_kernel
-from similia.kernels import GappedKmers, GappyKmers, Mismatch, Spectrum, WeightedDegree
+from similia.kernels import GappedKmers, GappyKmers, Mismatch, Spectrum, WeightedDegree, Words
 
 LAW = settings(max_examples=40, deadline=None)
 # few letters, so that k-mers repeat; one beyond a byte, one beyond 16 bits, and the zero byte
@@ -304,6 +304,19 @@ def test_collections_without_any_feature(kernel):
     np.testing.assert_array_equal(kernel(["", ""], ["ACGTACGT"]), np.zeros((2, 1)))
     np.testing.assert_array_equal(kernel.diag([""]), [0.0])
     assert kernel.features([""]).nnz == 0
+
+
+@pytest.mark.parametrize("large", [50, 10**12, 10**30])
+def test_lengths_beyond_those_of_all_strings_take_no_memory(large):
+    X = ["GATTACA", "", "ACGTACGT"]
+    for kernel in (Spectrum(large), GappyKmers(large), GappyKmers(large, large), Mismatch(large, 0)):
+        np.testing.assert_array_equal(kernel(X), np.zeros((3, 3)))
+    for bounds in ({}, {"boundaries": "words"}, {"reverse_complement": True}):
+        for pair, same in (((1, large), (1, 10)), ((large, large), (20, 20))):
+            np.testing.assert_array_equal(Spectrum(pair, **bounds)(X), Spectrum(same, **bounds)(X))
+    for merge in (False, True):
+        np.testing.assert_array_equal(GappyKmers(4, large, merge)(X), GappyKmers(4, 4, merge)(X))
+    np.testing.assert_array_equal(Words((1, large))(["to be or not to be"]), Words((1, 6))(["to be or not to be"]))
 
 
 @pytest.mark.parametrize("name", ["promoters", "splice", "sms_spam", "multiloc_proteins"])

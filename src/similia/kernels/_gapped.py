@@ -298,6 +298,8 @@ def products_by_pair(x, y, pairs, rows, columns, worth, palindromes, length, out
 def _windows(a, b, u, v, worth, length):  # type: ignore[no-untyped-def]
     """Return the sum over windows i of a and j of b of ``u[i] * v[j] * worth[mismatches]``, along the diagonals."""
     n, m, total = len(a) - length + 1, len(b) - length + 1, 0.0
+    if n <= 0 or m <= 0:  # the diagonals below would leave the strings
+        return total
     for shift in range(1 - n, m):
         i = max(0, -shift)
         mismatches = 0

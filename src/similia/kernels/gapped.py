@@ -170,19 +170,19 @@ class GappedKmers(StringKernel):
 
     def _ids_and_weights(self, objects: StringBatch, rows: slice) -> tuple[Any, Any, Any]:
         """Return (id of each occurrence of a feature, offset of each string's first id, weight of each occurrence)."""
-        values, offsets = arrays_of(objects, rows)
-        values = letters_read(values, self.reverse_complement, self.ignore_case)
-        weights = self._weights(offsets)
-        n_windows = windows_of(offsets, self.length)
         if self.positions == "kept":
-            ids, id_offsets = self._kept_ids(self._side(objects, rows))
+            side = self._side(objects, rows)
+            ids, id_offsets = self._kept_ids(side)
             if self.center_weight is None:
                 return ids, id_offsets, np.empty(0)
-            n_masks = self._ids_per_letter()
+            _, _, offsets, weights = side
+            n_masks, n_windows = self._ids_per_letter(), windows_of(offsets, self.length)
             parts = [np.tile(weights[s : s + n], n_masks) for s, n in zip(offsets[:-1], n_windows, strict=True)]
             return ids, id_offsets, np.concatenate(parts)
+        values, offsets = arrays_of(objects, rows)
+        values, weights = letters_read(values, self.reverse_complement, self.ignore_case), self._weights(offsets)
         subsets = masks(self.length, self.informative)
-        ids = np.empty(n_windows.sum() * len(subsets), dtype=np.uint64)
+        ids = np.empty(windows_of(offsets, self.length).sum() * len(subsets), dtype=np.uint64)
         amounts, id_offsets = np.empty(len(ids)), np.empty_like(offsets)
         complements = complements_of(values) if self.reverse_complement else np.empty(0, np.uint32)
         end = _strings.window_ids(values, complements, offsets, subsets, weights, ids, amounts, id_offsets)
@@ -210,7 +210,7 @@ class GappedKmers(StringKernel):
         n_windows = np.repeat(windows_of(offsets, self.length), lengths)
         weights = (place < n_windows).astype(float)
         if self.center_weight is not None:
-            twice = np.abs(2 * place - n_windows + 1)  # the distance from the middle; Python's powers of 2 are exact
+            twice = np.abs(2 * place - n_windows + 1)  # the distance from the middle; whole powers of 2 are exact
             powers = np.array([2.0 ** (-d / 2 / self.half_life) for d in range(twice.max(initial=0) + 1)])
             weights *= np.minimum(self.center_weight, np.floor(self.center_weight * powers + 1))[twice]
         return weights

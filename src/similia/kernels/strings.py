@@ -13,9 +13,9 @@ WeightedDegree  a k-mer at its position, k = 1 ... degree                       
 
 A k-mer is a substring of k letters. The last column is the number of features that start at one letter; cost is linear
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
-others; with ``normalize=True`` it has kernel 1 with itself, if Y is not given. Every character is a letter; case
-matters unless `ignore_case` is set. When called, all kernels raise a ValueError if a parameter is out of range, and a
-TypeError if an object is not a string.
+others; with ``normalize=True`` it has kernel 1 with itself, if Y is not given. Every character is a letter, except in
+Words and Mismatch; case matters unless `ignore_case` is set. When called, all kernels raise a ValueError if a parameter
+is out of range, and a TypeError if an object is not a string.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Spectrum(StringKernel):
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
         if self._is_plain():
-            return ids_at(values, offsets, np.arange(self._lengths()[1])[None], False, complements)
+            return ids_at(values, offsets, np.arange(_shortened(self._lengths()[1], offsets))[None], False, complements)
         runs, firsts = offsets, np.arange(len(offsets))
         if self.boundaries:
             values, runs, firsts, _ = _strings.words_padded(values, offsets)
@@ -238,8 +238,10 @@ class GappyKmers(StringKernel):
         return gaps + 1
 
     def _ids(self, values: Letters, offsets: Indices) -> Ids:
-        letters = np.arange(self.k)
-        positions = letters + np.arange(self.gaps + 1)[:, None] * (letters >= self.k // 2)
+        longest = int(np.diff(offsets).max(initial=0))
+        letters = np.arange(min(self.k, longest + 1))
+        gaps = np.arange(min(self.gaps, max(0, longest - len(letters))) + 1)  # larger ones fit into no string
+        positions = letters + gaps[:, None] * (letters >= self.k // 2)
         return ids_at(values, offsets, positions, distinct_gaps=not self.merge)
 
 
@@ -352,11 +354,12 @@ class Mismatch(StringKernel):
         complements = complements_of(letters) if self.reverse_complement else _ONE_STRAND.astype(np.uint64)
         codes = np.searchsorted(letters, values)
         codes[letters[np.minimum(codes, len(letters) - 1)] != values] = -1
-        exact = self.k <= 8 and letters[-1] < 256
+        k = _shortened(self.k, offsets)
+        exact = k <= 8 and letters[-1] < 256
         base = int(_strings.BYTE_BASE if exact else _strings.WIDE_BASE)
-        powers = np.array([pow(base, self.k - 1 - j, 2**64) for j in range(self.k)], dtype=np.uint64)
-        positions, shifts = substitutions(self.k, self.mismatches, len(letters))
-        ids = np.empty(windows_of(offsets, self.k).sum() * len(positions), dtype=np.uint64)
+        powers = np.array([pow(base, k - 1 - j, 2**64) for j in range(k)], dtype=np.uint64)
+        positions, shifts = substitutions(k, self.mismatches, len(letters))
+        ids = np.empty(windows_of(offsets, k).sum() * len(positions), dtype=np.uint64)
         id_offsets = np.empty_like(offsets)
         end = _strings.neighbour_ids(codes, offsets, letters, complements, powers, positions, shifts, ids, id_offsets)
         return ids[:end], id_offsets
@@ -451,15 +454,21 @@ def ngrams(
 ) -> Ids:
     """Return (ids, offsets) of all substrings from the least to the largest length, as `ngram_ids` orders them."""
     sizes = np.diff(offsets)
+    least, most = (_shortened(length, offsets) for length in lengths)
     per_run = np.zeros(len(sizes), np.int64)
-    for length in range(lengths[0], lengths[1] + 1):
-        per_run += np.maximum(sizes - length + 1, 0)
+    for length in range(least, most + 1):
+        per_run += windows_of(offsets, length)
     if whole:
-        per_run[(sizes > 0) & (sizes < lengths[0])] = 1
+        per_run[(sizes > 0) & (sizes < least)] = 1
     id_offsets = offsets_of(per_run)
     ids = np.empty(id_offsets[-1], dtype=np.uint64)
-    _strings.ngram_ids(values, complements, offsets, *lengths, whole, id_offsets, ids)
+    _strings.ngram_ids(values, complements, offsets, least, most, whole, id_offsets, ids)
     return ids, id_offsets
+
+
+def _shortened(length: int, offsets: Indices) -> int:
+    """Return `length` or, if this is less, the least length that no string has."""
+    return min(length, int(np.diff(offsets).max(initial=0)) + 1)
 
 
 def windows_of(offsets: Indices, length: int) -> Indices:
