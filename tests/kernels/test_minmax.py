@@ -215,6 +215,7 @@ REFUSED = {
     "fractions": (lambda: Intersection(FRACTIONS).features(["", "A", "AC"]), ValueError,
         r"^X\[2\] has a feature 0.707107, expected whole numbers, such as counts; similia.Nystroem"),
     "too many": (lambda: Intersection().features([[1, 2], [2**31, 1]]), ValueError, "X has counts that add up to"),
+    "too many inside": (lambda: MinMax(Intersection())([[1e12, 1.0]]), ValueError, "X has counts that add up to 1e.12"),
     "min-max": (lambda: sm.KernelFeatures(MinMax(Spectrum())).fit(STRINGS), TypeError, "has no explicit features"),
 }  # fmt: skip
 

@@ -272,8 +272,9 @@ def test_weights_without_total_keep_the_label_and_equal_weights_change_nothing()
     graph = {"edge_index": arcs, "n_nodes": 3, "node_labels": [1, 2, 3]}
     zero = as_graphs([graph | {"edge_weights": np.zeros(4)}])
     assert Propagation(n_iter=2)(zero).tolist() == [[9.0]]
-    doubled = as_graphs([graph | {"edge_weights": np.full(4, 2.0)}])
-    assert Propagation(n_iter=2)(doubled, as_graphs([graph])) == Propagation(n_iter=2)([graph])
+    for weight in (2.0, 1e308, 1e-310):
+        equal = as_graphs([graph | {"edge_weights": np.full(4, weight)}])
+        assert Propagation(n_iter=2)(equal, as_graphs([graph])) == Propagation(n_iter=2)([graph])
 
 
 def test_empty_graphs_and_normalization():

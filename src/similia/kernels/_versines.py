@@ -1,9 +1,10 @@
 """Versines (1 - cosine) of pairs of unit rows, computed tile by tile of their matrix.
 
 One thread computes a tile while it is in cache: the inner products, the versines, the small versines once more from
-differences of rows, and the mirrored tile if the matrix is symmetric. An entry depends on its two rows only, and
-exchanging the rows does not change it (see `core.products`). For sparse rows, columns that many rows use are multiplied
-as a dense matrix, the others by lists of the rows in each column; this is five times as fast as scipy's product.
+differences of rows, and the mirrored tile if the matrix is symmetric. An entry of dense rows depends on these two rows
+only, and exchanging them does not change it (see `core.products`). With sparse rows, its last bits also depend on the
+other rows of the second matrix. For sparse rows, columns that many rows use are multiplied as a dense matrix, the
+others by lists of the rows in each column; this is five times as fast as scipy's product.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
+from similia.core.errors import BadValue
 from similia.core.hashing import GOLDEN, combine
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
@@ -41,6 +42,7 @@ _SPARSE_TO_DENSE_COST = 100  # number of dense multiply-adds (in BLAS) that take
 _ROWS_PER_BLOCK = 1024  # few enough for the cache, and enough that BLAS threads seldom wait for each other
 _PAIRS_OF_A_THREAD = 512
 _ROWS_OF_A_THREAD = 16
+_MOST = 2**31 - 1  # features of count 1 that one matrix may have
 _NO_AMOUNTS = np.empty(0)
 _ALL_ONES = np.uint64(2**64 - 1)
 
@@ -114,8 +116,11 @@ class Counts:
     @cached_property
     def unary(self) -> Counts:
         """The features (f, 1), ..., (f, c), each of count 1, for each feature f of integer count c; (f, 1) has id f."""
+        if (total := float(self.values.sum())) > _MOST:
+            remedy = "scale them down; similia.MinHash and similia.Nystroem(Intersection(...)) make vectors, too"
+            raise BadValue(None, f"has counts that add up to {total:.3g}", f"at most {_MOST}", remedy)
         offsets = np.zeros_like(self.offsets)
-        ids = np.empty(int(self.values.sum()), np.uint64)
+        ids = np.empty(int(total), np.uint64)
         _expand(self.offsets, self.ids, self.values, offsets, ids)
         return Counts(offsets, ids, np.ones(len(ids)))
 
@@ -134,7 +139,10 @@ class Counts:
         return ids, table, *_postings(self.offsets, columns, self.values, np.full(len(ids), -1))
 
     def hashed(self, n_features: int) -> sp.csr_array:
-        """Return values times sqrt(weights) as a sparse matrix; a feature goes to column ``id % n_features``."""
+        """Return values times sqrt(weights), or the `unary` values if `least`, as a sparse matrix.
+
+        A feature goes to column ``id % n_features``.
+        """
         if self.least:
             return self.unary.hashed(n_features)
         columns = (self.ids % np.uint64(n_features)).astype(np.int32)
@@ -229,8 +237,11 @@ def few_products(A: Counts, B: Counts) -> Floats:
         A, B = _in_order(A, B), _in_order(B, A)
     elif _largest_sum(A, B) >= 2**53:
         return inner_products(A, B)
+    distinct, table, *postings = B._index
+    columns = np.empty(len(A.ids), dtype=np.int64)
+    _look_up(np.ascontiguousarray(A.ids), distinct, table, columns)
     out = np.zeros((len(A), len(B)))
-    _few(A.offsets, np.ascontiguousarray(A.ids), A.weighted_values(), *B._index, A.least, out)
+    _add_terms(A.offsets, columns, A.weighted_values(), *postings, A.least, 0, len(A), out)
     return out
 
 
@@ -259,7 +270,7 @@ def _least_sums(A: Counts, B: Counts) -> Floats:
     out = np.zeros((len(A), len(B)))
 
     def fill(start: int, stop: int) -> None:
-        _add_least(A.offsets, columns_a, A.values, *postings, start, stop, out)
+        _add_terms(A.offsets, columns_a, A.values, *postings, True, start, stop, out)
 
     run_in_ranges(fill, len(A), grain=_ROWS_OF_A_THREAD)
     return out
@@ -293,8 +304,9 @@ def _columns(A: Counts, B: Counts) -> tuple[int, Indices, Indices]:
     distinct, columns_b = number_ids(B.ids)
     if A is B:
         return len(distinct), columns_b, columns_b
-    columns_a = np.empty(len(A.ids), dtype=np.int64)
-    _look_up(np.ascontiguousarray(A.ids), distinct, _table(len(distinct)), columns_a)
+    columns_a, table = np.empty(len(A.ids), dtype=np.int64), _table(len(distinct))
+    _enter(distinct, table)
+    _look_up(np.ascontiguousarray(A.ids), distinct, table, columns_a)
     return len(distinct), columns_a, columns_b
 
 
@@ -385,8 +397,7 @@ def _number(ids, table, distinct, numbers):  # type: ignore[no-untyped-def]
 
 @njit()
 def _look_up(ids, distinct, table, numbers):  # type: ignore[no-untyped-def]
-    """Fill `numbers` with the position of each of `ids` in `distinct`, or -1; `table` is an empty hash table."""
-    _enter(distinct, table)
+    """Fill `numbers` with the position of each of `ids` in `distinct`, or -1; `table` is the hash table of these."""
     shift = _shift_for(len(table))
     for k in range(len(ids)):
         numbers[k] = table[_place(ids[k], distinct, table, shift)]
@@ -398,21 +409,6 @@ def _enter(distinct, table):  # type: ignore[no-untyped-def]
     shift = _shift_for(len(table))
     for k in range(len(distinct)):
         table[_place(distinct[k], distinct, table, shift)] = k
-
-
-@njit()
-def _few(offsets, ids, values, distinct, table, starts, rows, data, least, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the inner products of objects (`offsets`, `ids`, `values`) and an index (`distinct` to `data`).
-
-    If `least`, add sums of minima instead.
-    """
-    shift = _shift_for(len(table))
-    for i in range(len(out)):
-        for k in range(offsets[i], offsets[i + 1]):
-            column = table[_place(ids[k], distinct, table, shift)]
-            if column >= 0:
-                for p in range(starts[column], starts[column + 1]):
-                    out[i, rows[p]] += min(values[k], data[p]) if least else values[k] * data[p]
 
 
 @njit()
@@ -439,15 +435,18 @@ def _paired(a_offsets, a_ids, a_values, b_offsets, b_ids, b_values, rows, column
 
 
 @njit()
-def _add_least(offsets, columns, values, starts, rows, data, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add to rows `start` to `stop` of `out` the sums of minima of objects and postings (`starts`, `rows`, `data`)."""
+def _add_terms(offsets, columns, values, starts, rows, data, least, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add to rows `start` to `stop` of `out` the inner products of objects and postings (`starts`, `rows`, `data`).
+
+    If `least`, add sums of minima instead.
+    """
     for i in range(start, stop):
         row = out[i]
         for k in range(offsets[i], offsets[i + 1]):
             column, value = columns[k], values[k]
             if column >= 0:
                 for p in range(starts[column], starts[column + 1]):
-                    row[rows[p]] += min(value, data[p])
+                    row[rows[p]] += min(value, data[p]) if least else value * data[p]
 
 
 @njit()

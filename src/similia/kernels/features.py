@@ -98,7 +98,8 @@ class CountsKernel(Kernel):
     def against(self, X: Any, Y: Any) -> Floats:
         """Return ``self(X, Y)``; fast if the same `Y` is compared with few objects in each of many calls.
 
-        `Y` is a batch that `as_objects` returned; its feature counts are cached for the next call.
+        `Y` is a batch that `as_objects` returned; its feature counts are cached for the next call if all parameters are
+        numbers, strings, bools or None.
         """
         X = self.as_objects(X)
         self._check_alike(X, Y)

@@ -46,7 +46,6 @@ from similia.similarity import as_objects, check_kernel, compared, decided, refu
 
 _COLUMNS = 2**20  # of the features of a kernel that has no counts with ids
 _LARGEST = 1e150  # sums of such features do not overflow
-_MOST = 2**31 - 1  # features of count 1 that one matrix may have
 
 
 class _OfFeatures(CountsKernel):
@@ -155,9 +154,6 @@ class Intersection(_OfFeatures, FeatureKernel):
         if fractional.any():
             remedy = "similia.Nystroem makes vectors of any kernel"
             raise _bad_feature(counts, fractional, "whole numbers, such as counts", remedy)
-        if counts.values.sum() > _MOST:
-            remedy = "similia.MinHash and similia.Nystroem take less memory"
-            raise BadValue(None, f"has counts that add up to {counts.values.sum():.3g}", f"at most {_MOST}", remedy)
         return super().features(X, n_features)
 
 

@@ -28,6 +28,7 @@ from similia.objects.sequences import runs
 _BIN_WIDTH = {"labels": 0.01, "attributes": 1.0}
 _METRICS = {"labels": ("tv", "hellinger"), "attributes": ("l1", "l2")}
 _NODES_PER_BLOCK = 4096  # rows of P_t in memory at once; they fit in the cache
+_EXTREME = 1e100  # sums of edge weights between it and its reciprocal neither overflow nor lose digits
 _S11 = np.uint64(11)
 _FEW = 32  # up to so many values n are sorted by n (n - 1) / 2 exchanges
 Array = npt.NDArray[np.float64]
@@ -203,8 +204,8 @@ def bins(Z: Array, beta: Array, width: float) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         b = np.floor((Z + beta.ravel()) / width)
     if not np.isfinite(b).all():
-        found = f"has attributes that exceed the largest float64 after division by bin_width={width}"
-        raise BadValue(None, found, remedy="scale them (AttributeScaler) or take wider bins")
+        found = f"has projections that exceed the largest float64 after division by bin_width={width}"
+        raise BadValue(None, found, remedy="scale the attributes (AttributeScaler) or take wider bins")
     return b
 
 
@@ -241,7 +242,7 @@ def _walk(graphs: GraphBatch, n_columns: int) -> Callable[[Array, int, Array], N
     arcs = arcs_of(graphs)
     weights, totals = np.empty(0), graphs.degrees.astype(np.float64)
     if graphs.edge_weights is not None:
-        weights = np.ascontiguousarray(graphs.edge_weights, dtype=np.float64)
+        weights = _moderate(np.ascontiguousarray(graphs.edge_weights, dtype=np.float64), arcs[0])
         totals = total_weights(arcs[0], weights)
     room = np.empty((int(graphs.degrees.max(initial=0)), n_columns))
 
@@ -249,6 +250,19 @@ def _walk(graphs: GraphBatch, n_columns: int) -> Callable[[Array, int, Array], N
         neighbour_means(Z, first, *arcs, weights, totals, room, out)
 
     return step
+
+
+def _moderate(weights: Array, indptr: npt.NDArray[np.int64]) -> Array:
+    """Return the weights of arcs, divided by the largest of their node if this is extreme; means do not change."""
+    if not ((weights > _EXTREME) | ((weights < 1 / _EXTREME) & (weights > 0))).any():
+        return weights
+    nodes = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    largest = np.zeros(len(indptr) - 1)
+    np.maximum.at(largest, nodes, weights)
+    largest[(largest == 0) | ((largest >= 1 / _EXTREME) & (largest <= _EXTREME))] = 1.0
+    with np.errstate(under="ignore"):
+        found: Array = weights / largest[nodes]
+    return found
 
 
 def _n_attributes(graphs: GraphBatch) -> int:
@@ -274,7 +288,7 @@ def _check_weights(graphs: GraphBatch) -> None:
 
 @njit()
 def _uniform(key):  # type: ignore[no-untyped-def]
-    """Turn a 64-bit hash into a number in (0, 1)."""
+    """Turn a 64-bit hash into a number in (0, 1]."""
     return (float(key >> _S11) + 0.5) * 2.0**-53
 
 
@@ -297,7 +311,7 @@ def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
 
 @njit()
 def draw_offsets(seed, n_terms, n_dimensions):  # type: ignore[no-untyped-def]
-    """Hash (seed, step, dimension) into numbers uniform on (0, 1), shape (n_terms, n_dimensions)."""
+    """Hash (seed, step, dimension) into numbers uniform on (0, 1], shape (n_terms, n_dimensions)."""
     beta = np.empty((n_terms, n_dimensions))
     for t in range(n_terms):
         term = combine(seed, np.uint64(2 * t + 1))
