@@ -44,6 +44,10 @@ def clustered_codes(n, n_bits, n_clusters, seed=0, flips=0.1):
     return np.packbits(bits ^ (random.random(bits.shape) < flips), axis=1)
 
 
+def longer():
+    return HammingIndex(64).fit(random_codes(3, 64)).set_params(n_bits=128)
+
+
 def pairs(found, row):
     return list(zip(found[0][row].tolist(), found[1][row].tolist(), strict=True))
 
@@ -323,6 +327,42 @@ def test_a_read_only_array_is_searched_in_place_and_others_are_copied():
     assert np.shares_memory(HammingIndex(64).fit(codes)._rows.parts()[0].codes, codes)
 
 
+def test_a_read_only_array_of_which_most_is_removed_is_saved_again(tmp_path):
+    codes = random_codes(10, 64)
+    codes.flags.writeable = False
+    index = HammingIndex(64).fit(codes).remove(np.arange(6))
+    for ids in ([6, 7, 8, 9], [7, 8, 9], [7, 8, 9, 10]):
+        index.save(tmp_path)
+        loaded = HammingIndex.load(tmp_path)
+        assert loaded.ids.tolist() == ids
+        np.testing.assert_array_equal(loaded.reconstruct(), index.reconstruct())
+        index = index.remove([6]) if len(ids) == 4 and 6 in ids else index.add(codes[:1])
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_structure_is_that_of_the_kind(mmap, tmp_path):
+    codes = random_codes(300, 64)
+    index = HammingIndex(64, "ivf", random_state=0).fit(codes)
+    for kind in ("multihash", "exact", "ivf", "multihash"):
+        index.set_params(kind=kind).save(tmp_path)  # the structure in memory and on disk is that of before
+        index = HammingIndex.load(tmp_path, mmap=mmap)
+        expected = HammingIndex(64, kind, random_state=0).fit(codes).kneighbors(codes[:50] ^ np.uint8(1), 5)
+        for mine, theirs in zip(index.kneighbors(codes[:50] ^ np.uint8(1), 5), expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        index.save(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_that_are_numbers_of_numpy_are_saved(kind, tmp_path):
+    numbers = {"n_lists": np.int32(2), "n_probes": np.int64(8), "n_hashes": np.uint8(4), "random_state": np.int64(3)}
+    index = HammingIndex(np.int64(64), kind, **numbers).fit(random_codes(10, 64))
+    found = index.kneighbors(random_codes(4, 64), 2)[1]
+    index.save(tmp_path)
+    loaded = HammingIndex.load(tmp_path)
+    assert loaded.get_params() == index.get_params()
+    assert loaded.kneighbors(random_codes(4, 64), 2)[1].tolist() == found.tolist()
+
+
 def test_a_folder_that_others_changed_is_not_overwritten(tmp_path):
     HammingIndex(64).fit(random_codes(10, 64)).save(tmp_path)
     mine, theirs = HammingIndex.load(tmp_path), HammingIndex.load(tmp_path)
@@ -388,6 +428,10 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: FITTED.remove([4, 4]), "are both 4; ids must be unique"),
         (lambda: FITTED.update(random_codes(1, 16), [9]), "id 9 is not in the index, so it cannot be updated"),
         (lambda: FITTED.reconstruct([9]), "id 9 is not in the index, so it cannot be looked up"),
+        (lambda: longer().kneighbors(random_codes(1, 128), 1), "n_bits must be 64, the length of the codes in the"),
+        (lambda: longer().radius_neighbors(random_codes(1, 128), 1), "got 128; fit again"),
+        (lambda: longer().add(random_codes(1, 128)), "n_bits must be 64"),
+        (lambda: longer().save("nowhere"), "n_bits must be 64"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(call, sentence):

@@ -63,14 +63,15 @@ def threads(n: int) -> Iterator[Any]:
 
 def empty_structure(index: HammingIndex) -> Any:
     """Return an empty faiss structure of the index's kind; for "ivf", k-means finds the cell centres from the rows."""
-    rows, n, n_bits = index._rows, len(index._rows), index.n_bits
+    rows, n = index._rows, len(index._rows)
+    n_bits, n_hashes = 8 * rows.width, int(index.n_hashes)  # faiss takes no integers of numpy
     with threads(1) as faiss:
         if index.kind == "multihash":  # tables of disjoint runs of log2(n) bits
-            bits_of_hash = max(1, min(n_bits // index.n_hashes, round(np.log2(max(2, n)))))
-            structure = faiss.IndexBinaryMultiHash(n_bits, index.n_hashes, bits_of_hash)
+            bits_of_hash = max(1, min(n_bits // n_hashes, round(np.log2(max(2, n)))))
+            structure = faiss.IndexBinaryMultiHash(n_bits, n_hashes, bits_of_hash)
             structure.nflip = 1
             return structure
-        n_lists = min(n, round(np.sqrt(n)) if index.n_lists is None else index.n_lists)
+        n_lists = min(n, round(np.sqrt(n)) if index.n_lists is None else int(index.n_lists))
         random = generator(index.random_state)
         sample = np.sort(random.choice(np.flatnonzero(~rows.dead), min(n, _TRAINED_ON * n_lists), replace=False))
         quantizer = faiss.IndexBinaryFlat(n_bits)
@@ -81,6 +82,11 @@ def empty_structure(index: HammingIndex) -> Any:
         structure.cp.min_points_per_centroid, structure.cp.max_points_per_centroid = 1, _TRAINED_ON
         structure.train(rows.take(sample))
         return structure
+
+
+def is_of(index: Any, kind: str) -> bool:
+    """Return whether a faiss structure is one of this kind of index."""
+    return type(index).__name__ == _CLASSES.get(kind)
 
 
 def add(index: Any, codes: Codes) -> None:
@@ -99,7 +105,7 @@ def search(
     the k-th distance finds them. Entries beyond the number found are fillers.
     """
     if hasattr(index, "nprobe"):
-        index.nprobe = min(n_probes, index.nlist)
+        index.nprobe = min(int(n_probes), index.nlist)
     wanted = min(index.ntotal, 2 * k + min(int(dead.sum()), k) + _SPARE)
     with threads(n_threads()):
         distances, rows = index.search(queries, wanted)
@@ -143,6 +149,6 @@ def from_bytes(data: Codes, kind: str, n_bits: int, n_rows: int) -> Any:
             index = faiss.deserialize_index_binary(data)
         except RuntimeError:
             index = None
-        if type(index).__name__ != _CLASSES[kind] or index.d != n_bits or index.ntotal != n_rows:
+        if not is_of(index, kind) or index.d != n_bits or index.ntotal != n_rows:
             raise ValueError(f"the stored search structure is no {kind} of {n_rows} codes of {n_bits} bits")
         return index

@@ -9,6 +9,7 @@ sorted ids. A lookup costs O(log n) on average.
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -207,24 +208,31 @@ def save_index(index: HammingIndex, path: Path) -> None:
     store = Store.open(path) if exists else Store.create(path, index.n_bits, settings_of(index))
     with store.writing():
         origin, rows = index._origin, index._rows
-        first, removed = 0, []
-        fields: dict[str, Any] = {"replace": True, "n_bits": index.n_bits, "token": os.urandom(8).hex(), "progress": {}}
+        first, removed, n_bits = 0, [], 8 * rows.width
+        fields: dict[str, Any] = {"replace": True, "n_bits": n_bits, "token": os.urandom(8).hex(), "progress": {}}
         if origin is not None and exists and origin["folder"] == path.resolve():
             if origin["version"] != store.version:
                 raise ValueError(f"{path} was changed after this index was loaded from it; load it again")
-            first, removed, fields = origin["rows"], origin["removed"], {}
+            if store.settings.get("kind", "exact") == index.kind:
+                first, removed, fields = origin["rows"], origin["removed"], {}
+            else:  # the folder may hold a structure of the other kind
+                fields["progress"] = store.progress
         dead = np.concatenate([*removed, np.flatnonzero(rows.dead[first:]) + first])
         kept, structure = store.manifest["structure"], None
-        if index._structure is not None and (fields or kept is None or kept["covers"] != index._n_built):
+        if index._has_structure() and (fields or kept is None or kept["covers"] != index._n_built):
             structure = _faiss.to_bytes(index._structure), index._n_built
         parts = [(part.codes, part.ids) for part in rows.parts(first)]
         fields |= {"settings": settings_of(index), "next_id": rows.next_id}
         store.change(parts, dead, structure=structure, **fields)
-        if 2 * store.n_dead > store.n_rows:  # only if mapped: an index in memory has compacted already
+        compacted = 2 * store.n_dead > store.n_rows  # only if mapped or in a read-only array: others have compacted
+        if compacted:
             store.compact()
         if index._mapped:
             _read(index, store, mmap=True)
-        _set_origin(index, store)
+        if index._mapped or not compacted:
+            _set_origin(index, store)
+        else:  # the rows in the folder have other numbers now
+            index._origin = None
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:
@@ -276,7 +284,7 @@ def _set_origin(index: HammingIndex, store: Store) -> None:
 
 def settings_of(index: HammingIndex) -> dict[str, Any]:
     """Return the parameters of an index except `n_bits`; `random_state` is None unless it is an integer."""
-    settings = {name: value for name, value in index.get_params().items() if name != "n_bits"}
-    if not isinstance(index.random_state, int):
-        settings["random_state"] = None
-    return settings
+    given = {name: value for name, value in index.get_params().items() if name != "n_bits"}
+    if not isinstance(index.random_state, Integral):
+        given["random_state"] = None
+    return {name: int(value) if isinstance(value, Integral) else value for name, value in given.items()}

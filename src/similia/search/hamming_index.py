@@ -17,9 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from similia.codes.bits import as_words
+from similia.core.errors import BadParameter
 from similia.core.estimators import all_at_once, present
 from similia.core.progress import logged, logger_of
 from similia.core.state import state
+from similia.core.text import short
 from similia.core.threads import exclusively, lock_of
 from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
 from similia.search import _faiss
@@ -157,7 +159,7 @@ class HammingIndex(BaseEstimator):
         return self
 
     def _start(self) -> None:
-        self._rows = Rows(self.n_bits // 8)
+        self._rows = Rows(int(self.n_bits) // 8)
         self._structure: Any = None  # of faiss
         self._n_built = 0  # rows in the structure
         self._origin: dict[str, Any] | None = None  # the folder that stores these rows under the same numbers
@@ -179,6 +181,8 @@ class HammingIndex(BaseEstimator):
         new = not self.__sklearn_is_fitted__()
         if new:
             self._check_parameters()
+        else:
+            self._check_fitted()
         codes = check_codes(codes, n_bits=self.n_bits)
         next_id = 0 if new else self._rows.next_id
         ids = count_on(next_id, len(codes)) if ids is None else check_ids(ids, len(codes))
@@ -216,6 +220,7 @@ class HammingIndex(BaseEstimator):
         ids : int array of shape (n,)
             Distinct ids in the index.
         """
+        self._check_fitted()
         codes = check_codes(codes, n_bits=self.n_bits)
         ids = check_ids(ids, len(codes))
         self._kill(self._rows_of(ids, "updated"), codes, ids)
@@ -347,7 +352,11 @@ class HammingIndex(BaseEstimator):
     def _is_ready(self) -> bool:
         if self.metric == "jaccard":
             return self._by_size is not None and sum(len(one.order) for one in self._by_size) == self._rows.n_rows
-        return self.kind == "exact" or (self._structure is not None and self._n_built == self._rows.n_rows)
+        return self.kind == "exact" or (self._has_structure() and self._n_built == self._rows.n_rows)
+
+    def _has_structure(self) -> bool:
+        """Return whether there is a faiss structure of the present `kind`, which may have changed since `fit`."""
+        return self._structure is not None and _faiss.is_of(self._structure, self.kind)
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Any, Ids]:
         """Return distances and ids (q, k); a query whose approximate search finds too few codes is searched exactly."""
@@ -364,9 +373,9 @@ class HammingIndex(BaseEstimator):
         distances, ids, n_found = _faiss.search(
             self._structure, queries, k, self._rows.ids(), self._rows.dead, self.n_probes
         )
-        short = np.flatnonzero(n_found < k)
-        if len(short):
-            distances[short], ids[short] = nearest(self._rows.parts(), queries[short], k)
+        few = np.flatnonzero(n_found < k)
+        if len(few):
+            distances[few], ids[few] = nearest(self._rows.parts(), queries[few], k)
         return distances, ids
 
     def _update_structure(self) -> None:
@@ -379,7 +388,7 @@ class HammingIndex(BaseEstimator):
 
             self._by_size = sorted_by_size(self._rows.parts())
             return
-        structure, n_built = self._structure, self._n_built
+        structure, n_built = self._structure if self._has_structure() else None, self._n_built
         self._structure, self._n_built = None, 0
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
@@ -392,8 +401,9 @@ class HammingIndex(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the index to a folder and return its path.
 
-        If the index was loaded from this folder or saved to it before, only changes are written. Any other index in the
-        folder is replaced. After a crash, the folder holds either the old state or the new one.
+        If the index was loaded from this folder or saved to it before, only changes are written, unless `kind` has
+        changed or more than half of the codes of a read-only array are removed. Any other index in the folder is
+        replaced. After a crash, the folder holds either the old state or the new one.
 
         Parameters
         ----------
@@ -408,8 +418,10 @@ class HammingIndex(BaseEstimator):
         """
         folder = as_path(path, "folder")
         with lock_of(self).writing():
-            if not self.__sklearn_is_fitted__():
-                self._check_parameters()
+            self._check_parameters()
+            if self.__sklearn_is_fitted__():
+                self._check_fitted()
+            else:
                 self._start()
             save_index(self, folder)
         return folder
@@ -474,6 +486,9 @@ class HammingIndex(BaseEstimator):
     def _check_fitted(self, n: int = 0) -> None:
         if not self.__sklearn_is_fitted__() or len(self) < n:
             raise NotFittedError("the index is empty; call fit or add first")
+        if 8 * self._rows.width != self.n_bits:
+            words = f"{8 * self._rows.width}, the length of the codes in the index"
+            raise BadParameter("n_bits", words, short(self.n_bits), "fit again")
 
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)

@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadType, BadValue, part_from
+from similia.core.errors import BadParameter, BadType, BadValue, part_from
 from similia.core.estimators import all_at_once, check_columns, present, twin_of
 from similia.core.state import Sizes, array, count, state
+from similia.core.text import short
 from similia.core.threads import exclusively, run_in_ranges
 from similia.core.validation import check_choice, check_codes, check_positive_int, check_vectors, generator
 from similia.search._rows import Rows
@@ -286,6 +287,7 @@ class VectorIndex(BaseEstimator):
         """Return the codes of vectors as the index stores them, uint8 (n, n_bits // 8); `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
+        self._check_fitted()
         if isinstance(X, Source):
             return np.concatenate([*each_block(X, _BLOCK, _encoded, self.holding(Rows(self._width)))])
         X = self._checked(X)
@@ -324,8 +326,16 @@ class VectorIndex(BaseEstimator):
         if self._rows.width != self._width or not all(finite_factors(part.codes) for part in self._rows.parts()):
             raise ValueError("a VectorIndex holds codes that do not fit it: they are damaged; restore them from a copy")
 
-    def _checked(self, X: Any) -> npt.NDArray[np.floating]:
+    def _check_fitted(self) -> None:
+        from similia.search._vector_index import FACTORS
+
         check_is_fitted(self, "signs_")
+        if self._rows.width != self._width:
+            bits = 8 * (self._rows.width - FACTORS) // self.signs_.shape[1]
+            raise BadParameter("bits", f"{bits}, as in fit", short(self.bits), "fit again")
+
+    def _checked(self, X: Any) -> npt.NDArray[np.floating]:
+        self._check_fitted()
         if is_lazy(X) or isinstance(X, Source):
             kind = "Dask collection" if is_lazy(X) else "Source"
             raise BadType(None, f"is a {kind}", "vectors in memory", "ask for a block of it at a time")
