@@ -13,7 +13,7 @@ import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
-from similia.search._join import Limit
+from similia.search._join import Join, Limit
 from similia.search._signs import Signs
 from similia.search.metric import metric_from
 
@@ -109,6 +109,26 @@ def test_strings_of_one_letter_are_all_compared():
     found = near_duplicates(X, Levenshtein(), 0, method="hashes", random_state=0)
     assert {tuple(pair) for pair in found.pairs.tolist()} == set(brute(X, Levenshtein(), 0))
     assert found.recall == 1.0
+
+
+def test_some_short_strings_do_not_stop_the_hashes(monkeypatch):
+    compared = []
+    real = Join.all_pairs
+    monkeypatch.setattr(Join, "all_pairs", lambda self, *some: (compared.append(some), real(self, *some)))
+    X = [*["a", "b", ""] * 60, *families(800, length=40, most=3)]
+    found = near_duplicates(X, Levenshtein(), 1, method="hashes", random_state=0)
+    assert [len(rows) for rows, _ in compared] == [180]  # the short ones
+    true = brute(X, Levenshtein(), 1)
+    assert {tuple(pair) for pair in found.pairs.tolist()} <= set(true)
+    assert len(found.pairs) > 0.95 * len(true)
+
+
+@pytest.mark.filterwarnings("ignore:hashes find about")
+@pytest.mark.parametrize(("threshold", "relative"), [(1e12, False), (1e300, False), (1 - 1e-12, True)])
+def test_thresholds_beyond_any_length(threshold, relative):
+    X = [*families(100, length=10), "", "a"]
+    found = near_duplicates(X, Levenshtein(), threshold, relative=relative, method="hashes", random_state=0)
+    assert len(found.pairs) > 0.8 * len(brute(X, Levenshtein(), threshold, relative))
 
 
 def test_objects_without_features_are_no_duplicates_of_each_other():

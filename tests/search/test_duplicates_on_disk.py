@@ -197,6 +197,47 @@ def test_a_run_that_stops_at_any_commit_goes_on(
     assert not folder.exists()
 
 
+def test_a_run_that_goes_on_with_other_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = ["acgtacgtacgt"] * 350 + TEXTS[:50]
+    source, folder = open_stream(fasta(tmp_path / "x.fasta", X)), tmp_path / "work"
+    append, options = Journal.append, {"threshold": 0.6, "method": "hashes", "random_state": 0}
+
+    def stopping(self: Journal, data: Any, stop: int) -> None:
+        append(self, data, stop)
+        if stop == 2 and self.folder.name == "candidates.partial":
+            raise Stopped
+
+    with monkeypatch.context() as patched, sm.config(max_memory="1MB"):
+        patched.setattr(Journal, "append", stopping)
+        with pytest.raises(Stopped):
+            near_duplicates(source, SHINGLES, **options, folder=folder)
+    with sm.config(max_memory="4MB"):
+        same(near_duplicates(source, SHINGLES, **options, folder=folder), near_duplicates(X, SHINGLES, **options))
+
+
+def test_files_of_others_are_kept(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files than those of near_duplicates"):
+        near_duplicates(open_stream(table), SHINGLES, 0.6, random_state=0, folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
+    assert (tmp_path / "pairs").read_text() == "mine"
+
+
+def test_numbers_of_numpy_are_numbers(table: Path) -> None:
+    recall, threshold = np.float32(0.75), np.float32(0.5)
+    found = near_duplicates(open_stream(table), SHINGLES, threshold, recall=recall, random_state=np.int64(0))
+    same(found, near_duplicates(TEXTS, SHINGLES, 0.5, recall=0.75, random_state=0))
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 4])
+def test_tiles_hold_each_pair_once(n_blocks: int) -> None:
+    rows, sizes = np.arange(0, 24, 2), np.full(12, 100)
+    work = object.__new__(disk._Work)
+    work.max_memory = 16 * (1200 // n_blocks + 1) if n_blocks > 1 else 10**6
+    found = [(a, b) for one in work._tiles(rows, sizes) for a in one.left for b in one.right if a < b]
+    assert sorted(found) == list(itertools.combinations(rows.tolist(), 2))
+
+
 def test_a_folder_of_other_objects_or_parameters_starts_again(table: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     source = open_stream(table)

@@ -23,6 +23,7 @@ from similia.search.metric import Floats, Index
 
 _SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
 _KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
+_MOST_EDITS = 4  # for each letter of the longest string; more edits leave as good as no k-mer
 _MOST_ROWS, _MOST_SIGNS, _MOST_HASHES = 16, 64, 1024
 _HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
 _SIGN = 20  # estimated ns: a sign of a projection
@@ -53,8 +54,7 @@ class Plan(NamedTuple):
     def hashed(self, hashing: Any, X: Any) -> tuple[Any, Any, Any]:
         """Return the keys, the hashes, and which objects have no features; `hashing` is fitted."""
         if self.signs:
-            keys, hashes, nothing = hashing.bands(X, self.rows)
-            return keys, hashes, nothing
+            return hashing.bands(X, self.rows)
         keys, hashes = hashing.bands(X, self.rows)
         return keys, hashes, (keys == key_of_nothing(self.rows)).all(axis=1)
 
@@ -67,7 +67,8 @@ def sample_of(n: int, rng: np.random.Generator) -> Index:
 def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generator) -> Plan | None:
     """Return the plan of least estimated time that reaches the recall among n objects; warn if there is none.
 
-    `some` are the objects of `sample_of`. Return None if all strings are shorter than the least k.
+    `some` are the objects of `sample_of`. Return None if no string has the letters of the least k, or edits make more
+    than a tenth of those that have them shorter.
     """
     choices = _of_edits(limit, some, rng) if limit.is_edits else _of_kernel(limit, some)
     signs, best, lowest, poor, most = limit.is_cosine, None, np.inf, None, -1.0
@@ -110,20 +111,21 @@ def _of_edits(limit: Limit, some: Any, rng: np.random.Generator) -> Iterator[tup
     """Yield the same for k-mers of several lengths; pairs at the threshold are made by random edits."""
     alphabet = np.unique(some.values)
     edited, lengths = [], np.diff(some.offsets)
+    most = _MOST_EDITS * int(lengths.max(initial=1))
     for i, n_letters in enumerate(lengths[:_PER_SIDE]):
         letters = some.values[some.offsets[i] : some.offsets[i] + n_letters].tolist()
-        edited.append(_with_edits(letters, limit.edits(n_letters), alphabet, rng))
+        edited.append(_with_edits(letters, min(most, limit.edits(n_letters)), alphabet, rng))
     some_edited = StringBatch(
         np.concatenate([np.array(letters, some.values.dtype) for letters in edited] or [some.values[:0]]),
         np.concatenate([[0], np.cumsum([len(letters) for letters in edited])]).astype(np.int64),
         some.is_bytes,
     )
-    rows = np.arange(len(edited))
+    rows, lengths = np.arange(len(edited)), lengths[: len(edited)]
     for k in _KS:
         kernel = Spectrum(k)
-        long = (lengths[: len(edited)] >= k) & (np.diff(some_edited.offsets) >= k)
-        if np.count_nonzero(long) < 0.9 * len(edited):
-            return
+        long = (lengths >= k) & (np.diff(some_edited.offsets) >= k)
+        if np.count_nonzero(long) < 0.9 * np.count_nonzero(lengths >= _KS[0]) or not long.any():
+            return  # shorter strings are compared with all of similar length
         shared = MinMax(kernel)
         at = np.asarray(shared.paired(some, some_edited, rows[long], rows[long]))
         K = shared(some)

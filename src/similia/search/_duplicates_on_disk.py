@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.errors import BadValue, part_from
+from similia.core.errors import BadFile, BadValue, part_from
 from similia.core.fingerprints import fingerprint
 from similia.core.progress import track
 from similia.core.validation import generator, spawn_seeds
@@ -42,7 +42,7 @@ from similia.search._join import Join, Limit, bytes_of, check_number, once
 from similia.search.metric import Floats, Index
 from similia.sources.dask import Distributed
 from similia.sources.source import Source
-from similia.storage.disk import LOCK, take_lock, write_atomically
+from similia.storage.disk import LOCK, is_leftover, take_lock, write_atomically
 from similia.storage.journal import Journal
 
 _RUN, _SIGNATURES, _CANDIDATES, _PAIRS = "run.json", "signatures", "candidates", "pairs"
@@ -67,9 +67,23 @@ class Found(NamedTuple):
     groups: Index
 
 
+class _Batch(NamedTuple):
+    """Sorted positions of objects that fit into memory together, and the pairs ``left[t], right[t]`` to compare.
+
+    If `every`, each object of `left` is compared with those of `right` behind it.
+    """
+
+    rows: Index
+    left: Index
+    right: Index
+    every: bool = False
+
+
 def find(limit: Limit, source: Source, n: int, recall: float, random_state: Any, folder: Path) -> Found:
     """Return the near-duplicates among the n objects of `source`; `folder` keeps what is done."""
     folder.mkdir(exist_ok=True)
+    if not (folder / _RUN).exists() and not all(map(is_leftover, os.listdir(folder))):
+        raise BadFile(folder, "holds other files than those of near_duplicates; name a new or an empty folder")
     with closing(take_lock(folder)):
         seeds = _started(limit, source, n, recall, random_state, folder)
         rng = generator(seeds[0])
@@ -187,7 +201,7 @@ class _Work:
         if path.exists():
             return
         together, shares = self._passes()
-        header = {"together": together, "shares": shares}
+        header = {"together": together, "shares": shares, "max_memory": self.max_memory}  # all decide where parts end
         with Journal(self._partial(path)) as journal:
             if journal.header == header:
                 journal.resume()
@@ -284,30 +298,27 @@ class _Work:
             else:
                 journal.start(header, 0)
             n_pairs = (self._partial(path) / "data").stat().st_size // _PAIR.itemsize
-            for number, (rows, left, right) in enumerate(self._batches()):
+            for number, batch in enumerate(self._batches()):
                 if number < journal.done:
                     continue
-                pairs = self._passing(rows, left, right)
+                pairs = self._passing(batch)
                 n_pairs += len(pairs)
                 check_number(n_pairs, self.limit)
                 journal.append(pairs.tobytes(), number + 1)
             journal.finish(path, b"")
 
-    def _passing(self, rows: Index, left: Index | None, right: Index | None) -> npt.NDArray:
-        """Return the pairs that pass, of the objects at `rows`: ``left[t], right[t]``, or all if these are None."""
+    def _passing(self, batch: _Batch) -> npt.NDArray:
+        """Return the pairs of a batch that pass."""
+        rows = batch.rows
         join = Join(self.limit, _taken(self.limit, self.source, rows))
-        if left is None or right is None:
-            everyone = np.arange(len(rows))
-            join.all_pairs(everyone, everyone)
-        else:
-            join.compare(np.searchsorted(rows, left), np.searchsorted(rows, right))
+        compare = join.all_pairs if batch.every else join.compare
+        compare(np.searchsorted(rows, batch.left), np.searchsorted(rows, batch.right))
         pairs, values = join.found()
         found = np.empty(len(pairs), _PAIR)
         found["left"], found["right"], found["value"] = rows[pairs[:, 0]], rows[pairs[:, 1]], values
         return found
 
-    def _batches(self) -> Iterator[tuple[Index, Index | None, Index | None]]:
-        """Yield sorted positions of objects that fit into memory together, and which pairs of them to compare."""
+    def _batches(self) -> Iterator[_Batch]:
         if self.plan is None:
             sizes = np.concatenate([_sizes(c.objects)[1] for c in self.source.chunks()])
             yield from self._tiles(np.arange(self.n), sizes)
@@ -317,9 +328,9 @@ class _Work:
             near, sizes = self._short()
             yield from self._tiles(near, sizes)
 
-    def _of_components(self) -> Iterator[tuple[Index, Index, Index]]:
+    def _of_components(self) -> Iterator[_Batch]:
         """Yield batches of whole components of the graph of candidates; a large component is cut into tiles."""
-        root = _components(self._edges_on_disk(), self.n)
+        root = components(((edges["left"], edges["right"]) for edges in self._edges_on_disk()), self.n)
         involved = np.zeros(self.n, np.bool_)
         for edges in self._edges_on_disk():
             involved[edges["left"]] = involved[edges["right"]] = True
@@ -345,7 +356,7 @@ class _Work:
             pair_of_tiles = ends[0] * (int(tile[-1]) + 1) + ends[1]
             for number in np.unique(pair_of_tiles):
                 left, right = (edges[side][pair_of_tiles == number] for side in ("left", "right"))
-                yield np.unique(np.concatenate([left, right])), left, right
+                yield _Batch(np.unique(np.concatenate([left, right])), left, right)
 
     def _short(self) -> tuple[Index, Index]:
         """Return the strings that may be near to a string without k-mers, and their bytes."""
@@ -362,21 +373,24 @@ class _Work:
             sizes.append(block["bytes"][here])
         return np.concatenate(rows), np.concatenate(sizes)
 
-    def _tiles(self, rows: Index, sizes: Index) -> Iterator[tuple[Index, None, None]]:
-        """Yield unions of two blocks of `rows`, so that any two objects are in one of them."""
+    def _tiles(self, rows: Index, sizes: Index) -> Iterator[_Batch]:
+        """Yield unions of two blocks of `rows`, so that any two objects are compared in one of them."""
         tile = (np.cumsum(sizes) // max(1, self.max_memory // (2 * _WEIGHT))).astype(np.int64)
         blocks = [rows[tile == t] for t in np.unique(tile)]
+        last = len(blocks) - 1
         for i, block in enumerate(blocks):
-            for other in blocks[i + 1 :]:
-                yield np.concatenate([block, other]), None, None
+            for j in range(i + 1, last + 1):
+                both = np.concatenate([block, blocks[j]])
+                right = both if j == i + 1 else blocks[j]  # objects of one block are compared along with the next
+                yield _Batch(both, both if i == last - 1 else block, right, every=True)
         if len(blocks) == 1:
-            yield blocks[0], None, None
+            yield _Batch(rows, rows, rows, every=True)
 
     # ---- the result
     def found(self) -> Found:
         """Return the pairs in order, and the estimated recall."""
         found = np.fromfile(self.folder / _PAIRS, _PAIR)
-        groups = _components(iter([found]), self.n)
+        groups = components([(found["left"], found["right"])], self.n)
         pairs, values = once(np.stack([found["left"], found["right"]], axis=1), found["value"], self.n)
         if self.plan is None:
             return Found(pairs, values, 1.0, groups)
@@ -431,11 +445,11 @@ def _sizes(objects: Any) -> tuple[Index, Index]:
     return np.zeros(n, np.int64), np.full(n, bytes_of(objects) // n + 16)
 
 
-def _components(parts: Iterator[npt.NDArray], n: int) -> Index:
+def components(parts: Iterable[tuple[Index, Index]], n: int) -> Index:
     """Return, for each of n objects, the smallest position in its component; edges come in parts."""
     root = np.arange(n)
-    for edges in parts:
-        loops.unite(root, np.ascontiguousarray(edges["left"]), np.ascontiguousarray(edges["right"]))
+    for left, right in parts:
+        loops.unite(root, np.ascontiguousarray(left), np.ascontiguousarray(right))
     loops.flatten(root)
     return root
 

@@ -38,7 +38,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import connected_components
 
 from similia.core.errors import BadParameter, BadValue
 from similia.core.progress import logger_of, track
@@ -50,7 +49,7 @@ from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search import _duplicates_on_disk as disk
 from similia.search._bands import estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
-from similia.search._join import Checked, Join, Limit, checked, graph_of, parts_of
+from similia.search._join import Checked, Join, Limit, checked, parts_of
 from similia.search._signs import is_cosine
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
@@ -188,9 +187,10 @@ def near_duplicates(
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
     folder : path, optional
-        For a source: folder for intermediate results; by default, a temporary folder. An interrupted run resumes if you
-        call `near_duplicates` again with the same source, parameters and folder. For each object, the folder holds 1
-        byte per hash, 8 per band (a group of hashes) and 17 more; candidates and pairs take further space.
+        For a source: folder for intermediate results, new or empty; by default, a temporary folder. An interrupted run
+        resumes if you call `near_duplicates` again with the same source, parameters and folder. For each object, the
+        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; candidates and pairs take further
+        space.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def near_duplicates(
     Raises
     ------
     ValueError
-        If a parameter is out of range, or there are more than 2**27 pairs.
+        If a parameter is out of range, `folder` holds files of something else, or there are more than 2**27 pairs.
     OSError
         If the disk is full; `folder` keeps the finished part.
 
@@ -223,13 +223,14 @@ def near_duplicates(
     """
     metric = metric_from(similarity, "similarity")
     _check(metric, threshold, relative, method, recall)
+    threshold, relative, recall = float(threshold), bool(relative), float(recall)
     if isinstance(X, Source) or is_lazy(X):
-        return _elsewhere(metric, X, float(threshold), relative, method, recall, random_state, folder)
+        return _elsewhere(metric, X, threshold, relative, method, recall, random_state, folder)
     if folder is not None:
         raise BadParameter("folder", "None for objects in memory", repr(folder), "a Source is read in chunks")
     objects = metric.as_objects(X)
     n = at_least_one(objects)
-    limit = Limit(metric.decided(objects), float(threshold), relative)
+    limit = Limit(metric.decided(objects), threshold, relative)
     join = Join(limit, objects)
     hashable = has_hashes(limit.metric.function)
     if method == "hashes" and not hashable:
@@ -243,11 +244,9 @@ def near_duplicates(
     else:
         share, used = _by_neighbours(join, random_state), "neighbours"
     pairs, values = join.found()
-    _, label = connected_components(graph_of(pairs, n), directed=False)
-    first = np.full(n, n)
-    np.minimum.at(first, label, np.arange(n))
+    groups = disk.components([(pairs[:, 0], pairs[:, 1])], n)
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(pairs), share)
-    return Duplicates(pairs, values, first[label], share, limit.metric.function, limit.threshold, relative, used)
+    return Duplicates(pairs, values, groups, share, limit.metric.function, limit.threshold, relative, used)
 
 
 def _elsewhere(
