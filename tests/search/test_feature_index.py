@@ -116,6 +116,18 @@ def test_magnitudes_of_any_size(scale):
         assert ids.tolist() == [[i for _, i in row] for row in true]
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e-120, 1e150])
+def test_cosines_of_any_size(scale):
+    rows = np.random.default_rng(6).integers(1, 4, (40, 30)).astype(np.float64)
+    rows[:, 20:] *= np.random.default_rng(7).random((40, 10)) < 0.5
+    rows = np.tile(rows, (1, 4000)) if scale > 1 else rows  # the product of two sums is above the largest number
+    index, scaled = FeatureIndex(Intersection(normalize=True)), rows / 3 * scale
+    true, expected = index.fit(rows).kneighbors(rows[:9], 8)
+    distances, ids = index.fit(scaled).kneighbors(scaled[:9], 8)
+    np.testing.assert_allclose(distances, true, atol=1e-6)
+    assert ids[:, 0].tolist() == expected[:, 0].tolist() == list(range(9))
+
+
 def test_everything_within_a_radius():
     X, queries = texts(300), texts(6, 1)
     index = FeatureIndex(KERNELS["minmax"]).fit(X)

@@ -341,6 +341,12 @@ def test_damaged_lists_are_refused(tmp_path):
         for mmap in (False, True):
             with pytest.raises(BadFile, match="does not hold the inverted lists"):
                 sm.SimilaritySearch.load(tmp_path / "a", mmap=mmap)
+    n = header["arrays"]["starts"][1]
+    starts = np.frombuffer(whole[at["starts"] : at["starts"] + 8 * n], "<i8")
+    place = at["rows"] + 4 * int(starts[:-1][np.diff(starts) > 1][0])  # of a list of two rows or more
+    path.write_bytes(whole[:place] + whole[place + 4 : place + 8] + whole[place : place + 4] + whole[place + 8 :])
+    with pytest.raises(BadFile, match="does not hold the inverted lists"):
+        sm.SimilaritySearch.load(tmp_path / "a", mmap=True)
     changed = whole[: at["counts"]] + b"\x09" + whole[at["counts"] + 1 :]
     path.write_bytes(changed)  # fits, but is not what was written
     with pytest.raises(BadFile, match="inverted lists"):

@@ -133,6 +133,18 @@ def test_projected_vectors_are_compared_by_their_cosine():
     assert search.objects_ is None
 
 
+@pytest.mark.parametrize("scale", [1e-25, 1e-21, 1e25, 1e37])
+def test_the_size_of_projected_vectors_does_not_matter(scale):
+    X = np.random.default_rng(1).standard_normal((50, 6)).astype(np.float32)
+    X[7] = 0
+    encoder = make_pipeline(FunctionTransformer(), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="projected", n_candidates=50)
+    scores, ids = search.fit(X).kneighbors(X[:5], 9, return_similarity=True)
+    scaled, same = search.fit(X * np.float32(scale)).kneighbors(X[:5] * np.float32(scale), 9, return_similarity=True)
+    assert same.tolist() == ids.tolist()
+    np.testing.assert_allclose(scaled, scores, atol=1e-6)
+
+
 def test_a_zero_vector_has_cosine_zero():
     X = np.vstack([np.zeros(4), np.eye(4)])
     encoder = make_pipeline(FunctionTransformer(), sm.SignRandomProjection(64, random_state=0))

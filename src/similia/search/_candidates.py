@@ -74,8 +74,16 @@ def encoded(encoder: Any, X: Any, projected: bool) -> tuple[Any, npt.NDArray[np.
 
 def unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
     """Return the rows of `V` divided by their lengths; a zero row stays zero."""
-    norms = np.linalg.norm(V, axis=1, keepdims=True)
-    return np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(V, axis=1, keepdims=True)
+        found = np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
+    ordinary = (norms > (1e-140 if norms.dtype == np.float64 else 1e-15)) & (norms < np.inf)
+    if not ordinary.all():  # squares lose digits or overflow
+        extreme = np.flatnonzero(~ordinary)
+        some = V[extreme].astype(np.float64)
+        some /= np.maximum(np.abs(some).max(axis=1, keepdims=True), 5e-324)
+        found[extreme] = some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1.0)
+    return found
 
 
 # ---- comparisons of queries with candidates

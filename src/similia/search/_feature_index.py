@@ -26,7 +26,18 @@ MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a ker
 _BLOCK, _CHUNK = 2**13, 64  # rows in a block, whose sums fit the cache, and rows whose greatest sum is tested first
 _SHARE = 0.2  # of the needed sum that features of left-out lists may add, at first
 _SLACK = 1e-9  # relative: for the rounding of bounds
+_LEAST = 2.0**-1022  # smaller products lose digits
 _ROUNDED = 2.0**-22  # relative: for the rounding of one single-precision sum
+
+
+@njit()
+def ascend(offsets, places):  # type: ignore[no-untyped-def]
+    """Return whether ``places[offsets[i] : offsets[i + 1]]`` ascend for each i, without equal ones."""
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i] + 1, offsets[i + 1]):
+            if places[t] <= places[t - 1]:
+                return False
+    return True
 
 
 @njit()
@@ -41,11 +52,18 @@ def own_sums(offsets, values, least):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def _geometric_mean(a, b):  # type: ignore[no-untyped-def]
+    """Return the square root of a b, where the product may be too large or too small for float64."""
+    product = a * b
+    return math.sqrt(product) if _LEAST < product < np.inf else math.sqrt(a) * math.sqrt(b)
+
+
+@njit()
 def distance_of(how, total, own, other):  # type: ignore[no-untyped-def]
     """Return the distance of two objects, given the sum of their features and that of each with itself."""
     if how == PLAIN:
         return math.sqrt(max(own + other - 2 * total, 0.0))
-    scale = own + other - total if how == MINMAX else math.sqrt(own * other)
+    scale = own + other - total if how == MINMAX else _geometric_mean(own, other)
     return math.sqrt(max(2.0 - 2 * (total / scale if scale > 0 else total), 0.0))
 
 
@@ -59,7 +77,7 @@ def _needed(how, worst, own, low):  # type: ignore[no-untyped-def]
     value = 1 - worst * worst / 2
     if value <= _SLACK:
         return 0.0
-    return (1 - _SLACK) * value * ((own + low) / (1 + value) if how == MINMAX else math.sqrt(own * low))
+    return (1 - _SLACK) * value * ((own + low) / (1 + value) if how == MINMAX else _geometric_mean(own, low))
 
 
 @njit()

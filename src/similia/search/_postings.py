@@ -2,8 +2,8 @@
 
 The file begins with the length of a header (8 bytes, little-endian) and the header, JSON that gives the type, the
 length, the position and the checksum of each array of a `Segment`. The arrays follow, each at a multiple of 64 bytes.
-Compiled loops trust these arrays, so reading checks that every position in them exists; checksums are verified unless
-the file is mapped, as for codes (`Store.arrays`).
+Compiled loops trust these arrays, so reading checks that every position in them exists, and that positions ascend in
+each list; checksums are verified unless the file is mapped, as for codes (`Store.arrays`).
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def _array(data: npt.NDArray[np.uint8], entry: Any, kinds: tuple[str, ...], mmap
 
 def _fits(one: Segment) -> bool:
     """Return whether the arrays of a segment fit each other, so that loops stay within them."""
+    from similia.search import _feature_index as loops
+
     n, m = len(one.sizes), len(one.features)
     fits = len(one.starts) == m + 1 and len(one.limits) == n + 1 and len(one.tops) == m and len(one.ids) == n
     fits = fits and len(one.rows) == len(one.amounts) == len(one.held) == len(one.counts)
@@ -93,4 +95,5 @@ def _fits(one: Segment) -> bool:
     for offsets, places, end in ((one.starts, one.rows, n), (one.limits, one.held, m)):
         fits = fits and bool(offsets[0] == 0 and offsets[-1] == len(places) and (offsets[1:] >= offsets[:-1]).all())
         fits = fits and (len(places) == 0 or bool(places.min() >= 0 and places.max() < end))
+        fits = fits and bool(loops.ascend(offsets, places))
     return fits and bool((one.features[1:] > one.features[:-1]).all() and (one.sizes[1:] >= one.sizes[:-1]).all())
