@@ -191,6 +191,16 @@ def test_a_plan_ends_when_a_part_of_the_search_is_replaced():
         np.testing.assert_array_equal(one[1], many[1])
 
 
+def test_a_plan_ends_when_a_step_is_fitted_again():
+    search, query = of_strings(None).fit(words()), words(1, seed=2)
+    before = search.kneighbors(query, 50)
+    search.encoder_[0].fit(["".join(text[::-1]) + "abcd" * 9 for text in words(seed=9)])
+    one, many = search.kneighbors(query, 50), a_batch(search, query, 50)
+    assert (one[1] != before[1]).any()
+    np.testing.assert_array_equal(one[0], many[0])
+    np.testing.assert_array_equal(one[1], many[1])
+
+
 # ---- readers take no lock
 @pytest.mark.parametrize("rerank", [None, "projected", Levenshtein()])
 def test_a_query_does_not_wait_for_a_change(rerank):

@@ -6,14 +6,14 @@ of numpy would be more than half. A plan asks the steps of the encoder and the d
 is no such function, or it returns None because something is to be reported, the plan calls what a batch of queries
 calls. So results and errors are those of a batch, bit for bit.
 
-A plan never changes, so that threads share it without a lock. A search makes it at its first query, and anew after
-anything was replaced that it holds.
+A plan never changes, so that threads share it without a lock. A search makes it at its first call with one query,
+and anew after anything was replaced that it holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import is_
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
 
 _PIPELINES = (Pipeline, sklearn.pipeline.Pipeline)
+_held = attrgetter("__dict__")
 
 
 class OneQuery:
@@ -49,12 +50,17 @@ class OneQuery:
         distances = None if metric is None or metric.is_kernel else getattr(function, "_for_one", None)
         self.distances = None if distances is None or search.objects_ is None else distances(search.objects_)
         compared = [*_steps(search.encoder)] if isinstance(search.rerank, str) else []  # "kernel" is that of the first
-        self.watched = [*_attributes([search.encoder_, *steps, function, search.encoder, *compared])]
-        self.seen = [tuple(values) for values in self.watched]
+        watched = [*_watched([search.encoder_, *steps, function, search.encoder, *compared])]
+        self.models = [one for one in watched if type(one) is not list]
+        self.steps = [one for one in watched if type(one) is list]
+        self.seen = [tuple(vars(model).values()) for model in self.models], [*map(tuple, self.steps)]
 
     def holds(self, search: SimilaritySearch) -> bool:
         """Return whether nothing was replaced since the plan was made; if so, the parameters need no other check."""
-        return _same(_parts(search), self.held) and all(map(_same, self.watched, self.seen))
+        if not _same(_parts(search), self.held):
+            return False
+        models, steps = self.seen  # a fit may give a model another __dict__
+        return all(map(_same, map(dict.values, map(_held, self.models)), models)) and all(map(_same, self.steps, steps))
 
     def parsed(self, X: Any) -> Any:
         """Return what ``search._parsed(X)`` returns."""
@@ -124,17 +130,17 @@ def _functions(steps: list[Any]) -> list[Callable[[Any], Any]] | None:
     return None if None in found else found
 
 
-def _attributes(models: Iterable[Any]) -> Iterator[Any]:
-    """Yield views of the attributes of models and of their kernels, and the steps of pipelines: all that may change."""
+def _watched(models: Iterable[Any]) -> Iterator[Any]:
+    """Yield models, their kernels, and the lists of steps of pipelines: all whose contents may change."""
     for model in models:
         if hasattr(model, "__dict__"):
-            yield vars(model).values()
+            yield model
             if type(model) in _PIPELINES:
                 yield model.steps
-                yield from _attributes(step for _, step in model.steps if type(step) in (*_PIPELINES, FrozenEstimator))
+                yield from _watched(step for _, step in model.steps if type(step) in (*_PIPELINES, FrozenEstimator))
             elif type(model) is FrozenEstimator:
-                yield from _attributes([model.estimator])
-            yield from _attributes([vars(model)["kernel_"]] if "kernel_" in vars(model) else [])
+                yield from _watched([model.estimator])
+            yield from _watched([vars(model)["kernel_"]] if "kernel_" in vars(model) else [])
 
 
 def _parts(search: SimilaritySearch) -> tuple[Any, ...]:
