@@ -1,8 +1,8 @@
 """Loops of `knn_graph`: sorted lists of neighbours, neighbours of neighbours, rows of a tile of distances.
 
 The lists of n objects are `best` (distances) and `which` (positions), both (n, c), each row in ascending order of
-(distance, position). Unused entries hold infinity and n. Each loop reads or writes the rows `first` to `last` - 1 only,
-so threads share the rows, and the result does not depend on their number.
+(distance, position). Unused entries hold infinity and n. Each loop but `reverse` writes for the rows `first` to `last`
+- 1 only, so threads share the rows, and the result does not depend on their number.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def reverse(which, new, back, back_new):  # type: ignore[no-untyped-def]
 def propose(which, known, new, back, back_new, start, columns, counts, first, last):  # type: ignore[no-untyped-def]
     """Fill ``columns[i]`` with neighbours of neighbours of object ``start + i``, and ``counts[i]`` with how many.
 
-    Neighbours are the lists `which` and `back`. A path of two steps counts if one of them is marked `new`. Objects in
-    the list `known` of the object are left out.
+    Neighbours are the lists `which` and `back`. A path of two steps counts if one of them is marked `new`. The list
+    `back` of the object counts, too. Objects in its list `known` are left out.
     """
     n = len(which)
     seen = np.full(n, -1, np.int64)

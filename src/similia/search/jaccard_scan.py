@@ -96,7 +96,7 @@ def _nearest(
     found: list[tuple[Floats, Ids]] = []
     each = bit_counts(queries.reshape(-1, 1)).reshape(queries.shape).astype(np.uint8)
     for part, (order, sizes, frequency, in_words) in zip(parts, by_size, strict=True):
-        plan = _plan(queries, frequency)
+        plan = _plan(queries, each, frequency)
         n_tiles = -(-len(order) // tile_rows)
         home = int(np.searchsorted(sizes, own[len(own) // 2])) // tile_rows
         tiles = np.argsort(np.abs(np.arange(n_tiles) - home), kind="stable")
@@ -148,16 +148,18 @@ def _count_words(rows, order, found, first, last):  # type: ignore[no-untyped-de
                 found[t, w, j] = popcount(rows[row, w])
 
 
-def _plan(queries: Words, frequency: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _plan(
+    queries: Words, each: npt.NDArray[np.uint8], frequency: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return an order of the words of each query, and how many of its bits are left before each of them.
 
-    First come the words whose bits a row of the index is expected to lack most of.
+    First come the words whose bits a row of the index is expected to lack most of. `each` holds the number of bits in
+    each word.
     """
-    counts = bit_counts(queries.reshape(-1, 1)).reshape(queries.shape)
     bits = np.unpackbits(queries.view(np.uint8).reshape(*queries.shape, 8), axis=2)
     lacking = (bits * (1 - frequency.reshape(1, -1, 64))).sum(axis=2)
     words = np.argsort(-lacking, axis=1, kind="stable").astype(np.int32)
-    taken = np.cumsum(np.take_along_axis(counts, words, axis=1), axis=1)
+    taken = np.cumsum(np.take_along_axis(each, words, axis=1), axis=1, dtype=np.int32)
     left = np.zeros((len(queries), queries.shape[1] + 1), np.int32)
     left[:, 0] = taken[:, -1]
     left[:, 1:] = taken[:, -1:] - taken
