@@ -51,7 +51,7 @@ def test_equals_comparing_all(n_channels: int, window: Any, local: str, root: bo
         pattern, series = (RNG.normal(size=(size, n_channels)).cumsum(axis=0) for size in (m, n))
         distances, starts = find(pattern, series, k, distance, normalize=normalize, exclude=exclude)
         values = all_distances(pattern, series, distance, normalize)
-        assert starts.tolist() == spaced(values, k, max(1, math.ceil(exclude * m)))
+        assert starts.tolist() == spaced(values, k, max(1, math.ceil(exclude * m - 1e-9)))
         assert_allclose(distances, values[starts], rtol=1e-9, atol=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_distances_and_gaps_are_right_where_many_are_equal(pattern, series, k, w
     distance = DTW(window=window)
     distances, starts = find(pattern, series, k, distance, normalize=normalize, exclude=exclude)
     values = all_distances(pattern, series, distance, normalize)
-    apart = max(1, math.ceil(exclude * len(pattern)))
+    apart = max(1, math.ceil(exclude * len(pattern) - 1e-9))
     assert_allclose(distances, values[starts], rtol=1e-9, atol=1e-9)
     assert (np.diff(distances) >= 0).all()
     assert all(abs(i - j) >= apart for n, i in enumerate(starts) for j in starts[:n])
@@ -123,8 +123,8 @@ def test_constant_stretches_become_zeros() -> None:
         (([1.0], [1.0, 2.0]), "pattern has 1 points, expected at least 2 and at most 2"),
         (([1.0, 2.0, 3.0], [1.0, 2.0]), "pattern has 3 points, expected at least 2 and at most 2"),
         ((np.zeros((3, 2)), np.zeros(9)), "pattern has 2 channels and series 1"),
-        ((np.zeros((3, 2, 2)), np.zeros(9)), "pattern is no series"),
-        ((["a", "b"], np.zeros(9)), "pattern is no series"),
+        ((np.zeros((3, 2, 2)), np.zeros(9)), r"pattern has shape \(3, 2, 2\)"),
+        (([1.0, 2.0], np.ma.masked_equal([5.0, 5.0, 1.0], 1.0)), "series, time point 2, channel 0 is nan"),
         (([1.0, 2.0], np.zeros(9), 0), "k must be"),
         (([1.0, 2.0], np.zeros(9), 1, sm.distances.Levenshtein()), "distance must be a similia.distances.DTW"),
         (([1.0, 2.0], np.zeros(9), 1, DTW(window=-1)), "window"),
@@ -138,6 +138,35 @@ def test_what_is_wrong_is_said(arguments: tuple[Any, ...], words: str | None) ->
         return
     with pytest.raises(ValueError, match=words):
         find(*arguments)
+
+
+@pytest.mark.parametrize("series", [["1", "2", "3"], np.array([1.0, 2.0, 3.0j]), 3.0, [[1.0, 2.0], [None, 3.0]]])
+def test_what_is_no_series_of_real_numbers_is_refused(series: Any) -> None:
+    with pytest.raises(TypeError, match=r"^series (holds|is)"):
+        find([1.0, 2.0], series)
+
+
+def test_numbers_may_be_as_large_or_small_as_float64_allows() -> None:
+    series = np.zeros(10)
+    series[5] = 1.0
+    for size, other in ((1e200, 1e200), (1e-200, 1e-200), (1e300, 1e-300)):
+        distances, starts = find(np.array([0.0, other, 0.0]), series * size)
+        assert (distances.tolist(), starts.tolist()) == ([0.0], [4])
+    channels = np.column_stack([np.zeros(10), series * 1e-200])
+    channels[7, 0] = 1.0
+    assert find(channels[4:7], channels)[1].tolist() == [4]
+    constant = find([0.0, 1.0, 0.0], np.full(50, 1e308))
+    assert_array_equal(constant[0], find([0.0, 1.0, 0.0], np.zeros(50))[0])
+    squares = DTW(local="sqeuclidean", root=True)
+    distances, starts = find([0.0, 1e200, 0.0], [0.0, 2e200, 0.0, 0.0], distance=squares, normalize=False)
+    assert (distances.tolist(), starts.tolist()) == ([1e200], [0])
+    with pytest.raises(ValueError, match="a distance is below the smallest float64"):
+        find([0.0, 1e-200], np.full(9, 1e-200), distance=DTW(local="sqeuclidean"), normalize=False)
+
+
+def test_a_share_is_rounded_up_as_in_decimal_numbers() -> None:
+    series = np.concatenate([np.zeros(100), np.ones(55)])
+    assert find(np.zeros(100), series, 2, DTW(window=0), normalize=False, exclude=0.55)[1].tolist() == [0, 55]
 
 
 @pytest.mark.parametrize("exclude", [-0.1, 1.5, "half", True])

@@ -1,12 +1,12 @@
 r"""`find` looks for a pattern in a long series: the stretches nearest to it under dynamic time warping, exactly.
 
-Each stretch of the pattern's length is standardised, as the pattern is. LB_Keogh is a lower bound on the distance
-between the two: each point of the stretch costs at least the distance of this point from the envelope, the range of the
-pattern within the warping band. The same holds with stretch and pattern exchanged. DTW is then computed in rounds, in
-ascending order of bounds, for `LANES` stretches at a time. It is abandoned once it exceeds the k-th distance found
-before the round. The search ends when no bound is below the k-th distance. A stretch that is found can rule out others
-that start too near to it, so the k-th distance can also grow; abandoned stretches are then tried again. The result is
-therefore the same as if all stretches were compared, whatever the number of threads.
+By default, each stretch of the pattern's length is standardised, as the pattern is. LB_Keogh is a lower bound on the
+distance between the two: each point of the stretch costs at least the distance of this point from the envelope, the
+range of the pattern within the warping band. The same holds with stretch and pattern exchanged. DTW is then computed in
+rounds, in ascending order of bounds, for `LANES` stretches at a time. It is abandoned once it exceeds the k-th distance
+found before the round. The search ends when no bound is below the k-th distance. A stretch that is found can rule out
+others that start too near to it, so the k-th distance can also grow; abandoned stretches are then tried again. The
+result is therefore the same as if all stretches were compared, whatever the number of threads.
 
 Cost for a pattern of m points and a series of n: 12 m n operations for the bounds, and m w for each stretch that they
 do not rule out, where w is the width of the band.
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from similia.alignments.groups import window_band
 from similia.alignments.log_sums import half_width
 from similia.core import lanes as lane
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.text import short
@@ -40,7 +40,6 @@ from similia.objects import as_series
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _GRAIN = 64 * LANES  # stretches per thread, at least
-_OVERFLOW = "a distance exceeds the largest float64; scale the series"
 _FIRST, _MOST = 16 * LANES, 2**14  # stretches in the first rounds, and in any
 
 
@@ -78,14 +77,17 @@ def find(
     ------
     ValueError
         If a value is NaN or infinite, the series is shorter than the pattern, the numbers of channels differ, the
-        pattern has fewer than two points, or a parameter is out of range.
+        pattern has fewer than two points, a parameter is out of range, or a distance is too large or too small for
+        float64.
+    TypeError
+        If `pattern` or `series` does not hold real numbers.
 
     Notes
     -----
     The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
     all stretches taken before. Among equally near stretches, the earliest is taken. A standard deviation counts as 0 if
-    it is below m times the rounding error of the mean. Memory: at most about 8 (4 + 6 n_channels) bytes for each point
-    of the series.
+    it is below m times the rounding error of the mean, and differences below 1e-150 times the largest absolute value
+    count as 0. Memory: at most about 8 (4 + 6 n_channels) bytes for each point of the series.
 
     References
     ----------
@@ -114,31 +116,43 @@ def find(
         raise ValueError(f"pattern has {x.shape[1]} channels and series {y.shape[1]}; give the same channels of both")
     if not 2 <= len(x) <= len(y):
         raise ValueError(f"pattern has {len(x)} points, expected at least 2 and at most {len(y)}, those of the series")
-    stretches = _Stretches.of(x, y, distance, bool(normalize))
-    values, starts = stretches.nearest(k, max(1, math.ceil(float(exclude) * len(x))))
-    return (np.sqrt(values) if distance.root else values), starts
+    x_size, y_size = np.abs(x).max(axis=0), np.abs(y).max(axis=0)
+    if not normalize:
+        x_size = y_size = max(x_size.max(), y_size.max())
+    (_, x_exponent), (_, y_exponent) = np.frexp(x_size), np.frexp(y_size)
+    stretches = _Stretches.of(np.ldexp(x, -x_exponent), np.ldexp(y, -y_exponent), distance, bool(normalize))
+    values, starts = stretches.nearest(k, max(1, math.ceil(float(exclude) * len(x) - 1e-9)))
+    if distance.root:
+        values = np.sqrt(values)
+    return (values if normalize else _multiplied(values, distance._degree() * y_exponent)), starts
 
 
 def _one(x: Any, name: str) -> Floats:
-    """Return a series as an array of shape (n, n_channels); raise if it is none or has values that are not finite."""
+    """Return a series in float64, shape (n, n_channels); raise if it is none or has values that are not finite."""
     try:
-        if np.ndim(x) not in (1, 2):
-            raise ValueError(f"has {np.ndim(x)} dimensions, expected (n,) or (n, n_channels)")
-        return as_series([np.asarray(x, dtype=np.float64)]).values
-    except BadValue as error:
+        return as_series([x]).values.astype(np.float64)
+    except (BadType, BadValue) as error:
         raise error.changed(collection=name, index=None) from error
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no series of numbers: {error}") from error
+
+
+def _multiplied(values: Floats, exponent: Any) -> Floats:
+    """Return distances times 2**exponent; raise if one becomes infinite or 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ldexp(values, exponent)
+    if np.isinf(found).any() or ((found == 0) & (values > 0)).any():
+        size = "exceeds the largest" if exponent > 0 else "is below the smallest"
+        raise ValueError(f"a distance {size} float64; scale the series")
+    return found
 
 
 class _Stretches(NamedTuple):
     """All stretches of a series that have the length m of a pattern; channel c of point t is at ``[c, t]``."""
 
     how: tuple[int, int, bool, float]  # m, number of channels, whether a match costs the root, half width of the band
-    pattern: Floats  # standardised, (m n_channels), points one after the other
+    pattern: Floats  # standardised if wanted, (m n_channels), points one after the other
     series: Floats  # (n_channels, n + LANES)
     means: Floats  # of the stretch that begins at each point, (n_channels, n_stretches + LANES)
-    factors: Floats  # one over the standard deviations; 0 for constant stretches
+    factors: Floats  # one over the standard deviations, 0 for constant stretches; all 1 if nothing is standardised
     bounds: Floats  # on the distances of the stretches
 
     @classmethod
@@ -163,8 +177,6 @@ class _Stretches(NamedTuple):
         bounds = np.empty(n + LANES)
         one = cls(how, pattern.reshape(-1), series, means, factors, bounds)
         run_in_ranges(lambda a, b: _bound(how, *one[1:5], around, inside, bounds, a, b), n, _GRAIN)
-        if not np.isfinite(bounds[:n]).all():
-            raise ValueError(_OVERFLOW)
         return one._replace(bounds=bounds[:n])
 
     def nearest(self, k: int, apart: int) -> tuple[Floats, Index]:
@@ -174,8 +186,6 @@ class _Stretches(NamedTuple):
         limit = np.inf
         while True:
             found = self._distances(chosen, limit)
-            if limit == np.inf and np.isinf(found).any():
-                raise ValueError(_OVERFLOW)
             known = found <= limit
             values[chosen[known]], bounds[chosen[known]] = found[known], np.inf
             bounds[chosen[~known]] = np.maximum(bounds[chosen[~known]], np.nextafter(limit, np.inf))
