@@ -5,6 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,9 +19,9 @@ from similia.distances import mmd as loops
 from similia.distances.mmd import MMD
 from similia.distances.two_sample import TwoSampleResult, mmd2, two_sample_test
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.kernels import DistanceRBF, Spectrum
+from similia.kernels import RBF, Cosine, DistanceRBF, HypersphericalHeat, MeanMap, Spectrum, Sum
 from similia.kernels.vectors import Optical
-from similia.objects import as_graphs
+from similia.objects import as_graphs, concatenate
 from similia.objects.graphlets import sample_graphlets
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -61,6 +62,46 @@ def test_v_statistic_is_a_squared_distance_of_means():
     assert mmd2(X, Y, embedding) < mmd2(X, Y, embedding, unbiased=False)
     many = OpticalRandomFeatures(100_000, 0).fit(X)
     assert mmd2(X, Y, many, unbiased=False) == pytest.approx(mmd2(X, Y, Optical(), unbiased=False), rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Sum([RBF(), RBF(2.0)]), HypersphericalHeat(0.5), MeanMap(RBF())], ids=repr)
+def test_settings_are_decided_by_both_collections(kernel):
+    X, Y = np.array([[0.1, 1.0], [10.0, 2.0]]), np.array([[0.5, -1.0], [1.0, 1.0], [3.0, 2.0]])
+    if isinstance(kernel, MeanMap):
+        X, Y = [X, X[:1]], [Y]
+    decided = kernel.decided(concatenate([X, Y]))
+    assert mmd2(X, Y, kernel, unbiased=False) == mmd2(X, Y, decided, unbiased=False) >= 0
+    assert mmd2(Y, X, kernel, unbiased=False) == pytest.approx(mmd2(X, Y, decided, unbiased=False), rel=1e-12)
+
+
+def test_collections_of_two_forms_are_compared_if_the_kernel_can():
+    X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, -2.0], [3.0, 5.0]])
+    assert mmd2(X, sp.csr_array(Y), Cosine()) == pytest.approx(mmd2(X, Y, Cosine()), rel=1e-12)
+    assert mmd2(["a", "b"], [b"a", b"b"], Sum([Spectrum(1)])) == mmd2(["a", "b"], [b"a", b"b"], Spectrum(1))
+    with pytest.raises(ValueError, match="X has 2 features and Y has 1, expected as many in both"):
+        mmd2(X, Y[:, :1], RBF())
+    with pytest.raises(TypeError, match="some batches hold str"):
+        mmd2(["a", "b"], [b"a", b"b"], Sum([Spectrum(1), Undecided()]))
+
+
+class Undecided(Spectrum):
+    """A kernel with a setting that depends on all objects."""
+
+    def decided(self, X):
+        return Spectrum(len(X))
+
+
+@pytest.mark.parametrize("power", [1017, -1060])
+def test_statistics_of_very_large_and_very_small_kernels(power):
+    K = Spectrum(2)(words(9, "ab", 0) + words(8, "abc", 1))
+    assert mmd2(np.ldexp(K, power), 9, "precomputed") == np.ldexp(mmd2(K, 9, "precomputed"), power)
+    expected, found = (two_sample_test(np.ldexp(K, k), 9, "precomputed", 99, 0) for k in (0, power))
+    assert found.p_value == expected.p_value
+    np.testing.assert_array_equal(found.null, np.ldexp(expected.null, power))
+    constant = two_sample_test(np.full((40, 40), 1e306), 20, "precomputed", 99, 0)
+    assert (constant.statistic, constant.p_value) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="discrepancy exceeds the largest float64; scale the kernel"):
+        mmd2(np.kron([[1, -1], [-1, 1]], np.full((2, 2), 1.7e308)), 2, "precomputed")
 
 
 def discrete_case(p_equals_q=False):
@@ -379,6 +420,18 @@ def test_distance_refuses_bad_input():
         MMD()(X, ["a string"])
     with pytest.raises(ValueError, match=r"^Y is empty"):
         MMD()(X, [])
+
+
+def test_optical_sums_of_many_samples_do_not_depend_on_the_place():
+    distance, rng = MMD(4, kernel="optical"), np.random.default_rng(0)
+    A = rng.integers(0, 2**40, (60, len(distance._multiplicities()))).astype(float)
+    sums, own_a, own_b = distance._sums(A, None)
+    np.testing.assert_array_equal(sums.diagonal(), own_a)
+    np.testing.assert_array_equal(own_a, own_b)
+    np.testing.assert_array_equal(sums, sums.T)
+    sums, own_a, own_b = distance._sums(A[:1], A)
+    np.testing.assert_array_equal([sums[0, 0]], own_a)
+    np.testing.assert_array_equal(own_b[0], own_a[0])
 
 
 def test_in_other_rooms():

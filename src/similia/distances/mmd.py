@@ -5,7 +5,7 @@ graphlet). n(b) is the number of a graph's samples with code b. For each group o
 of n(b) k(a, b) over b for each code a (row) and each graph of the group (column). The kernel sum of a pair of graphs is
 then a sum over the codes of the second graph. The Gaussian kernel is a product over bits, so a table for all 2^D codes
 takes D 2^D additions per graph; with few distinct codes or a large D, Hamming distances of codes are used instead. The
-order of each sum depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
+order of each sum in a call depends on its two histograms only, so equal histograms give equal numbers, to the last bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import as_second, part_from
 from similia.core.hashing import popcount
 from similia.core.jit import njit
+from similia.core.products import row_product
 from similia.core.threads import n_threads, run_in_ranges
 from similia.core.validation import check_choice, check_positive, check_positive_int
 from similia.objects import GraphBatch
@@ -81,10 +82,10 @@ class MMD(Distance):
     Notes
     -----
     The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
-    that occurs in both X and Y has distance 0 to itself, and the distance of two graphs does not depend on the others.
-    Renumbering the nodes of a graph changes its samples. By default, the distance between the graph and its renumbered
-    copy is about sqrt(2 (1 - E k) / s), where E k is the mean of k over pairs of graphlets of the graph.
-    (For ``"optical"``, the mean of k(F, F) takes the place of 1.)
+    that occurs in both X and Y has distance 0 to itself, and except for rounding, the distance of two graphs does not
+    depend on the others. Renumbering the nodes of a graph changes its samples. By default, the distance between the
+    graph and its renumbered copy is about sqrt(2 (1 - E k) / s), where E k is the mean of k over pairs of graphlets of
+    the graph. (For ``"optical"``, the mean of k(F, F) takes the place of 1.)
 
     d is not a metric, since different graphs may have the same graphlets equally often. The triangle inequality holds
     unless `unbiased` is True.
@@ -187,12 +188,13 @@ class MMD(Distance):
     def _sums(self, A: Any, B: Any) -> tuple[Array, Array, Array]:
         """Return the kernel sums (sums, own_a, own_b) that `pattern_sums` describes, for any `kernel`."""
         if self.kernel == "optical":
-            # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T: integers, exact in any order.
+            # |a|^2 |b|^2 + (a.b)^2 is tr S tr T + <S, T>, with S = a a^T and T = b b^T.
             w = self._multiplicities()
             U = np.column_stack([A[:, w == 1].sum(axis=1), A])
             V = U if B is None else np.column_stack([B[:, w == 1].sum(axis=1), B])
             w = np.concatenate(([1.0], w))
-            return (U * w) @ V.T, np.square(U) @ w, np.square(V) @ w
+            own_a, own_b = ([row_product((u * w)[None], u[:, None])[0, 0] for u in side] for side in (U, V))
+            return row_product(U * w, V.T), np.array(own_a), np.array(own_b)
         rho = 0.0
         with np.errstate(all="ignore"):  # a bandwidth near 0 or infinity: rho is 0 or 1
             if self.kernel == "gaussian":

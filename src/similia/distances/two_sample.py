@@ -18,13 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue, as_second
 from similia.core.products import row_product
 from similia.core.text import short
 from similia.core.validation import RandomState, check_positive_int, generator
-from similia.objects import n_objects
+from similia.objects import concatenate, n_objects
+from similia.objects.sequences import as_csr
 from similia.similarity import as_floats, as_objects, check_kernel, evaluate
 
 Array = npt.NDArray[np.float64]
@@ -64,7 +66,7 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     kernel : kernel, fitted embedding or "precomputed"
         A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
         their inner products as kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects; the objects
-        of the first collection come first.
+        of the first collection come first. Settings such as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
         squared distance of the two mean embeddings; for a positive semi-definite kernel it is never negative, except by
@@ -78,8 +80,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Raises
     ------
     ValueError
-        If a collection is empty or, with `unbiased`, has only one object, or if the kernel returns a wrong shape or
-        NaN.
+        If a collection is empty or, with `unbiased`, has only one object, if the kernel returns a wrong shape or NaN,
+        or if the estimate is too large for float64.
     TypeError
         If `kernel` is a distance, or is neither callable nor has ``transform``.
 
@@ -98,12 +100,13 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     4.0
     """
     K, n = pooled_gram(X, Y, kernel, least=2 if unbiased else 1)
+    exponent = _scale(K)
     m = len(K) - n
     left_out = 1.0 if unbiased else 0.0  # the terms i = j
     trace_x, trace_y = K.diagonal()[:n].sum(), K.diagonal()[n:].sum()
     xx = (K[:n, :n].sum() - left_out * trace_x) / (n * (n - left_out))
     yy = (K[n:, n:].sum() - left_out * trace_y) / (m * (m - left_out))
-    return float(xx + yy - 2 * K[:n, n:].mean())
+    return float(_scaled_back(xx + yy - 2 * K[:n, n:].mean(), exponent))
 
 
 def two_sample_test(
@@ -156,12 +159,13 @@ def two_sample_test(
     N = len(K)
     # Adding a constant off the diagonal changes no statistic; subtracting the mean reduces rounding errors.
     np.fill_diagonal(K, 0.0)
+    exponent = _scale(K)
     scale = np.abs(K).max()
     K -= K.sum() / (N * (N - 1))
     np.fill_diagonal(K, 0.0)
     labels = np.zeros(N)
     labels[:n] = 1.0
-    statistic = float(_u_statistics(K, labels[None])[0])
+    statistic = _u_statistics(K, labels[None])[0]
     null = np.empty(n_permutations)
     step = rows_per_block(24 * N, at_most=256)
     for start in range(0, n_permutations, step):
@@ -169,7 +173,24 @@ def two_sample_test(
         rows[:] = _u_statistics(K, rng.permuted(np.tile(labels, (len(rows), 1)), axis=1))
     # Statistics of equal divisions may differ by rounding.
     n_larger = int(np.count_nonzero(null >= statistic - 1e-12 * scale))
+    statistic, null = float(_scaled_back(statistic, exponent)), _scaled_back(null, exponent)
     return TwoSampleResult(statistic, (1 + n_larger) / (1 + n_permutations), null)
+
+
+def _scale(K: Array) -> int:
+    """Divide `K`, in place, by the power of two that makes its largest number less than 1; return the exponent."""
+    exponent = int(np.frexp(np.abs(K).max())[1])
+    np.ldexp(K, -exponent, out=K)
+    return exponent
+
+
+def _scaled_back(statistics: Any, exponent: int) -> Any:
+    """Return `statistics` times 2**exponent; raise if one exceeds the largest float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ldexp(statistics, exponent)
+    if np.isinf(found).any():
+        raise ValueError("the squared maximum mean discrepancy exceeds the largest float64; scale the kernel")
+    return found
 
 
 def _u_statistics(K: Array, labels: Array) -> Array:
@@ -219,12 +240,28 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
             row_product(Z, Z.T, K)
         else:
             X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
+            kernel = _decided_by_both(kernel, X, Y)
             K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
             K[n:, :n] = K[:n, n:].T
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
     return K, n
+
+
+def _decided_by_both(kernel: Any, X: Any, Y: Any) -> Any:
+    """Return `kernel` with settings such as ``gamma="median"`` computed from the objects of both collections."""
+    if not hasattr(kernel, "decided"):
+        return kernel
+    if sp.issparse(X) or sp.issparse(Y):
+        X, Y = as_csr(X), as_csr(Y)
+    try:
+        return kernel.decided(concatenate([X, Y]))
+    except (TypeError, ValueError):
+        evaluate(kernel, X, Y)  # says why X and Y cannot be compared
+        if kernel.decided(X) is not kernel:
+            raise
+        return kernel  # it has no such settings
 
 
 def _check_sizes(n: int, m: int, least: int) -> None:
