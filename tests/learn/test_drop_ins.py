@@ -162,10 +162,30 @@ def test_the_last_bound_is_that_of_lemire():
         assert bound == pytest.approx(beyond(y, *around) + beyond(x, *envelope(moved)))
 
 
-def test_a_nearest_series_too_far_for_the_type_is_refused():
+def test_a_series_too_far_for_the_type_is_refused():
     model = KNeighborsClassifier(DTW(local="sqeuclidean")).fit(np.zeros((2, 3), np.float32), [0, 1])
-    with pytest.raises(ValueError, match=r"X\[1\] to its neighbours exceeds the largest float32.*float64"):
+    with pytest.raises(ValueError, match=r"X\[1\] and .*0\]? exceeds the largest float32.*float64"):
         model.predict(np.array([[0, 0, 0], [0, 1e30, 0]], np.float32))
+
+
+def test_neighbours_under_dtw_of_very_large_and_very_small_numbers():
+    large = [np.float32([1e20 * (1000 - i)]) for i in range(1000)]
+    found = KNeighborsClassifier(DTW()).fit(large, [0, 1] * 500).kneighbors([np.float32([0])])
+    assert (found[0].tolist(), found[1].tolist()) == ([[np.float32(1e20)]], [[999]])
+    small = [np.float32([[1e-24, 0]]), np.float32([[0, 0]]), np.float32([[3e-24, 0]])]
+    model = KNeighborsClassifier(DTW()).fit(small, [0, 1, 2])
+    assert model.predict([[[2.9e-24, 0]], [[1e-25, 0]], [[1.1e-24, 0]]]).tolist() == [2, 1, 0]
+    graph = sm.search.knn_graph(small, DTW(), 1, method="exact")
+    assert graph.indices.tolist() == [1, 0, 0]
+
+
+def test_series_of_zeros_and_of_ordinary_numbers_are_searched_with_bounds():
+    from similia.learn.dtw_neighbors import nearest
+    from similia.learn.metric_neighbors import search_for
+
+    Y = np.array([[0.0, 0.0], [1.0, 2.0], [1e-300, 1e-300]])
+    assert search_for(DTW(), Y[:2], Y[:2]) is search_for(DTW(), Y[1:2], Y) is nearest
+    assert search_for(DTW(), Y, Y) is search_for(DTW(), Y[:1], Y[2:]) is search_for(DTW(), Y[1:], Y * 1e150) is None
 
 
 # ---- any distance, any kernel

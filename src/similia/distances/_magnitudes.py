@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import as_second
+from similia.core.errors import BadPairValue, as_second
 from similia.objects import SeriesBatch, SetBatch
 from similia.objects.sequences import named, named_pairs
 from similia.similarity import Distance
@@ -44,7 +44,7 @@ class ScaledDistance(Distance):
         raise NotImplementedError
 
     def _degree(self) -> int:
-        """Return the d for which multiplying all numbers and parameters by s multiplies the distances by s**d."""
+        """Return d: multiplying all numbers by s, and parameters accordingly, multiplies the distances by s**d."""
         return 1
 
     def _unit(self) -> float:
@@ -58,7 +58,9 @@ class ScaledDistance(Distance):
         """Return the distances of the pairs (X[rows[k]], Y[columns[k]]) only, shape (n_pairs,)."""
         A, B, *pairs = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
         A, B = self._read(A, B)
-        return self._distances(A, B, (pairs[0], pairs[1])) if len(pairs[0]) else np.empty(0, B.values.dtype)
+        if not len(pairs[0]):  # one object of each is enough to check the parameters
+            A, B = A[:1], B[:1]
+        return self._distances(A, B, (pairs[0], pairs[1]))
 
     def _distances(self, A: Any, B: Any, pairs: Pairs | None = None) -> Array:
         """Return the distances of `A` to `B` (which may be `A`): of the index pairs `pairs`, or of all if None."""
@@ -80,7 +82,7 @@ def distances_of(
         values = find(left, left if A is B else _divided(B, shift, dtype), pairs, shift)
         return _multiplied(values, degree * shift, dtype)
 
-    different = np.unique(shifts).tolist()
+    different = np.unique(shifts).tolist() or [0]  # without pairs, `find` still checks the parameters
     if len(different) == 1:
         out = found(A, B, pairs, different[0])
         _check(out, pairs, noun)
@@ -106,13 +108,24 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
     own = np.frexp(abs(unit))[1] if unit else _NONE
     a = np.maximum(_exponents(A), own)
     b = a if A is B else np.maximum(_exponents(B), own)
-    # Most collections need no scaling. Two objects that are 0 suit any scale.
-    if max(a.max(), b.max()) <= most and min(a.min(), b.min()) >= least:
+    if not _any_scaled(a, b, B.values.dtype):
         return np.zeros(1, np.int16)
     largest = np.maximum.outer(a, b) if pairs is None else np.maximum(a[pairs[0]], b[pairs[1]])
     large, small = largest > most, (largest < least) & (largest > _NONE)
     far = np.abs(largest) > _RANGES[np.dtype(np.float64)][1]
     return np.where(far, _SHIFT, _SMALL_SHIFT).astype(np.int16) * (large.astype(np.int16) - small)
+
+
+def needs_scaling(A: Any, B: Any) -> bool:
+    """Return whether a pair of an object of `A` and one of `B` is scaled before it is compared in the dtype of `B`."""
+    return _any_scaled(_exponents(A), _exponents(B), B.values.dtype)
+
+
+def _any_scaled(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], dtype: np.dtype) -> bool:
+    """Return whether a pair needs scaling; `a` and `b` are exponents of objects. Two objects that are 0 do not."""
+    least, most = _RANGES[dtype]
+    small = np.concatenate([a[a < least], b[b < least]])
+    return bool(max(a.max(), b.max()) > most or (max(a.min(), b.min()) < least and small.max() > _NONE))
 
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
@@ -148,10 +161,9 @@ def _check(out: Array, pairs: Pairs | None, noun: str) -> None:
     """Raise if a distance is infinite (an overflow) or NaN (which marks an underflow); name the first such pair."""
     if np.isfinite(out).all():
         return
-    where = np.argwhere(~np.isfinite(out))[0]
-    pair = "X[{}] and Y[{}]" if pairs is None else "pair {}"
-    large = np.isinf(out[tuple(where)])
-    raise ValueError(
-        f"the distance of {pair.format(*where)} {'exceeds the largest' if large else 'is below the smallest'} "
-        f"{out.dtype}; scale the {noun}{' or give them as float64' if out.dtype == np.float32 else ''}"
-    )
+    where = tuple(np.argwhere(~np.isfinite(out))[0].tolist())
+    size = "exceeds the largest" if np.isinf(out[where]) else "is below the smallest"
+    remedy = f"scale the {noun}{' or give them as float64' if out.dtype == np.float32 else ''}"
+    if pairs is not None:
+        raise ValueError(f"the distance of pair {where[0]} {size} {out.dtype}; {remedy}")
+    raise BadPairValue("the distance of", where, f" {size} {out.dtype}; {remedy}", "X[{}] and Y[{}]")

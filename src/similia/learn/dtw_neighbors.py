@@ -51,11 +51,10 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     """Return the distances and positions of the `k` series of `Y` nearest to each series of `X`, both (len(X), k).
 
     Each row is in ascending order of (distance, position). With `without_self`, `X` must be `Y`, and no series is
-    its own neighbour.
+    its own neighbour. No pair may need scaling (`similia.distances._magnitudes.needs_scaling`).
     """
     A, B = as_series_pair(X, Y)
-    with np.errstate(over="ignore"):  # infinite distances raise below
-        A = A.astype(B.values.dtype)  # of the training series, so that the result does not depend on other queries
+    A = A.astype(B.values.dtype)  # of the training series, so that the result does not depend on other queries
     rooted, p = distance._rooted(), A.n_dims
     values, indices = np.empty((len(A), k), A.values.dtype), np.empty((len(A), k), np.int64)
     how = (p, rooted, distance.root, *window_band(distance.window))
@@ -75,12 +74,6 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 
     cells = len(A.values) * len(B.values)
     run_in_ranges(search, len(A), grain=max(1, _WORTH_A_RANGE * len(A) // max(1, cells)))
-    far = np.isinf(values).any(axis=1)
-    if far.any():
-        raise ValueError(
-            f"the distance of X[{int(far.argmax())}] to its neighbours exceeds the largest {values.dtype}; "
-            f"scale the series{' or give them as float64' if values.dtype == np.float32 else ''}"
-        )
     return values, indices
 
 

@@ -19,17 +19,21 @@ time: with windows of 10 % such a search took longer than comparing with all ser
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from similia.alignments.groups import as_series_pair
 from similia.core.config import rows_per_block
 from similia.core.jit import njit
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
+from similia.distances._magnitudes import needs_scaling
+from similia.distances.dtw import DTW
 from similia.distances.elastic import ERP, MSM, TWE
-from similia.objects import take
+from similia.objects import n_objects, take
 
 N_PIVOTS = 64  # at most
 _SHARE = 16  # queries, and training series, for each pivot: their distances to pivots are few among all distances
@@ -37,6 +41,18 @@ _FEWEST = 8  # pivots
 _FIRST, _MOST = 32, 1024  # series compared with a query at once, first and later
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+
+
+def search_for(distance: Any, X: Any, Y: Any) -> Callable[..., tuple[npt.NDArray[np.floating], Index]] | None:
+    """Return the `nearest` of this module or of `dtw_neighbors` if one suits `distance`, X and Y; otherwise None.
+
+    The search under `DTW` does not scale series, so it does not suit very large or very small numbers.
+    """
+    if type(distance) is DTW:
+        from similia.learn import dtw_neighbors
+
+        return None if needs_scaling(*as_series_pair(X, Y)) else dtw_neighbors.nearest
+    return nearest if prunes(distance, n_objects(X), n_objects(Y)) else None
 
 
 def prunes(distance: Any, m: int, n: int) -> bool:
@@ -93,7 +109,7 @@ def _refined(
 ) -> tuple[Floats, Index]:  # fmt: skip
     """Compare each query of `rows` with series in the order of their bounds, as long as these can be among the nearest.
 
-    The last of all series is left out if `n` is one less than their number.
+    The last series in this order is left out if `n` is one less than their number.
     """
     order = np.argsort(bounds, axis=1, kind="stable")
     bounds = np.take_along_axis(bounds, order, axis=1)

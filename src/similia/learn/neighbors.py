@@ -25,7 +25,6 @@ from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
-from similia.distances.dtw import DTW
 from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
@@ -126,14 +125,11 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return check_vectors(objects)
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
-        if type(self.distance_) is DTW:
-            from similia.learn.dtw_neighbors import nearest
+        from similia.learn.metric_neighbors import search_for
 
-            return nearest(self.distance_, X, self.objects_, k, without_self=without_self)
-        from similia.learn import metric_neighbors
-
-        if metric_neighbors.prunes(self.distance_, n_objects(X), self.n_samples_fit_):
-            return metric_neighbors.nearest(self.distance_, X, self.objects_, k, without_self=without_self)
+        search = search_for(self.distance_, X, self.objects_)
+        if search is not None:
+            return search(self.distance_, X, self.objects_, k, without_self=without_self)
         m = n_objects(X)
         found = []
         alone: list[int] = []

@@ -41,7 +41,6 @@ from similia.core.errors import BadParameter, BadType, warn_user
 from similia.core.progress import logger_of, track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
-from similia.distances.dtw import DTW
 from similia.embeddings.d2ke import D2KE
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.random_objects import Representatives
@@ -192,14 +191,11 @@ def _in_both_directions(graph: sp.csr_matrix) -> sp.csr_matrix:
 # ---- all pairs
 def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
     """Return the distances and positions of the `k` nearest other objects of each object, both (n, k)."""
-    if type(metric.function) is DTW:
-        from similia.learn.dtw_neighbors import nearest
+    from similia.learn.metric_neighbors import search_for
 
-        return nearest(metric.function, X, X, k, without_self=True)
-    from similia.learn import metric_neighbors
-
-    if metric_neighbors.prunes(metric.function, n_objects(X), n_objects(X)):
-        return metric_neighbors.nearest(metric.function, X, X, k, without_self=True)
+    search = search_for(metric.function, X, X)
+    if search is not None:
+        return search(metric.function, X, X, k, without_self=True)
     from similia.search import _neighbour_graph as loops
 
     n = n_objects(X)
