@@ -23,6 +23,7 @@ from similia.distances import (
     JaroWinkler,
     Levenshtein,
     ModifiedHausdorff,
+    SlicedWasserstein,
     SoftDTW,
     Wasserstein,
 )
@@ -161,6 +162,13 @@ def test_of_sets(distance, n_dims, ground):
     assert (found[(rows == 2) & (columns == 3)] == 0).all()
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_of_sets_by_projections(p):
+    rng = np.random.default_rng(0)
+    X, Y = ([rng.standard_normal((rng.integers(0, 12), 3)) for _ in range(n)] for n in (12, 9))
+    assert_paired(SlicedWasserstein(5, p), X, Y, rng, 200)
+
+
 @pytest.mark.same_bits
 def test_products_of_pairs_do_not_depend_on_threads(monkeypatch):
     from similia.kernels import counts as _counts
@@ -193,6 +201,21 @@ def test_no_pairs_of_graphs(kernel):
     assert kernel.paired(graphs, graphs, [], []).shape == (0,)
 
 
+@pytest.mark.parametrize(
+    ("distance", "parameter"),
+    [
+        (DTW(window=-1), "window"), (DTW(local="x"), "local"), (MSM(c=-1), "c"), (TWE(nu=-1), "nu"),
+        (LCSS(epsilon=-1), "epsilon"), (ADTW(penalty=-1), "penalty"), (SoftDTW(gamma=0), "gamma"),
+        (ERP(gap=np.nan), "gap"), (ERP(window=-1), "window"),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("value", [1.0, 1e200])
+def test_no_pairs_check_parameters(distance, parameter, value):
+    with pytest.raises(ValueError, match=f"^{parameter} must be"):
+        distance.paired([[value, 2.0]], [[value]], [], [])
+
+
 def test_no_pairs_of_series():
     assert GlobalAlignment().paired([[1.0, 2.0]], [[3.0]], [], []).shape == (0,)
     with pytest.raises(ValueError, match="bandwidth must be a positive number"):
@@ -223,7 +246,9 @@ SERIES, SETS, GRAPHS = [[1.0, 2.0], [3.0]], [np.ones((2, 2)), np.ones((1, 2))], 
 FEW = [(function, SERIES) for function in OF_SERIES]
 FEW += [(function, ["abcab", "acé"]) for function in (Hamming(), DamerauLevenshtein(), JaroWinkler())]
 FEW += [(function, ["abcab", "abc"]) for function in OF_STRINGS]
-FEW += [(function, SETS) for function in (ModifiedHausdorff(), Hausdorff(), Chamfer(), Wasserstein())]
+FEW += [
+    (function, SETS) for function in (ModifiedHausdorff(), Hausdorff(), Chamfer(), Wasserstein(), SlicedWasserstein())
+]
 FEW += [(function, GRAPHS) for function in OF_GRAPHS]
 
 

@@ -151,6 +151,14 @@ def test_blocks_and_threads_change_nothing(distance, dtype, monkeypatch):
     np.testing.assert_array_equal(one_by_one, expected)
 
 
+def test_small_sets_beside_a_large_one_take_little_memory():
+    resource = pytest.importorskip("resource")
+    sets = [np.zeros((1, 1), np.float32)] * 1000 + [np.ones((100_000, 1), np.float32)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert ModifiedHausdorff()(sets)[0, 1000] == 1.0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # in KB; all row minima take 400 MB
+
+
 @each_distance
 @pytest.mark.parametrize("larger", [1.0, 1e17])
 def test_sets_of_another_type_or_size_beside_a_set_change_nothing(distance, larger):

@@ -18,6 +18,7 @@ or contain NaN, or a collection is empty.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,14 +30,14 @@ from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import check_choice, check_positive_int, generator
 from similia.distances import _sets as loops
-from similia.distances._magnitudes import Array, Pairs, ScaledDistance, distances_of
+from similia.distances._magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import runs
 from similia.objects.vectors import check_finite
-from similia.similarity import Distance, Facts
+from similia.similarity import Facts
 
 _STEP = 64  # multiplications of a matrix product that take as long as one coordinate of one pair of points
-_LANES = 1024  # points per tile; a tile is a run of adjacent sets of A
+_LANES = 1024  # points per tile, unless one set has more; a tile is a run of adjacent sets of A
 _FEW_TILES = 8  # with fewer tiles, threads also share the sets of B
 _WORK_OF_A_THREAD = 2**22  # operations
 
@@ -231,7 +232,7 @@ class Chamfer(_NearestPoints):
     _kind = loops.MEAN_SUM
 
 
-class SlicedWasserstein(Distance):
+class SlicedWasserstein(ScaledDistance):
     r"""Sliced Wasserstein distance of the uniform distributions on two sets of points.
 
     .. math:: d(U, V) = \Big(\frac{1}{L} \sum_{l=1}^{L} \int_0^1
@@ -275,6 +276,7 @@ class SlicedWasserstein(Distance):
     """
 
     facts = Facts(symmetric=True, identity=True, metric=False, unequal_length=True, cost="m + n")
+    _noun = "sets"
 
     def __init__(self, n_projections: int = 128, p: int = 2, random_state: int = 0) -> None:
         self.n_projections = n_projections
@@ -284,26 +286,21 @@ class SlicedWasserstein(Distance):
     def as_objects(self, X: Any) -> SetBatch:
         return as_sets(X)
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        n_projections = check_positive_int(self.n_projections, "n_projections")
+    def _read(self, X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:
+        check_positive_int(self.n_projections, "n_projections")
         check_choice(self.p, "p", (1, 2))
-        A, B = as_comparable(X, Y)
-        directions = self._directions(n_projections, A.n_dims)
+        return as_comparable(X, Y)
 
-        def find(A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
-            a = _sorted_projections(A, directions)
-            b = a if A is B else _sorted_projections(B, directions)
-            out = np.empty((len(A), len(B)), B.values.dtype)
+    def _find(self, A: SetBatch, B: SetBatch, pairs: Pairs | None, shift: int) -> Array:
+        directions = self._directions(int(self.n_projections), A.n_dims)
+        a = _sorted_projections(A, directions)
+        b = a if A is B else _sorted_projections(B, directions)
 
-            def rows(start: int, stop: int) -> None:
-                loops.wasserstein(a, A.offsets, b, B.offsets, start, stop, int(self.p), A is B, out)
+        def fill(left: Indices, right: Indices, out: Array) -> None:
+            loops.wasserstein(a, A.offsets, b, B.offsets, left, right, int(self.p), out)
 
-            mean_size = len(A.values) // len(A)
-            work = max(1, mean_size) * (mean_size + 1) * len(B) * n_projections  # operations per set
-            run_in_ranges(rows, len(A), max(1, _WORK_OF_A_THREAD // max(1, work)))
-            return out
-
-        return distances_of(A, B, find, 1, noun="sets")
+        work = (len(A.values) // len(A) + len(B.values) // len(B)) * len(directions)  # operations per pair
+        return fill_sets(A, B, pairs, fill, max(1, _WORK_OF_A_THREAD // work))
 
     def _directions(self, n_projections: int, n_dims: int) -> npt.NDArray[np.float64]:
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
@@ -320,6 +317,36 @@ def _sorted_projections(sets: SetBatch, directions: npt.NDArray[np.float64]) -> 
     for start, stop in zip(sets.offsets[:-1], sets.offsets[1:], strict=True):
         projections[start:stop].sort(axis=0)
     return projections
+
+
+def fill_sets(
+    A: SetBatch, B: SetBatch, pairs: Pairs | None, fill: Callable[[Indices, Indices, Array], None], grain: int
+) -> Array:
+    """Return the distances of the index pairs `pairs`, or of all pairs; if A is B, each pair is computed once.
+
+    ``fill(left, right, out)`` writes the distances of the sets ``A[left[k]]`` and ``B[right[k]]`` to ``out[k]``.
+    A thread gets at least about `grain` pairs.
+    """
+    if pairs is not None:
+        left, right, found = *pairs, np.empty(len(pairs[0]), B.values.dtype)
+
+        def some(start: int, stop: int) -> None:
+            fill(left[start:stop], right[start:stop], found[start:stop])
+
+        run_in_ranges(some, len(left), grain)
+        return found
+    out = np.empty((len(A), len(B)), B.values.dtype)
+
+    def rows(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            columns = np.arange(i if A is B else 0, len(B))
+            fill(np.full(len(columns), i), columns, out[i, columns[0] :])
+
+    run_in_ranges(rows, len(A), max(1, grain // len(B)))
+    if A is B:
+        lower = np.tril_indices(len(A), -1)
+        out[lower] = out.T[lower]
+    return out
 
 
 def as_comparable(X: Any, Y: Any) -> tuple[SetBatch, SetBatch]:

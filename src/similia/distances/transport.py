@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.threads import run_in_ranges
+from similia.alignments.groups import Indices
 from similia.core.validation import check_choice
 from similia.distances import _transport as loops
 from similia.distances._magnitudes import Array, Pairs, ScaledDistance
-from similia.distances.sets import as_comparable
+from similia.distances.sets import as_comparable, fill_sets
 from similia.objects import SetBatch, as_sets
 from similia.similarity import Facts
 
@@ -117,31 +117,12 @@ class Wasserstein(ScaledDistance):
         a = _in_order(A)
         b = a if A is B else _in_order(B)
         mean_a, mean_b = (max(1, len(sets.values) // len(sets)) for sets in (A, B))
-        grain = max(1, _WORK_OF_A_THREAD // ((mean_a + mean_b) * mean_a * mean_b))
 
-        def fill(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], out: Array) -> None:
+        def fill(left: Indices, right: Indices, out: Array) -> None:
             loops.distances(a, A.offsets, b, B.offsets, left, right, int(self.p), self.ground == "manhattan", out)
 
-        if pairs is not None:
-            left, right, found = *pairs, np.empty(len(pairs[0]), B.values.dtype)
-
-            def some(start: int, stop: int) -> None:
-                fill(left[start:stop], right[start:stop], found[start:stop])
-
-            run_in_ranges(some, len(left), grain)
-            return found
-        out = np.empty((len(A), len(B)), B.values.dtype)
-
-        def rows(start: int, stop: int) -> None:
-            for i in range(start, stop):
-                columns = np.arange(i if A is B else 0, len(B))
-                fill(np.full(len(columns), i), columns, out[i, columns[0] :])
-
-        run_in_ranges(rows, len(A), max(1, grain // len(B)))
-        if A is B:
-            lower = np.tril_indices(len(A), -1)
-            out[lower] = out.T[lower]
-        return out
+        grain = max(1, _WORK_OF_A_THREAD // ((mean_a + mean_b) * mean_a * mean_b))
+        return fill_sets(A, B, pairs, fill, grain)
 
 
 def _in_order(sets: SetBatch) -> Array:
