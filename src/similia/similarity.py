@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings
-from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, pairs_named, warn_user
+from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, as_second, pairs_named, warn_user
 from similia.core.estimators import check_table
 from similia.core.progress import track
 from similia.core.state import state
@@ -131,7 +131,8 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
     names two objects in error messages, with ``{}`` for each position, such as "X[{}] and Y[{}]".
     """
     check_distance(distance)
-    rows, columns = range(start, start + n_objects(X)), range(n_objects(X if Y is None else Y))
+    n = n_objects(X)
+    rows, columns = range(start, start + n), range(n if Y is None else as_second(n_objects, Y))
     with pairs_named(rows, columns, pair):
         values = _checked_values(distance, X, Y, "distance")
     bad = ~(values >= 0) | np.isinf(values)

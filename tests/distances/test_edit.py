@@ -266,6 +266,13 @@ def test_float32_stays():
     assert FromFunction(lambda X, Y: np.ones((len(X), len(Y)), np.float32), pairwise=True)([1, 2]).dtype == np.float32
 
 
+def test_errors_of_the_second_collection_name_it():
+    with pytest.raises(ValueError, match=r"^Y, series 1, time point 0, channel 0 is nan"):
+        FromFunction(mean_gaps, pairwise=True, axes="time, channel")([[1.0]], [[1.0], [np.nan]])
+    with pytest.raises(TypeError, match=r"^Y is int"):
+        FromFunction(length_gap)(["a"], 3)
+
+
 def test_can_be_cloned_and_pickled():
     distance = FromFunction(mean_gaps, pairwise=True, axes="time, channel")
     X = series(0, 3)

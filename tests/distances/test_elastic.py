@@ -266,6 +266,13 @@ def test_what_is_left_in_working_memory_does_not_matter():
         assert got == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("distance", [MSM(c=1e200), TWE(nu=1e-3, lmbda=1e200), TWE(nu=1e200, lmbda=0.0)], ids=repr)
+def test_large_costs_of_small_series(distance):
+    x, y = [1e-200], [1e-200, 1e-200]
+    assert distance([x], [y])[0, 0] == 1e200
+    assert distance([x], [[3e-200]])[0, 0] == pytest.approx(2e-200, rel=1e-15)
+
+
 @each_distance
 def test_float32_lists_and_read_only_series(distance):
     X = SeriesBatch.from_arrays(collection(11, n=5, dtype=np.float32))

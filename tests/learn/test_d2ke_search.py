@@ -172,6 +172,15 @@ def test_search_names_a_parameter_that_there_is_not(grid, message):
         D2KESearch(pipeline, grid).fit(WORDS, LABELS)
 
 
+@pytest.mark.parametrize(
+    "grid", [[{"learner__C": [1.0]}], {"learner__C": 1.0}, {"d2ke__gamma": "median"}, {3: [1.0]}, "learner__C"]
+)
+def test_search_refuses_a_grid_of_another_form(grid):
+    pipeline = Pipeline([("d2ke", D2KE(Levenshtein(), 5)), ("learner", LinearSVC())])
+    with pytest.raises(ValueError, match=r"^param_grid must be a dict of str to list, the values to try, got"):
+        D2KESearch(pipeline, grid).fit(WORDS, LABELS)
+
+
 def test_search_refuses_a_target_that_is_no_numbers():
     model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", task="regression", random_state=0)
     with pytest.raises(ValueError, match=r"y\[2\] is nan, expected finite numbers to predict; drop that object"):

@@ -173,7 +173,7 @@ def as_series_pair(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 
 
 def window_band(window: Any) -> tuple[int, float]:
-    """Return a window as (steps, share of the longer length), one of which is 0; raise if the window is invalid."""
+    """Return a window as (steps, share of the longer length), of which at least one is 0; raise if it is invalid."""
     if window is None:
         return UNLIMITED, 0.0
     if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:

@@ -1,4 +1,4 @@
-"""Edit distances of strings, computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
+"""Edit distances of strings, mostly computed by rapidfuzz: Levenshtein, Hamming, Damerau-Levenshtein, Jaro-Winkler.
 
 Objects of type str are compared by code points, objects of type bytes by their bytes. Cost for strings of m and n
 letters: m n / 64 operations on words of 64 bits, for several short strings at once; m + n operations for Hamming, m n
@@ -27,7 +27,7 @@ from similia.similarity import Distance, Facts
 _WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save
 _EXACT = 2**24  # float32 holds every integer below this one
 _LANE = 64  # maximum number of letters for which rapidfuzz packs several queries into one register
-_BLOCK = 2**24  # maximum number of distances computed at once
+_BLOCK = 2**24  # distances computed at once, at most; but long strings are compared among themselves in one go
 
 Floats = npt.NDArray[np.floating]
 
@@ -72,7 +72,7 @@ class _EditDistance(Distance):
             raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
         if not self._counts_edits:
             return np.float64
-        fit = all(len(batch.values) < _EXACT or np.diff(batch.offsets).max() < _EXACT for batch in (A, B))
+        fit = all(np.diff(batch.offsets).max() < _EXACT for batch in (A, B))
         return np.float32 if fit else np.float64
 
 

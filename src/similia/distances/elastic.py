@@ -187,6 +187,9 @@ class MSM(EditDistance):
         self.c = c
         self.window = window
 
+    def _unit(self) -> float:
+        return _undivided(check_positive(self.c, "c"))
+
     def _how(self, unit: float) -> How:
         return loops.MSM, check_positive(self.c, "c") / unit, None
 
@@ -235,6 +238,9 @@ class TWE(EditDistance):
         self.nu = nu
         self.lmbda = lmbda
         self.window = window
+
+    def _unit(self) -> float:
+        return _undivided(max(check_positive(self.nu, "nu"), check_positive(self.lmbda, "lmbda", zero=True)))
 
     def _how(self, unit: float) -> How:
         nu, lmbda = check_positive(self.nu, "nu") / unit, check_positive(self.lmbda, "lmbda", zero=True) / unit
@@ -403,6 +409,11 @@ class SoftDTW(_Elastic):
         if self.divergence:
             np.maximum(out, 0.0, out=out)
         return scaled_back(out, 2 * half, out.dtype, pairs)
+
+
+def _undivided(cost: float) -> float:
+    """Return the `_unit` that leaves very small series unscaled if `cost`, divided by their scale, could overflow."""
+    return 2.0**399 if cost > 2.0**400 else 0.0
 
 
 def _steps(X: SeriesBatch) -> Array:

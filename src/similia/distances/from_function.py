@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import as_second
 from similia.core.validation import check_choice
 from similia.objects import as_series
 from similia.objects.tables import objects_in
@@ -79,7 +80,7 @@ class FromFunction(Distance):
             raise TypeError(f"FromFunction takes a function d(x, y) of two objects, got {self.function!r}")
         check_choice(self.axes, "axes", (None, "time, channel", "channel, time"))
         X = self._arranged(X)
-        Y = None if Y is None else self._arranged(Y)
+        Y = None if Y is None else as_second(self._arranged, Y)
         if not self.pairwise:
             return distances_between(Pairwise(self.function, self.symmetric), X, Y)
         return distances_between(self.function, X, X if Y is None else Y)

@@ -30,7 +30,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
-from similia.core.errors import BadType, BadValue
+from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once
 from similia.core.progress import track
 from similia.core.state import made, state
@@ -287,7 +287,13 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
     def _grid(self, name: str) -> Grid:
         """Return `param_grid` as lists; raise for an unknown parameter, or one of the step `name` other than gamma."""
-        grid = {key: list(values) for key, values in (self.param_grid or {}).items()}
+        given = {} if self.param_grid is None else self.param_grid
+        if not isinstance(given, Mapping) or not all(
+            isinstance(key, str) and isinstance(values, Iterable) and not isinstance(values, str)
+            for key, values in given.items()
+        ):
+            raise BadParameter("param_grid", "a dict of str to list, the values to try", short(given))
+        grid = {key: list(values) for key, values in given.items()}
         known = self.pipeline.get_params()
         for key in grid:
             step, _, parameter = key.partition("__")
@@ -322,7 +328,7 @@ class _ExpFeatures(TransformerMixin, BaseEstimator):
 def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
     """Return the distances between all objects if the folds can share them, else None.
 
-    They can if each fold draws representatives, there are no fewer than `n_folds` draws need, and they fit into memory.
+    They can if each fold draws representatives, `n_folds` draws need at least as many, and they fit into memory.
     """
     n = n_objects(X)
     if not isinstance(d2ke.sampler_, Representatives) or n > n_folds * len(d2ke.representative_indices_):
