@@ -6,19 +6,20 @@ import functools
 import os
 import subprocess
 import sys
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
 
 import similia as sm
 from samples.d2ke import Calls
-from similia.core.fingerprints import fingerprint
+from similia.core.fingerprints import digest_of, fingerprint
 from similia.core.jit import njit
 
 
 def made(text, name="f", **names):
     """Return what a source defines, as if it stood in a module of the user's."""
-    space = {"__name__": "of_the_user", "np": np, "BaseDistance": sm.distances.Levenshtein, **names}
+    space = {"__name__": "of_the_user", "np": np, "sm": sm, "functools": functools, "njit": njit, **names}
     exec(text, space)
     return space[name]
 
@@ -62,6 +63,34 @@ PAIRS = {
         "class F:\n    @staticmethod\n    def p(): return 1\nf = F()",
         "class F:\n    @staticmethod\n    def p(): return 2\nf = F()",
     ),
+    "cached method": (
+        "class F:\n    @functools.cache\n    def p(self): return 1\nf = F()",
+        "class F:\n    @functools.cache\n    def p(self): return 2\nf = F()",
+    ),
+    "cached property": (
+        "class F:\n    @functools.cached_property\n    def p(self): return 1\nf = F()",
+        "class F:\n    @functools.cached_property\n    def p(self): return 2\nf = F()",
+    ),
+    "compiled method": (
+        "class F:\n    p = njit()(lambda self: 1)\nf = F()",
+        "class F:\n    p = njit()(lambda self: 2)\nf = F()",
+    ),
+    "number of numpy": ("class F:\n    p = np.float32(1)\nf = F()", "class F:\n    p = np.float32(2)\nf = F()"),
+    "kernel of a class": (
+        "class F:\n    p = sm.kernels.Spectrum(k=1)\nf = F()",
+        "class F:\n    p = sm.kernels.Spectrum(k=2)\nf = F()",
+    ),
+    "nested class": (
+        "class F:\n    class G:\n        p = 1\nf = F()",
+        "class F:\n    class G:\n        p = 2\nf = F()",
+    ),
+    "keyword only": ("def f(x, y): return x", "def f(x, *, y): return x"),
+    "positional only": ("def f(x, y): return x", "def f(x, /, y): return x"),
+    "starred": ("def f(*x): return x", "def f(**x): return x"),
+    "range of try": (
+        "def f(x):\n    try:\n        x()\n        x()\n    except TypeError: pass",
+        "def f(x):\n    try:\n        x()\n    except TypeError: pass\n    else:\n        x()",
+    ),
 }  # fmt: skip
 
 
@@ -102,6 +131,31 @@ def test_what_is_installed_counts_by_its_name():
     assert digest(os.path.join) != digest(os.path.split)
     assert digest(sm.kernels.Spectrum(k=2)) != digest(sm.kernels.Spectrum(k=3))
     assert digest(sm.kernels.Spectrum(k=2)) == digest(sm.kernels.Spectrum(k=2))
+
+
+def test_closures_of_installed_packages_count_by_their_code():
+    assert digest(njit()) == digest(njit())
+    assert digest(njit()) != digest(njit(reassociate=True))
+
+
+def test_a_partial_that_looks_like_its_function_keeps_its_arguments():
+    function = made("def f(x, scale): return x * scale")
+    one, again, two = (functools.update_wrapper(functools.partial(function, scale=s), function) for s in (1, 1, 2))
+    assert digest(one) == digest(again) != digest(two)
+
+
+def test_modules_of_packages_count_by_what_is_used_of_them():
+    def using(text):
+        package, inner = ModuleType("own"), ModuleType("own.inner")
+        package.inner, inner.own, inner.g = inner, package, made(text, "g")
+        return made("def f(x): return own.inner.g(x)", own=package)
+
+    first, second = "def g(x): return 1", "def g(x): return 2"
+    assert digest(using(first)) == digest(using(first)) != digest(using(second))
+
+
+def test_classes_of_c_have_digests():
+    assert len({digest(kind) for kind in (type(None), FunctionType, type(len), type(dict.fromkeys))}) == 3
 
 
 def test_comments_and_places_count_for_nothing():
@@ -152,8 +206,6 @@ def test_the_memory_of_d2ke_forgets_a_changed_function(tmp_path):
 
 
 def test_a_stream_does_not_go_on_with_a_changed_function():
-    from similia.scale.stream import digest_of
-
     models = [sm.Nystroem(made(text)) for text in PAIRS["constant"]]
     again = sm.Nystroem(made(PAIRS["constant"][0]))
     assert digest_of(models[0]) == digest_of(again)

@@ -21,8 +21,9 @@ from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.specs import check_bits, parse_distance, parse_kernel, parse_one
 from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
+from similia.core.fingerprints import digest_of
 from similia.pipelines import Pipeline
-from similia.scale.stream import FIT_ON, digest_of, identity, places_named
+from similia.scale.stream import FIT_ON, identity, places_named
 from similia.search.automatic import kmer_length
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Source, sample

@@ -3,23 +3,39 @@
 joblib and pickle identify a function by its name, so their digest does not change when its code does. Here the digest
 depends on the code, constants, defaults and closure of a function and on the globals that it uses; functions and
 classes among these are treated in the same way. Functions and classes of Python, of installed packages and of similia
-enter by name and version.
+enter by name and version if a module holds them by that name; closures, for example, enter by their code.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import sysconfig
-from functools import cache
+from functools import _lru_cache_wrapper, cache, cached_property
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
 from joblib.hashing import NumpyHasher
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), tuple, list, dict, set, frozenset, np.ndarray)
-_NOT_CODE = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__"}
+_OF_CODE = (
+    "co_code", "co_exceptiontable", "co_consts", "co_names", "co_varnames", "co_freevars", "co_argcount",
+    "co_posonlyargcount", "co_kwonlyargcount", "co_flags",
+)  # fmt: skip
+_NOT_CODE = {
+    "__doc__", "__module__", "__annotations__", "__annotate_func__", "__annotations_cache__", "__firstlineno__",
+    "__static_attributes__", "_abc_impl",
+}  # fmt: skip
 
 
 def fingerprint(value: Any, what: str) -> str:
@@ -29,6 +45,14 @@ def fingerprint(value: Any, what: str) -> str:
     except Exception as error:
         text = " ".join(str(error).split())[:200]
         raise TypeError(f"{what} has no digest, because a part of it cannot be pickled: {text}") from error
+
+
+def digest_of(value: Any) -> str:
+    """Return the fingerprint of a value; if it cannot be pickled, a random one, which matches no other."""
+    try:
+        return fingerprint(value, "the value")
+    except TypeError:
+        return os.urandom(16).hex()
 
 
 class _Hasher(NumpyHasher):
@@ -52,7 +76,7 @@ class _Hasher(NumpyHasher):
         if isinstance(value, ModuleType):
             return "module", *_name_and_version(value.__name__, "")
         if isinstance(value, CodeType):
-            return "code", value.co_code, value.co_consts, value.co_names, value.co_varnames, value.co_freevars
+            return "code", *(getattr(value, name) for name in _OF_CODE)
         if isinstance(value, FunctionType | type):
             if _is_installed(value.__module__) and _is_member(value):
                 return "installed", *_name_and_version(value.__module__, value.__qualname__)
@@ -60,24 +84,23 @@ class _Hasher(NumpyHasher):
                 return "met", self._met[id(value)]
             self._met[id(value)] = len(self._met)
             return _parts_of_class(value) if isinstance(value, type) else _parts_of_function(value)
-        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)  # of numba, of functools.cache
-        if isinstance(inner, FunctionType):
-            return "wrapped", type(value).__qualname__, inner
+        if isinstance(value, _lru_cache_wrapper):
+            return "cached", value.__wrapped__
+        if type(value).__module__.startswith("numba.") and isinstance(getattr(value, "py_func", None), FunctionType):
+            return "compiled", type(value).__qualname__, value.py_func
         return value
 
 
 def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
-    used = sorted(_names_in(function.__code__))
-    values = [(name, function.__globals__[name]) for name in used if name in function.__globals__]
-    values += [  # the functions of a module of the user's: module.function
-        (f"{name}.{inner}", getattr(module, inner))
-        for name, module in values
-        if isinstance(module, ModuleType) and not _is_installed(module.__name__)
-        for inner in used
-        if hasattr(module, inner)
-    ]
-    closure = list(map(_content, function.__closure__ or ()))
-    return "function", function.__code__, function.__defaults__, function.__kwdefaults__, closure, values
+    code, met = function.__code__, set()
+    used = sorted(_names_in(code))
+    values = [*zip(code.co_freevars, map(_content, function.__closure__ or ()), strict=True)]
+    values += [(name, function.__globals__[name]) for name in used if name in function.__globals__]
+    for name, module in values:  # which grows by what modules of the user's hold: module.function, package.module
+        if isinstance(module, ModuleType) and not _is_installed(module.__name__) and module.__name__ not in met:
+            met.add(module.__name__)
+            values += [(f"{name}.{inner}", getattr(module, inner)) for inner in used if hasattr(module, inner)]
+    return "function", code, function.__defaults__, function.__kwdefaults__, values
 
 
 def _content(cell: Any) -> Any:
@@ -100,7 +123,9 @@ def _parts_of_class(kind: type) -> tuple[Any, ...]:
             value = value.fget, value.fset, value.fdel
         elif isinstance(value, staticmethod | classmethod):
             value = type(value).__name__, value.__func__
-        if name not in _NOT_CODE and isinstance(value, (FunctionType, *_PLAIN)):
+        elif isinstance(value, cached_property):  # which holds a lock before Python 3.12
+            value = "cached_property", value.func
+        if name not in _NOT_CODE and not isinstance(value, GetSetDescriptorType | ClassMethodDescriptorType):  # of C
             parts.append((name, value))
     return "class", kind.__qualname__, kind.__bases__, parts
 
@@ -111,8 +136,15 @@ def _name_and_version(module: str, name: str) -> tuple[str, str, str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether the module that a function or class names contains it; `exec` wrongly names builtins."""
-    return hasattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0])
+    """Return whether the module that a function or class names holds it by its name, maybe decorated.
+
+    A module does not hold closures by their names, nor what `exec` makes, which wrongly names builtins.
+    """
+    found: Any = sys.modules[value.__module__]
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    found = getattr(found, "__func__", found)  # of a class method
+    return inspect.unwrap(found, stop=lambda part: part is value) is value
 
 
 @cache

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from similia.core.config import part_of_more, settings
 from similia.core.errors import BadItem, BadPair, warn_user
 from similia.core.estimators import ObjectsOut
-from similia.core.fingerprints import fingerprint
+from similia.core.fingerprints import digest_of
 from similia.core.progress import meter
 from similia.core.text import short
 from similia.core.validation import as_path, check_codes, check_encoder
@@ -408,14 +408,6 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
     """Return the codes of objects, and their vectors or None, for `add_stream`; `model` is (search, example object)."""
     return encoded(*model, X)
-
-
-def digest_of(model: Any) -> str:
-    """Return the fingerprint of a fitted model; if it cannot be pickled, a random one, which matches no other."""
-    try:
-        return fingerprint(model, "the model")
-    except TypeError:
-        return os.urandom(16).hex()
 
 
 # ---- the kind of arrays that a model reads
