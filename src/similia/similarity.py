@@ -184,13 +184,15 @@ def decided(kernel: Any, X: Any) -> Any:
 def plain_parameters(function: Any) -> dict[str, Any] | None:
     """Return the parameters of a kernel or distance, with those nested inside it, in a form to compare by ``==``.
 
-    The result is None if a parameter is something else than a number, a string, a bool or None.
+    The result is None for other functions, and if a parameter is no number, string, bool or None.
     """
+    if not isinstance(function, Kernel | Distance):
+        return None
     found: dict[str, Any] = {}
     for name, value in vars(function).items():
         if isinstance(value, _PLAIN):
             found[name] = value
-        elif isinstance(value, Kernel | Distance) and (inner := plain_parameters(value)) is not None:
+        elif (inner := plain_parameters(value)) is not None:
             found[name] = type(value), inner
         else:
             return None
@@ -259,9 +261,11 @@ def without_addresses(value: Any) -> str:
 
     Kernels have no such ``__repr__``, because it would break scikit-learn's printing of nested estimators.
     """
-    text = re.sub(r"<(?:[\w.]*?(\w+) object at 0x[0-9a-f]+|built-in function (\w+))>", r"\1\2", repr(value))
-    text = re.sub(r"<(?:cy)?function ([\w.<>]+?) at 0x[0-9a-f]+>", lambda found: found[1].split(".<locals>.")[-1], text)
-    return re.sub(r"<bound method ([\w.]+) of [^<>]*>", r"\1", text)
+    at, names = " at 0x[0-9a-fA-F]+", r"(?:[\w.]|<\w+>)*?"
+    text = re.sub(rf"<(?:{names}(\w+) object{at}|built-in function (\w+))>", r"\1\2", repr(value))
+    text = re.sub(rf"<(?:cy)?function ([\w.<>]+?){at}>", lambda found: found[1].split(".<locals>.")[-1], text)
+    text = re.sub(rf"<bound method (?:{names}<locals>\.)?([\w.]+) of [^<>]*>", r"\1", text)
+    return re.sub(at, "", text)
 
 
 def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
@@ -412,6 +416,8 @@ def _objects(X: Any, name: str) -> list[Any]:
     n = at_least_one(X, name)
     if hasattr(X, "to_pylist"):
         return X.to_pylist()
+    if sp.issparse(X):
+        X = X.tocsr()  # not all formats take indices
     rows = X.iloc if hasattr(X, "iloc") else X
     return [rows[i] for i in range(n)]
 
@@ -447,9 +453,14 @@ def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: i
         value = value.item()
     if not isinstance(value, Real):
         raise BadPairType(f"{name} returned {type(value).__name__} for", (i, j), ", expected one real number")
-    if not np.isfinite(float(value)):
-        raise BadPairValue(f"{name} returned {float(value)} for", (i, j), ", expected a finite number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError as error:
+        found = f"{name} returned a number too large for float64 for"
+        raise BadPairValue(found, (i, j), ", expected a finite number") from error
+    if not np.isfinite(number):
+        raise BadPairValue(f"{name} returned {number} for", (i, j), ", expected a finite number")
+    return number
 
 
 # ---- estimators that compare objects

@@ -69,6 +69,19 @@ def test_what_is_compiled_is_logged(caplog):
     assert caplog.records[0].getMessage().startswith("similia.example.three: ")
 
 
+def test_what_others_compile_is_compiled_as_before():
+    from numba import int64
+    from numba.experimental import jitclass
+
+    import similia.core.jit  # noqa: F401  (it listens)
+
+    class Counter:
+        def __init__(self):
+            self.n = 3
+
+    assert jitclass([("n", int64)])(Counter)().n == 3
+
+
 def test_info_of_a_model(tmp_path):
     words = ["ACGTACGT", "ACGTTCGT", "GGCCGGCC", "GGCCGGTC"]
     model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_landmarks=3, n_bits=64, random_state=0).fit(

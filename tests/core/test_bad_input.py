@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import similia as sm
 from similia import kernels
+from similia.core.errors import BadValue
+from similia.core.validation import check_vectors
 from similia.distances import Levenshtein
 
 STRINGS = ["ACGT", "AC", "", "GGT"] * 2
@@ -365,6 +367,11 @@ def test_a_missing_object_is_named_before_a_function_of_ones_own_meets_it(fit, w
         fit(whole(X), [0, 1, 1] * 4)
 
 
+def test_vectors_of_numbers_too_large_for_float64():
+    with pytest.raises(BadValue, match=r"^X\[1\] holds a number too large for float64, expected finite numbers"):
+        check_vectors([[0, 1], [2, 10**400]])
+
+
 def letters_apart(x, y):
     return 1.0 - letters_in_common(x, y)
 
@@ -384,6 +391,7 @@ def letters_in_common(x, y):
         ({"max_memory": float("nan")}, "max_memory must be a finite number of bytes, at least 1, got nan"),
         ({"max_memory": "1e400GB"}, "max_memory must be a finite number of bytes, at least 1, got inf"),
         ({"max_memory": "12 apples"}, "max_memory='12 apples' is not a size"),
+        ({"max_memory": [1]}, "max_memory must be a finite number of bytes, at least 1, got [1]"),
     ],
 )
 def test_settings(changes, sentence):

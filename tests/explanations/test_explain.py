@@ -319,6 +319,19 @@ class Scorer:
         return abs(len(x) - len(y))
 
 
+def local():
+    class Local(Scorer):
+        def gap(self, x, y):
+            return 0.0
+
+    return Local()
+
+
+class Foreign:
+    def __repr__(self):
+        return "<package.Foreign object at 0x000001A2B3C4D5E6>"  # as on Windows
+
+
 def gap(x, y, scale=1.0):
     return scale * abs(len(x) - len(y))
 
@@ -333,6 +346,10 @@ def test_functions_are_shown_by_their_names():
         "Pairwise(function=gap, symmetric=False)": pairwise(gap, symmetric=False),
         "DistanceRBF(distance=FromFunction(function=gap))": kernels.DistanceRBF(distances.FromFunction(gap)),
         "[Scorer]": [Scorer()],
+        "[Local]": [local()],
+        "FromFunction(function=Local.gap)": distances.FromFunction(local().gap),
+        "[Foreign]": [Foreign()],
+        "[<method-wrapper '__call__' of function object>]": [gap.__call__],
     }
     for text, compared in shown.items():
         assert " ".join(without_addresses(compared).split()) == text

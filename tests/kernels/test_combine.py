@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -118,6 +119,7 @@ def test_a_user_kernel_is_not_written_to():
 def test_parameters_of_parts_are_reached():
     kernel = Sum([Spectrum(2), Normalized(GappyKmers(4))], weights=[1.0, 2.0])
     assert kernel.get_params()["k1__kernel__gaps"] == 1
+    assert Sum([Spectrum]).get_params() == {"kernels": [Spectrum], "weights": None, "k0": Spectrum}  # refused later
     assert sorted(kernel.get_params(deep=False)) == ["kernels", "weights"]
     changed = clone(kernel).set_params(k0__k=3, k1__kernel__gaps=0, weights=[3.0, 4.0])
     expected = 3 * Spectrum(3)(STRINGS) + 4 * GappyKmers(4, 0, normalize=True)(STRINGS)
@@ -277,6 +279,13 @@ def test_any_collection_of_objects(kind):
     np.testing.assert_array_equal(sm.pairwise(common_letters)(shuffled, kind(STRINGS)), expected)
 
 
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "csr", "dia", "lil"])
+def test_sparse_matrices_are_collections_of_rows(form):
+    rows = sp.random(5, 4, 0.5, format=form, random_state=0)
+    expected = sm.pairwise(lambda x, y: float(x @ y))(rows.toarray())
+    np.testing.assert_allclose(sm.pairwise(lambda x, y: (x @ y.T).sum())(rows), expected)
+
+
 def divide(x, y):
     return 1 / (y - x) if (x, y) == (3, 3) else x * y
 
@@ -287,6 +296,7 @@ def divide(x, y):
     [
         (divide, ValueError, r"divide failed for the pair \(3, 3\): ZeroDivisionError: division by zero"),
         (lambda x, y: np.nan if x + y > 4 else 1.0, ValueError, r"returned nan for the pair \(1, 4\), .* finite"),
+        (lambda x, y: 10 ** (80 * (x + y)), ValueError, r"too large for float64 for the pair \(0, 4\), .* finite"),
         (lambda x, y: "5", TypeError, r"returned str for the pair \(0, 0\), expected one real number"),
         (lambda x, y: np.ones(2), TypeError, r"returned ndarray for the pair \(0, 0\)"),
         (lambda x, y: None, TypeError, r"returned NoneType for the pair \(0, 0\)"),

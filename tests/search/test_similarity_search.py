@@ -1,5 +1,6 @@
 """Search of any objects against brute force, with every way to sort the candidates."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -241,6 +242,36 @@ def test_projected_vectors_follow_adding_and_removing():
     _, ids = search.kneighbors(X[[7, 25]], 1)
     assert ids[:, 0].tolist() == [7, 25]
     assert search.vectors_.shape == (29, 4)
+
+
+def test_candidates_are_sorted_by_a_lambda():
+    X = words(60)
+    distance = FromFunction(lambda x, y: abs(x.count("a") - y.count("a")) + abs(x.count("b") - y.count("b")))
+    nystroem = sm.Nystroem(sm.pairwise(lambda x, y: len({*x} & {*y})), 8, random_state=0)
+    for encoder, rerank in [
+        (string_encoder(), distance),
+        (make_pipeline(nystroem, sm.SignRandomProjection(64)), "kernel"),
+    ]:
+        search = sm.SimilaritySearch(encoder, rerank=rerank, n_candidates=60).fit(X)
+        metric = as_metric(rerank, encoder, "rerank")
+        np.testing.assert_allclose(search.kneighbors(X[:3], 60)[0], np.sort(metric.distances(X[:3], X), axis=1))
+
+
+def test_another_function_as_kernel_counts_at_once():
+    def inner(X, Y=None):
+        return np.asarray(X) @ np.asarray(X if Y is None else Y).T
+
+    def near(X, Y=None, scale=1.0):
+        return np.exp(-scale * cdist(X, X if Y is None else Y))
+
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    encoder = make_pipeline(sm.Nystroem(inner, 8, random_state=0), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank="kernel", n_candidates=50).fit(X)
+    for kernel in (inner, near, partial(near, scale=2.0), partial(near, scale=3.0)):
+        search.set_params(encoder__nystroem__kernel=kernel)
+        np.testing.assert_allclose(
+            search.kneighbors(X[:3], 50)[0], np.sort(feature_distances(kernel, X[:3], X), axis=1), atol=1e-6
+        )
 
 
 def test_many_queries_are_answered_in_parts(monkeypatch):

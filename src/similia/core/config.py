@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -49,7 +49,8 @@ def config(
         1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on this
         setting.
     n_jobs : int, optional
-        Number of processes in which `pairwise` calls Python functions, 1 by default; -1 means one for each core.
+        Number of processes in which `pairwise` calls Python functions, and ``n_jobs`` of the distances of aeon and
+        tslearn; 1 by default, -1 means one for each core.
     progress : bool, optional
         Whether long loops show a progress bar on the terminal; False by default.
 
@@ -123,6 +124,6 @@ def _parse_bytes(size: float | str) -> int:
             size = float(digits) * _UNITS[unit]
         except (KeyError, ValueError):
             raise ValueError(f"max_memory={size!r} is not a size; write a number of bytes or, e.g., '512MiB'") from None
-    if not 1 <= size < math.inf:
+    if not isinstance(size, Real) or not 1 <= size < math.inf:
         raise ValueError(f"max_memory must be a finite number of bytes, at least 1, got {size}")
     return int(size)

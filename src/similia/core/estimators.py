@@ -165,7 +165,7 @@ class ListParams(BaseEstimator):
         for i, part in enumerate(self._listed() if deep else ()):
             name = f"{self._letter}{i}"
             params[name] = part
-            if hasattr(part, "get_params"):
+            if hasattr(part, "get_params") and not isinstance(part, type):
                 params.update({f"{name}__{key}": value for key, value in part.get_params().items()})
         return params
 

@@ -46,7 +46,7 @@ class _Compiled(event.Listener):
 
     def on_end(self, event: Any) -> None:
         function, start = event.data["dispatcher"].py_func, self.starts.pop(id(event.data["dispatcher"]), None)
-        if start is not None and function.__module__.startswith("similia."):
+        if start is not None and (function.__module__ or "").startswith("similia."):  # None for a jitclass
             log_seconds(_LOGGER, f"{function.__module__}.{function.__name__}", time.perf_counter() - start)
 
 

@@ -147,6 +147,10 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if X.dtype not in (np.float32, np.float64):
         try:
             X = X.astype(np.float64)
+        except OverflowError as error:  # an integer of 309 digits or more
+            rows = np.atleast_1d(X)
+            row = next(i for i, row in enumerate(rows) if not all(map(_is_number, np.ravel(row).tolist())))
+            raise BadValue(row, "holds a number too large for float64", "finite numbers", collection=name) from error
         except ValueError as error:  # a string that is not a number
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
@@ -168,7 +172,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
+from similia.core.fingerprints import digest_of
 from similia.objects import take
 from similia.pipelines import Comparison, comparison_of, each_step
 from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
@@ -78,7 +78,7 @@ class Metric(Comparison):
 def parameters_of(function: Any) -> Any:
     """Return a value that is equal (``==``) for two kernels or distances only if their parameters are equal."""
     plain = plain_parameters(function)
-    return joblib.hash(function) if plain is None else (type(function), plain)
+    return digest_of(function) if plain is None else (type(function), plain)
 
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
