@@ -14,6 +14,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ _WRAPPED = {  # where a wrapper keeps its models: (fitted, unfitted)
     "TransformedTargetRegressor": ("regressor_", "regressor"),
     "TunedThresholdClassifierCV": ("estimator_", "estimator"),
 }
+_SUMMING = ("decision_function", "_decision_function", "_linear_predictor")  # methods of linear models
 _COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # (attribute, whether it holds a kernel)
 
 
@@ -68,8 +70,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
       if the outputs of all steps but the last would take more than half of ``max_memory``; the other half is for work
       inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
     - If `fit` fails or is interrupted, the pipeline stays as it was.
-    - If the last step is a linear model of scikit-learn (``LinearSVC``, ``LogisticRegression``, ``Ridge``, ...), the
-      result for an object does not depend on the other objects in `X`, not even in its last bit.
+    - If the last step is a linear classifier or regressor of `sklearn.linear_model` or `sklearn.svm` (``LinearSVC``,
+      ``LogisticRegression``, ``Ridge``, ...), the result for an object does not depend on the other objects in `X`, not
+      even in its last bit.
 
     Parameters
     ----------
@@ -246,6 +249,8 @@ class _RowByRow:
 
     def decision_function(self, X: Any) -> npt.NDArray:
         coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
+        if X.dtype == np.longdouble:  # the products take none
+            X = X.astype(np.float64)
         if sp.issparse(X):
             sums = X @ coef.T  # scipy adds row by row, without BLAS
         else:
@@ -254,7 +259,7 @@ class _RowByRow:
         flat = sums.shape[1] == 1 and (isinstance(self, ClassifierMixin) or self.coef_.ndim == 1)
         return sums.ravel() if flat else sums
 
-    _decision_function = decision_function  # the name in regressors
+    _decision_function = _linear_predictor = decision_function  # the names in regressors
 
 
 def _row_by_row(model: Any) -> Any:
@@ -273,20 +278,26 @@ def _row_by_row_class(kind: Any) -> Any:
     """Return the subclass of a linear model of scikit-learn that sums in a fixed order, or None for other models."""
     if not kind.__module__.startswith(("sklearn.linear_model", "sklearn.svm")):
         return None
+    from sklearn.linear_model import ElasticNet, PoissonRegressor, SGDRegressor
     from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 
-    sums = {LinearClassifierMixin.decision_function, LinearModel._decision_function}
-    if not sums & {getattr(kind, "decision_function", None), getattr(kind, "_decision_function", None)}:
+    regressors = LinearModel, ElasticNet, SGDRegressor
+    sums = {LinearClassifierMixin.decision_function, PoissonRegressor._linear_predictor}
+    sums |= {regressor._decision_function for regressor in regressors}
+    if not sums & {getattr(kind, name, None) for name in _SUMMING}:
         return None
     return type(kind.__name__, (_RowByRow, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
 def _twins(steps: Any) -> list[tuple[str, Any]]:
-    """Return copies of named steps and of those of pipelines and unions in them, which scikit-learn fits in place."""
+    """Return copies of named steps and of those of pipelines and unions in them, which scikit-learn fits in place.
+
+    A step with ``warm_start=True`` goes on in its learnt arrays or models, so these are copied, too.
+    """
     twins = []
     for name, step in steps:
         if hasattr(step, "fit"):
-            step = twin_of(step)
+            step = deepcopy(step) if getattr(step, "warm_start", False) else twin_of(step)
             if isinstance(step, sklearn.pipeline.Pipeline):
                 step.steps = _twins(step.steps)
             elif isinstance(step, sklearn.pipeline.FeatureUnion):
@@ -310,7 +321,10 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
 
 
 def _joined(parts: Iterator[Any], n: int) -> Any:
-    """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come."""
+    """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come.
+
+    Blocks may differ in dtype, for example in the length of their strings.
+    """
     first = next(parts)
     if hasattr(first, "get_columns"):  # polars
         return functools.reduce(lambda above, part: above.vstack(part), parts, first)
@@ -322,6 +336,10 @@ def _joined(parts: Iterator[Any], n: int) -> Any:
     done = len(first)
     out[:done] = first
     for part in parts:
+        dtype = np.result_type(out.dtype, part.dtype)
+        if dtype != out.dtype:
+            before, out = out, np.empty(out.shape, dtype)
+            out[:done] = before[:done]
         out[done : done + len(part)] = part
         done += len(part)
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,17 @@ import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeCV, SGDClassifier
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
@@ -141,6 +152,32 @@ def test_steps_that_are_missing_say_so():
     assert hasattr(model, "transform")
 
 
+def upper(words):
+    return np.array([word.upper() for word in words])
+
+
+def halves(words):
+    values = [len(word) / 2 for word in words]
+    return np.array([int(value) for value in values] if all(value.is_integer() for value in values) else values)
+
+
+@pytest.mark.parametrize("read", [upper, halves])
+def test_later_blocks_may_have_wider_types(read):
+    words = ["ab"] * 100 + ["abcdefghi"] * 100 + ["ab"] * 100
+    model = sm.Pipeline([("same", FunctionTransformer()), ("read", FunctionTransformer(read))]).fit(words)
+    with sm.config(max_memory="4KiB"):
+        np.testing.assert_array_equal(model.transform(words), read(words), strict=True)
+
+
+def test_a_warm_start_leaves_the_given_step_as_it_was():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    learner = SGDClassifier(random_state=0, warm_start=True).fit(X, X[:, 0] > 0)
+    before = deepcopy(learner)
+    model = sm.Pipeline([("end", learner)]).fit(X, X[:, 0] < 0)
+    np.testing.assert_array_equal(learner.coef_, before.coef_)
+    np.testing.assert_array_equal(model[0].coef_, before.fit(X, X[:, 0] < 0).coef_)
+
+
 def test_a_failed_refit_leaves_all_steps_as_they_were():
     model = sm.Pipeline([("nystroem", sm.Nystroem(sm.kernels.Spectrum(k=2), 8)), ("learner", LogisticRegression())])
     model.fit(WORDS[:50], LABELS[:50])
@@ -206,6 +243,10 @@ LINEAR = [
     (Ridge(), NUMBERS[:, None], ["predict"]),
     (RidgeCV(), NUMBERS, ["predict"]),
     (LinearSVR(random_state=0, max_iter=10_000), NUMBERS, ["predict"]),
+    (Lasso(alpha=1e-4), NUMBERS, ["predict"]),
+    (ElasticNet(alpha=1e-4), np.stack([NUMBERS, -NUMBERS], axis=1), ["predict"]),
+    (SGDRegressor(random_state=0), NUMBERS, ["predict"]),
+    (PoissonRegressor(alpha=1e-4), np.abs(NUMBERS), ["predict"]),
 ]
 
 
@@ -235,6 +276,12 @@ def test_linear_models_after_sparse_features_and_with_sparse_coefficients():
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
     model[-1].sparsify()
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("learner", [Ridge(), LogisticRegression()])
+def test_linear_models_take_long_doubles(learner):
+    model = sm.Pipeline([("end", learner)]).fit(np.eye(4), np.arange(4))
+    np.testing.assert_array_equal(model.predict(np.eye(4, dtype=np.longdouble)), model.predict(np.eye(4)))
 
 
 def test_linear_models_refuse_vectors_of_another_width():
