@@ -262,7 +262,10 @@ def warning_of_part(caught: warnings.WarningMessage, start: int) -> WarningData:
 
 
 def warn_once(said: WarningData, known: set[tuple[Any, str]]) -> None:
-    """Emit the warning `said` unless `known` has its kind (category, text without numbers); add the kind to `known`."""
+    """Emit the warning `said` unless `known` has its kind; add the kind to `known`.
+
+    The kind is the category with the text or, of an `ObjectsWarning`, with the text without numbers.
+    """
     category, message = said
     kind = category, message.found if isinstance(message, ObjectsWarning) else message
     if kind not in known:

@@ -78,14 +78,19 @@ def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
     return types.void(array, types.intp, lanes), generate
 
 
+def _in_all(builder: Any, lanes: Any, number: Any) -> Any:
+    """Emit a vector of the LLVM type `lanes` with `number` in all lanes."""
+    nothing = ir.Constant(lanes, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes.count), [0] * lanes.count)
+    return builder.shuffle_vector(first, nothing, zeros)
+
+
 def _splat(width: int) -> Any:
     """Return a numba intrinsic that makes a vector with a number in all of `width` lanes."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        lanes = context.get_value_type(signature.return_type)
-        first = builder.insert_element(ir.Constant(lanes, ir.Undefined), arguments[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-        return builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), zeros)
+        return _in_all(builder, context.get_value_type(signature.return_type), arguments[0])
 
     def typed(_typing, number):  # type: ignore[no-untyped-def]
         return Lanes(number, width)(number), generate
@@ -330,11 +335,7 @@ def any_at_most(_typing, a, bound):  # type: ignore[no-untyped-def]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         counts, most = arguments
-        nothing = ir.Constant(counts.type, ir.Undefined)
-        first = builder.insert_element(nothing, most, ir.Constant(ir.IntType(32), 0))
-        same = builder.shuffle_vector(
-            first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), a.width), [0] * a.width)
-        )
+        same = _in_all(builder, counts.type, most)
         within = builder.bitcast(builder.icmp_signed("<=", counts, same), ir.IntType(a.width))
         return builder.icmp_unsigned("!=", within, within.type(0))
 

@@ -19,21 +19,30 @@ _display: Any = None  # shared by all loops; nested loops add lines
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
     """Yield `items`; inside ``similia.config(progress=True)``, show a bar with the count and the time left."""
-    global _display
     if not settings().progress:
         yield from items
     elif _display is not None:
         yield from _one_line(items, description, total)
     else:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
-            try:
-                yield from _one_line(items, description, total)
-            finally:
-                _display = None
+        with _displayed(MofNCompleteColumn(), TimeRemainingColumn()):
+            yield from _one_line(items, description, total)
+
+
+@contextmanager
+def _displayed(*columns: Any) -> Iterator[Any]:
+    """Yield a display of bars that end with the given columns, on the terminal or in a log."""
+    global _display
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
+        try:
+            yield _display
+        finally:
+            _display = None
 
 
 def _one_line(items: Iterable[T], description: str, total: int | None) -> Iterator[T]:
@@ -58,26 +67,20 @@ def meter(
     If ``config(progress=True)`` is set, the function shows these with the rate and the time left: as a bar on a
     terminal, elsewhere as a line every ten seconds. A resumed run begins with `done` objects.
     """
-    global _display
     pace = _Pace(done, total, size)
     if not settings().progress or _display is not None:
         yield lambda done, bytes_read: None
     elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
-        with Progress(*columns, console=Console(stderr=True), transient=True) as _display:
-            line = _display.add_task(description, total=None, said="")
+        with _displayed(TextColumn("{task.fields[said]}")) as display:
+            line = display.add_task(description, total=None, said="")
 
             def draw(done: int, bytes_read: int) -> None:
                 said = pace.update(done, bytes_read)
-                _display.update(line, completed=pace.fraction, total=1 if pace.fraction else None, said=said)
+                display.update(line, completed=pace.fraction, total=1 if pace.fraction else None, said=said)
 
-            try:
-                yield draw
-            finally:
-                _display = None
+            yield draw
     else:
         last = time.monotonic()
 

@@ -1,7 +1,8 @@
 """Elementary functions of one float64, and loops over arrays, built only from sums, products and quotients.
 
 Results of numpy and of the C library differ between processors, and numpy's also between the middle and the ends of an
-array. Range reduction and polynomials are fdlibm's; `core.functions` states the errors.
+array. The polynomials of log, cosine and sine are fdlibm's, and that of exp is its Taylor series; `core.functions`
+states the errors.
 """
 
 from __future__ import annotations

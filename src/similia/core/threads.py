@@ -165,7 +165,7 @@ def _set_threads(numbers: list[int]) -> None:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return the BLAS libraries of numpy and scipy, the only ones that similia uses."""
+    """Return all BLAS libraries loaded at the first call, those of numpy and scipy among them."""
     import scipy.linalg  # noqa: F401  (it has a BLAS of its own, which must be loaded to be found)
 
     return ThreadpoolController().select(user_api="blas")  # takes 6 ms
@@ -194,8 +194,7 @@ def run_blas_tasks(task: Callable[[int], None], arguments: Iterable[int], work: 
         with one_blas_thread() as workers:
             in_threads(task, arguments, workers)
         return
-    for argument in arguments:
-        task(argument)
+    run_tasks(task, arguments, work=0)  # in this thread
 
 
 # ---- warnings of threads
