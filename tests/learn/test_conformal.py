@@ -538,6 +538,32 @@ def test_predictions_that_are_no_numbers(score, wrong):
         model.predict_interval(X, 0.5)
 
 
+class Column(Ridge):
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+class Twice(Ridge):
+    def predict(self, X):
+        return np.tile(super().predict(X), 2)
+
+
+def test_predictions_of_one_column_are_those_of_none():
+    X = np.arange(40.0)[:, None] % 7
+    y = X[:, 0] ** 2
+    ours, theirs = (sm.ConformalRegressor(one(), random_state=0).fit(X, y) for one in (Column, Ridge))
+    np.testing.assert_array_equal(ours.predict_interval(X, 0.8), theirs.predict_interval(X, 0.8))
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    with pytest.raises(ValueError, match=r"Twice predicts an array of shape \(20,\) for 10 objects, not \(10,\)"):
+        sm.ConformalRegressor(Twice(), random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("i", [0, 13, 26, 39])
+def test_a_bad_object_is_named_by_its_number_among_all(i):
+    with pytest.raises(TypeError, match=rf"X\[{i}\] is missing"):
+        sm.ConformalClassifier(SVC, random_state=0).fit([*STRINGS[:i], None, *STRINGS[i + 1 :]], LABELS)
+
+
 def test_a_fit_that_fails_changes_nothing():
     model = sm.ConformalClassifier(SVC, random_state=0).fit(STRINGS, LABELS)
     before = model.p_values(STRINGS)

@@ -293,6 +293,17 @@ def part_from(start: int) -> Iterator[None]:
         raise error.shifted(start) from error.__cause__
 
 
+@contextmanager
+def numbered(rows: Any) -> Iterator[None]:
+    """Context manager that turns the number i of an object or target, in errors raised inside, into ``rows[i]``."""
+    try:
+        yield
+    except BadItem as error:
+        if error.collection not in ("X", "y") or error.index is None or error.other is not None:
+            raise
+        raise error.changed(index=int(rows[error.index])) from error.__cause__
+
+
 def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Emit a warning that points to the nearest calling line outside of similia, scikit-learn, joblib and Dask."""
     warnings.warn(message, category, stacklevel=2 + sum(1 for _ in _our_frames(sys._getframe(1))))

@@ -200,6 +200,14 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
+def take_columns(estimator: Any, fitted: Any) -> None:
+    """Give `estimator` the width and the column names that another estimator was fitted to, if any."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        estimator.__dict__.pop(name, None)
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+
+
 def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> None:
     """Store (if `reset`) or check the width and column names of a table of numbers.
 

@@ -30,8 +30,7 @@ Cost, after the fits: one prediction for each object and model, and O(log n) com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar
@@ -44,7 +43,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadItem, BadParameter, BadValue
+from similia.core.errors import BadParameter, BadValue, numbered
+from similia.core.estimators import take_columns
 from similia.core.state import Sizes, array, each, state
 from similia.core.text import short
 from similia.core.validation import RandomState, check_choice, check_positive_int, not_real
@@ -53,9 +53,6 @@ from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
-
-_HUGE = 1e38  # decision values are cut there; minus this is the value of a class that a model does not know
-_TURNS = 64.0  # the randomisation of APS is a sum of probabilities times up to this, without its whole part
 
 
 def _calibration_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -144,7 +141,8 @@ class Conformal(BaseEstimator):
 
         def fitted_without(left_out: Index) -> Any:
             rows = np.setdiff1d(np.arange(n), left_out)
-            return clone(self.estimator).fit(take(X, rows), y[rows])
+            with numbered(rows):
+                return clone(self.estimator).fit(take(X, rows), y[rows])
 
         if self.method == "split":
             held_out = _drawn(strata, self.calibration_size, rng)
@@ -168,16 +166,13 @@ class Conformal(BaseEstimator):
         """Store the scores of the objects at the positions `rows`, one array for each model, and names of columns."""
         self.calibration_scores_ = np.concatenate(scores)
         self.calibration_folds_ = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        take_columns(self, self.estimator_)
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
         """Return the point predictions of `estimator_`, shape (m,)."""
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))
+        return one_column(self.estimator_.predict(X), n_objects(X), self.estimator_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -186,15 +181,12 @@ class Conformal(BaseEstimator):
         return tags
 
 
-@contextmanager
-def numbered(rows: Index) -> Iterator[None]:
-    """Context manager that turns the number i of an object, in errors raised inside, into ``rows[i]``."""
-    try:
-        yield
-    except BadItem as error:
-        if error.collection != "X" or error.index is None or error.other is not None:
-            raise
-        raise error.changed(index=int(rows[error.index])) from error.__cause__
+def one_column(answers: Any, n: int, model: Any) -> npt.NDArray:
+    """Return what a model predicts for n objects with shape (n,), also if its shape is (n, 1); raise for others."""
+    found = np.asarray(answers)
+    if found.shape not in ((n,), (n, 1)):
+        raise ValueError(f"{type(model).__name__} predicts an array of shape {found.shape} for {n} objects, not ({n},)")
+    return found.ravel()
 
 
 def _is_share(value: Any) -> bool:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import BadValue, warn_user
+from similia.core.errors import BadValue, numbered, warn_user
 from similia.core.estimators import all_at_once, offered_if
 from similia.core.products import row_product
 from similia.core.state import array, labels, one_of, state
 from similia.core.text import short
 from similia.core.validation import RandomState, generator
-from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, numbered, rank_of, too_few
+from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, rank_of, too_few
 from similia.learn.targets import check_two_classes, checked_labels
 from similia.objects import take
 from similia.sources.dask import lazily

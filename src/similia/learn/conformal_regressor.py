@@ -10,12 +10,12 @@ from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.errors import BadValue, numbered
 from similia.core.estimators import all_at_once
 from similia.core.validation import check_labels, generator
-from similia.learn.conformal import Conformal, checked_coverage, numbered, rank_of, too_few
+from similia.learn.conformal import Conformal, checked_coverage, one_column, rank_of, too_few
 from similia.learn.targets import checked_targets
-from similia.objects import take
+from similia.objects import n_objects, take
 from similia.sources.dask import lazily
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +54,8 @@ class ConformalRegressor(RegressorMixin, Conformal):
     ------
     ValueError
         In `fit`, if there are fewer than two objects (one for a frozen estimator), a target is not a finite number, a
-        parameter has a wrong value, a prediction is NaN or infinite, or a standard deviation is not positive.
+        parameter has a wrong value, a prediction is NaN or infinite, or a standard deviation is not positive. Also if
+        predictions are not one number for each object.
     TypeError
         In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not take `return_std`.
 
@@ -105,17 +106,19 @@ class ConformalRegressor(RegressorMixin, Conformal):
 
     def _predicted(self, model: Any, X: Any) -> tuple[Floats, Floats]:
         """Return the predictions of a model, and the numbers by which their residuals are divided, both (m,)."""
+        n = n_objects(X)
         if self.conformity_score == "absolute":
-            center = np.asarray(model.predict(X), dtype=np.float64)
+            center = one_column(model.predict(X), n, model).astype(np.float64)
             _check_finite(center, model)
             return center, np.ones(len(center))
         try:
-            center, scale = (np.asarray(part, dtype=np.float64) for part in model.predict(X, return_std=True))
+            pair = model.predict(X, return_std=True)
         except TypeError as error:
             raise TypeError(
                 "conformity_score='normalized' needs predict(X, return_std=True), which fails for "
                 f"{type(model).__name__} ({error}); take 'absolute'"
             ) from error
+        center, scale = (one_column(part, n, model).astype(np.float64) for part in pair)
         _check_finite(center, model)
         if not (scale > 0).all():
             i = int((~(scale > 0)).argmax())

@@ -17,7 +17,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import ListParams, all_at_once
+from similia.core.estimators import ListParams, all_at_once, take_columns
 from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
@@ -48,10 +48,7 @@ class _Vote(ListParams):
 
     def _fit(self, X: Any, y: npt.NDArray) -> None:
         self.estimators_ = [clone(estimator).fit(X, y) for estimator in self.estimators]
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(self.best_, name):
-                setattr(self, name, getattr(self.best_, name))
+        take_columns(self, self.best_)
 
     def _given(self) -> Sequence[Any]:
         if not isinstance(self.estimators, list | tuple) or not self.estimators:
