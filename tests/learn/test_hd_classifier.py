@@ -109,6 +109,21 @@ def test_single_pass_classifier_is_the_bundle():
     assert (model.n_iter_, model.n_updates_, model.converged_) == (0, [], False)
 
 
+def test_products_of_small_lengths_do_not_underflow():
+    X = [[0, 1e-99], [1, 0], [0, 1e-99]]
+    assert HDClassifier(shuffle=False, max_iter=1).fit(X, [1, 0, 1]).n_updates_ == [1]
+
+
+def test_small_prototypes_of_ridge_stay_small():
+    X = np.eye(6)
+    assert np.abs(HDClassifier("ridge", alpha=1e60).fit(X, LABELS % 2).in_floats()[0]).max() < 1e-59
+
+
+def test_ridge_takes_small_parts_of_samples():
+    X, y = np.eye(700, 1000) + 1e-110, np.arange(700) % 2
+    assert HDClassifier("ridge", random_state=0).fit(X, y).score(X, y) > 0.9
+
+
 def test_zero_vectors_have_cosine_zero():
     X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
     model = HDClassifier(init="bundle", max_iter=3).fit(X, [0, 0, 1])
@@ -308,6 +323,14 @@ def test_class_weights_are_weights_of_samples(problem, update):
     named = clone(model).set_params(class_weight={0: 2.0}).fit(codes, y)
     by_sample = clone(model).fit(codes, y, np.where(y == 0, 2.0, 1.0))
     np.testing.assert_array_equal(named.prototypes_, by_sample.prototypes_)
+
+
+def test_balance_counts_samples_of_weight_above_0():
+    codes, y = random_problem(1)
+    weights = (np.arange(len(y)) % 3 > 0) | (y == 0)
+    model = HDClassifier("ridge", alpha=0.5, class_weight="balanced", random_state=0)
+    found = clone(model).fit(codes, y, weights.astype(float)).prototypes_
+    np.testing.assert_array_equal(found, model.fit(codes[weights], y[weights]).prototypes_)
 
 
 @laws
@@ -683,6 +706,8 @@ CODES, LABELS = random_problem(0, n=6, n_bytes=4)
 FITTED = HDClassifier().fit(CODES, LABELS)
 NAN = np.ones((6, 4))
 NAN[4, 2] = np.nan
+LONG = np.diag([1, 1, 1, 1, 1, 1e80])
+MANY = np.random.default_rng(0).normal(size=(60, 4))
 BAD = [
     ("unknown init", lambda: HDClassifier(init="ones").fit(CODES, LABELS), "init must be 'zeros' or 'bundle'"),
     ("update", lambda: HDClassifier("adam").fit(CODES, LABELS), "update must be 'perceptron', 'averaged'"),
@@ -713,6 +738,13 @@ BAD = [
     ("seed", lambda: HDClassifier(random_state="x").fit(CODES, LABELS), "random_state must be"),
     ("NaN", lambda: HDClassifier().fit(NAN, LABELS), r"X\[4\] holds NaN or infinity"),
     ("too long", lambda: HDClassifier().fit(np.diag([1, 1, 1e80, 1, 1, 1]), LABELS), r"X\[2\] has norm 1e\+80"),
+    ("too long, of a part", lambda: HDClassifier("margin").fit(LONG, LABELS), r"X\[5\] has norm"),
+    ("too long, of some", lambda: HDClassifier().fit(LONG, LABELS, [0, 1, 1, 1, 1, 1]), r"X\[5\] has norm"),
+    ("weight 1e160", lambda: HDClassifier().fit(CODES, LABELS, [1e160] * 6), r"is 1e\+160 .*in \[1e-50, 1e50\]"),
+    ("weight 1e-160", lambda: HDClassifier().fit(CODES, LABELS, [1e-160] * 6), r"is 1e-160 .*in \[1e-50, 1e50\]"),
+    ("tiny alpha", lambda: HDClassifier("ridge", alpha=1e-17).fit(MANY, np.arange(60) % 2), "raise alpha"),
+    ("set of classes", lambda: HDClassifier().partial_fit(CODES, LABELS, {0, 1, 2}), "classes must be a list or array"),
+    ("one number", lambda: HDClassifier().partial_fit(CODES, LABELS, 3), "classes must be a list or array of labels"),
     ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"write one vector v as v\[None\]"),
     ("empty", lambda: HDClassifier().fit(CODES[:0], LABELS[:0]), r"X is empty: found 0 vectors"),
     ("booleans", lambda: HDClassifier().fit(CODES > 9, LABELS), "dtype bool, expected packed bits"),

@@ -158,6 +158,30 @@ def test_float_hypervectors(update):
     assert remote.sharpness_ is not None
 
 
+def test_rows_of_parts_have_one_dtype_and_one_width():
+    rows = [[1, 0, 1], [0, 2, 2], [0.5, 1, 1], [1, 0.5, 0.5]]
+    with as_partitions(db.from_sequence(rows, npartitions=2)).spooled() as found:
+        np.testing.assert_array_equal(found, rows)
+    objects = pd.DataFrame({"a": [True, False] * 4, "b": np.arange(8.0)})
+    for X, sentence in (
+        (bag([[1, 2, 3], [3, 2, 1], [1, 2], [2, 1]], [2]), r"X\[2\] has shape \(2,\), but X\[0\] has shape \(3,\)"),
+        (dd.from_pandas(objects, npartitions=2), "a part of type DataFrame and dtype object, expected dense rows"),
+        (array(np.eye(8), [4]).map_blocks(sp.csr_array), "a part of type csr_array and dtype float64, expected dense"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            sm.HDClassifier().fit(X, np.arange(len(objects)) % 2)
+
+
+def test_bundles_of_frames_and_bags():
+    frame = pd.DataFrame(VECTORS[:, :2], columns=["a", "b"])
+    model = sm.HDClassifier(init="bundle", max_iter=0)
+    local = clone(model).fit(VECTORS[:, :2], LABELS)
+    for X in (dd.from_pandas(frame, npartitions=3), bag(VECTORS[:, :2].tolist(), [50])):
+        np.testing.assert_array_equal(model.fit(X, LABELS).prototypes_, local.prototypes_)
+    model.fit(pd.DataFrame(CODES, columns=["a", "b"]), LABELS)
+    assert not hasattr(model.fit(array(CODES, [50]), LABELS), "feature_names_in_")
+
+
 def test_bundles_of_parts_have_probabilities_if_asked():
     model = sm.HDClassifier(init="bundle", max_iter=0, probability=True, random_state=0)
     local, remote = clone(model).fit(CODES, LABELS), clone(model).fit(array(CODES, [7, 70]), LABELS)

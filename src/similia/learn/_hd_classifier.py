@@ -32,6 +32,7 @@ TIE = 1e-12
 """Cosines that differ by less than this count as equal: rounding errors are 1e-15 and depend on the processor."""
 
 _SAFE_NORMS = (1e-15, 1e15)  # norms of samples that float32 can hold
+_SAFE_SQUARES = (1e-290, 1e290)  # products of squared norms that float64 holds with all digits
 
 
 def by_bit(prototypes: Array) -> Array:
@@ -114,7 +115,10 @@ def _set_apart(prototypes: Array, squared_norms: Array, j: int, apart: Array) ->
 @njit()
 def _cosines(row: Array, squared_norm: float, prototypes: Array, squared_norms: Array, out: Array) -> None:
     for j in range(out.shape[0]):
-        scale = np.sqrt(squared_norm * squared_norms[j])
+        squared = squared_norm * squared_norms[j]
+        scale = np.sqrt(squared)
+        if not _SAFE_SQUARES[0] < squared < _SAFE_SQUARES[1]:
+            scale = np.sqrt(squared_norm) * np.sqrt(squared_norms[j])
         out[j] = _dot(row, prototypes[j]) / scale if scale > 0.0 else 0.0
 
 

@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
-from similia.core.errors import warn_user
+from similia.core.errors import BadParameter, numbered, warn_user
 from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
+from similia.core.text import short
 from similia.core.validation import check_choice, check_positive, check_positive_int, generator
 from similia.learn.prototypes import ByPrototypes, best, directions, mean_of, unit_sums
 from similia.learn.samples import (
@@ -120,7 +121,7 @@ class HDClassifier(ByPrototypes):
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     class_weight : dict of label to float, "balanced" or None, default=None
         For each class, a factor that multiplies the weights of its samples. "balanced" gives all classes the same total
-        weight.
+        weight if no `sample_weight` is given.
     prototype_bits : {None, 8, 4, 1}, default=None
         Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
         4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
@@ -149,7 +150,8 @@ class HDClassifier(ByPrototypes):
         Factor by which `predict_proba` multiplies the scores; None if there are no probabilities.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
         The rounded prototypes, only with `prototype_bits`: packed signs for 1 bit, otherwise integers. Predictions on a
-        small device need only these and `intercept_`. A saved model holds `prototypes_` too, so it is not smaller.
+        small device need only these, `intercept_` and one factor for each class. A saved model holds `prototypes_` too,
+        so it is not smaller.
     running_ : ndarray of float64 (2, n_classes, d)
         State of `partial_fit`, only with "averaged" and "margin": the prototypes after the last sample, and the sum of
         all corrections, each times the number of samples visited before it.
@@ -180,7 +182,7 @@ class HDClassifier(ByPrototypes):
     ``init="bundle"``, they also depend on the first batch, unless `max_iter` is 0.
 
     The norm of a sample must be below 1e75. It may be as small as float64 allows, because very small samples are scaled
-    up by powers of two.
+    up by powers of two; but the perceptrons refuse a sample that is shorter than another by a factor of 1e100.
 
     References
     ----------
@@ -251,7 +253,7 @@ class HDClassifier(ByPrototypes):
             Labels, of at least two classes.
         sample_weight : array-like (n,), optional
             Numbers of at least 0 that multiply the corrections, or the squared errors of ridge. Samples of weight 0 are
-            left out.
+            left out. Other weights, also times those of the classes and the learning rate, are from 1e-50 to 1e50.
         """
         self._check_parameters()
         if isinstance(X, Distributed):
@@ -264,27 +266,34 @@ class HDClassifier(ByPrototypes):
                 "np.packbits(X, axis=1)"
             )
         classes, targets = classes_of(y, len(X))
-        factors = weights_of_classes(self.class_weight, classes[targets], classes)
-        weights = checked_weights(sample_weight, len(X)) * factors
-        if (weights == 0).any():
-            X, targets, weights = X[weights > 0], targets[weights > 0], weights[weights > 0]
+        weights = checked_weights(sample_weight, len(X))
+        rows = np.flatnonzero(weights)
+        if len(rows) < len(X):
+            X, targets, weights = X[rows], targets[rows], weights[rows]
             if len(np.unique(targets)) < len(classes):
                 lost = classes[np.setdiff1d(np.arange(len(classes)), targets)[0]]
                 raise ValueError(
                     f"all samples of class {lost!r} have weight 0; leave them out of X and y, or raise their weight"
                 )
+        weights = weights * weights_of_classes(self.class_weight, classes[targets], classes)
+        _check_size(weights, self.learning_rate)
+        with numbered(rows):
+            return self._fit_rows(X, classes, targets, weights)
+
+    def _fit_rows(self, X: npt.NDArray, classes: npt.NDArray, targets: npt.NDArray, weights: Floats) -> Self:
+        """Fit to checked samples, all of weights above 0."""
         rng = generator(self.random_state)
         self.update_ = self.update
         if self.update == "auto":
             self.update_ = "ridge" if len(X) < dimension(X) else "margin"
         if self.update_ == "ridge":
             return self._fit_ridge(X, classes, targets, weights, rng)
+        trainer = Trainer(X, targets, weights, self._start(len(classes), X))  # raises for samples of a wrong length
         margin, held_out = 0.0, None
         if self.update_ == "margin" and self.margin == "auto":
             margin, held_out = self._best_margin(X, targets, weights, _MARGINS, rng, _EPOCHS)
         elif self.update_ == "margin":
             margin = float(self.margin)
-        trainer = Trainer(X, targets, weights, self._start(len(classes), X))
         n_updates = self._train(trainer, margin, rng)
         if held_out is None and self.probability:
             _, held_out = self._best_margin(X, targets, weights, (margin,), rng)
@@ -323,12 +332,14 @@ class HDClassifier(ByPrototypes):
 
     def _fit_parts(self, X: Distributed, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> Self:
         """Fit to a Dask collection, in one pass if sums of packed bits suffice, else from a local copy."""
-        one_pass = self.update == "perceptron" and self.max_iter == 0 and sample_weight is None and not self.probability
-        if not one_pass or self.class_weight is not None or X.example().dtype != np.uint8:
+        one_pass = self.update == "perceptron" and self.max_iter == 0 and not self.probability
+        example = X.example() if one_pass and sample_weight is None and self.class_weight is None else None
+        if example is None or as_hypervectors(example).dtype != np.uint8:
             with X.spooled() as rows:
                 return self.fit(rows, y, sample_weight)
         classes, targets = classes_of(y, len(X))
-        self.n_features_in_, self.update_ = X.example().shape[1], self.update
+        check_columns(self, example, reset=True)
+        self.update_ = self.update
         bundles, sums = zip(*X.map(_bundles, len(classes), along=[targets]), strict=True)
         self._store(classes, sum(bundles), [])
         return self._centre(None if self.prototype_bits is None else sum(sums))
@@ -391,6 +402,7 @@ class HDClassifier(ByPrototypes):
             check_dimension(X, self._learnt_dimension(), self)
             start = self.prototypes_[None] if self.update_ == "perceptron" else self.running_
             n_updates = list(self.n_updates_)
+        _check_size(weights, self.learning_rate)
         sums = self._sums(X, weights, None if first or self.prototype_bits is None else self.sums_)
         trainer = Trainer(X, targets, weights, start, 0 if first else self.n_steps_)
         if self.init == "bundle" and (first or self.max_iter == 0):
@@ -475,6 +487,8 @@ class HDClassifier(ByPrototypes):
         return self
 
     def _known_classes(self, classes: npt.ArrayLike | None) -> npt.NDArray:
+        if classes is not None and np.ndim(classes) != 1:
+            raise BadParameter("classes", "a list or array of labels", short(classes))
         if not hasattr(self, "prototypes_"):
             if classes is None:
                 raise ValueError(
@@ -505,6 +519,14 @@ class HDClassifier(ByPrototypes):
         rate = self.learning_rate
         if isinstance(rate, bool) or not isinstance(rate, Real) or not 1e-50 <= rate <= 1e50:
             raise ValueError(f"learning_rate must be a number in [1e-50, 1e50], got {rate!r}")
+
+
+def _check_size(weights: Floats, rate: float) -> None:
+    """Raise if squares of corrections by these weights might be too small or large for float64."""
+    for weight in (weights[weights > 0].min(initial=weights.max()), weights.max()):
+        if not all(1e-50 <= size <= 1e50 for size in (weight, weight * rate)):
+            found = f"is {weight:.3g} for a sample, times learning_rate {weight * rate:.3g}"
+            raise ValueError(f"sample_weight times class_weight {found}, expected numbers in [1e-50, 1e50]")
 
 
 def _bundles(codes: npt.NDArray, start: int, targets: npt.NDArray, n_classes: int) -> tuple[Floats, Floats]:

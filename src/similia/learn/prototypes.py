@@ -37,8 +37,7 @@ def directions(prototypes: Floats, bits: int | None = None, ridge: bool = False)
     They are the prototypes, scaled to length 1 unless `ridge` is set. With `bits`, each prototype is replaced by its
     projection on the rounded prototype.
     """
-    exact = small_rows_up(prototypes)
-    exact = exact if ridge else of_unit_length(exact)
+    exact = prototypes if ridge else of_unit_length(small_rows_up(prototypes))
     if bits is None:
         return exact
     units = of_unit_length(rounded(exact, bits))

@@ -39,7 +39,7 @@ from similia.core.config import check_memory
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
 from similia.learn._sign_matrix import SignMatrix
-from similia.learn.samples import HeldOut, add_samples, dimension, lengths, products, signs
+from similia.learn.samples import HeldOut, add_samples, dimension, lengths, products, signs, small_rows_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,6 +50,7 @@ _ROWS, _COLUMNS = 1024, 2048  # number of samples, and of columns of their produ
 _REFINEMENTS = 10  # maximum number
 _RESIDUAL = 1e-13  # of conjugate gradients, in units of the right side
 _GRAM, _FACTOR = 0.042, 0.15  # seconds of K / n, and of its factor d / n^2, in units of a product with the system
+_TOO_SMALL = "alpha is too small for these samples: the equations have no unique solution; raise alpha"
 _FEWEST = 100  # products with the system for each class; if K and its factor take less time, they are computed
 
 
@@ -121,7 +122,9 @@ def _chosen(K: Floats, Y: Floats, weights: Floats) -> float:
 def _left_out(K: Floats, Y: Floats, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
     """Return the scores of each sample by the machine that is fitted to the others, and A (see above) for all."""
     M, right, roots = _system(K.copy(), Y, weights, alpha)
-    factor, _ = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1)
+    factor, failed = lapack.dpotrf(_by_columns(M), lower=1, overwrite_a=1)
+    if failed:
+        raise ValueError(_TOO_SMALL)
     solution = lapack.dpotrs(factor, right, lower=1)[0]
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     diagonal = np.square(inverse).sum(axis=0) - weights / weights.sum() / alpha  # the intercept is not penalised
@@ -271,7 +274,7 @@ def _solved(M: Floats, right: Floats) -> Floats:
         rest = right - blas.dsymm(1.0, M, found, lower=1)
     factor, failed = lapack.dpotrf(M, lower=1, overwrite_a=1, clean=0)
     if failed:
-        raise ValueError("alpha is too small for these samples: the equations have no unique solution; raise alpha")
+        raise ValueError(_TOO_SMALL)
     return np.ascontiguousarray(lapack.dpotrs(factor, right, lower=1)[0])
 
 
@@ -284,5 +287,6 @@ def _gram(X: npt.NDArray) -> Floats:
     """Return the cosines between all samples."""
     if X.dtype == np.uint8:
         return inner_products(X) / (8.0 * X.shape[1])
+    X = small_rows_up(X)
     units = X / lengths(X)[:, None]
     return units @ units.T

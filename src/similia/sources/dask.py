@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache, wraps
 from itertools import accumulate, chain, pairwise
 from typing import Any, Self, TypeVar
@@ -178,14 +178,22 @@ class Distributed(Source):
     @contextmanager
     def spooled(self) -> Iterator[npt.NDArray]:
         """Return a context manager that yields all rows as one array, mapped from a temporary file."""
-        parts = self.map(whole_part, few=True)
-        first = np.asarray(next(parts))
-        with tempfile.TemporaryFile() as file:
-            for part in chain([first], parts):
-                file.write(np.ascontiguousarray(part, first.dtype).data)
-            file.flush()
-            shape = (len(self), *first.shape[1:])
-            yield np.memmap(file, first.dtype, "r+", shape=shape).view(np.ndarray)
+        rows: npt.NDArray = np.empty(0)
+        stop = 0
+        with ExitStack() as files:
+            for part in map(_as_numbers, self.map(whole_part, few=True)):
+                if stop and part.shape[1:] != rows.shape[1:]:
+                    raise BadValue(stop, f"has shape {part.shape[1:]}, but X[0] has shape {rows.shape[1:]}")
+                dtype = np.result_type(rows.dtype, part.dtype) if stop else part.dtype
+                if not stop or dtype != rows.dtype:
+                    file = files.enter_context(tempfile.TemporaryFile())
+                    wider = np.memmap(file, dtype, "w+", shape=(len(self), *part.shape[1:]))
+                    if stop:
+                        wider[:stop] = rows[:stop]
+                    rows = wider
+                rows[stop : stop + len(part)] = part
+                stop += len(part)
+            yield rows.view(np.ndarray)
 
     def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
         """Return the results of `map` as one delayed value per part, also for empty parts."""
@@ -503,6 +511,15 @@ def _rows(part: Any, start: int, stop: int) -> Any:
 
 def whole_part(part: Any, start: int) -> Any:
     return part
+
+
+def _as_numbers(part: Any) -> npt.NDArray:
+    """Return a part as an array of numbers; raise if it holds anything else."""
+    rows = np.asarray(part)
+    if rows.dtype.kind not in "biufc":  # object for a sparse matrix
+        found = f"has a part of type {type(part).__name__} and dtype {getattr(part, 'dtype', rows.dtype)}"
+        raise BadValue(None, found, "dense rows of numbers")
+    return rows
 
 
 def _same(part: Any) -> Any:
