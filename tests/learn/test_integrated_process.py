@@ -33,6 +33,25 @@ def test_densities_are_those_of_a_numerical_integral(noise):
     assert model.log_marginal_likelihood_ == pytest.approx(log_evidence, abs=2e-3)
 
 
+@pytest.mark.parametrize("how", ["integrated", "maximized"])
+def test_far_from_all_objects_exact_targets_say_little(how):
+    x = np.sort(np.random.default_rng(0).uniform(0, 10, 40))[:, None]
+    kernel = sm.kernels.RBF(gamma=0.5)
+    model = sm.GaussianProcessRegressor(kernel, noise=1e-6, hyperparameters=how).fit(x, np.sin(x[:, 0]))
+    assert 0.4 < model.predict([[100.0]], return_std=True)[1][0] < 0.7
+    with pytest.raises(ValueError, match="noise must be larger beside the targets for this kernel, got 1e-170; give"):
+        model.set_params(noise=1e-170).fit(x, np.sin(x[:, 0]))
+
+
+@pytest.mark.parametrize("noise", [0.1, 1e-3, 1e-6])
+def test_a_mean_within_the_span_of_few_features_leaves_nothing_outside(noise):
+    X, y = ["AAAA", "AAAC", "AACC", "ACCC", "CCCC"], np.arange(5.0)
+    model = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=1), noise=noise).fit(X, y)
+    mean, std = model.predict(["CCAA"], return_std=True)
+    assert mean[0] == pytest.approx(2, abs=1e-6)
+    assert noise < std[0] < 1.3 * noise
+
+
 def test_one_value_of_the_noise_gives_the_student_t_of_the_textbook():
     X, y = points(14)
     model = sm.GaussianProcessRegressor(CURVE).fit(X[:12], y[:12])

@@ -16,7 +16,8 @@ and a prediction, given a, is Student t with n - 1 degrees of freedom (Rasmussen
 step is smaller than the width of the posterior. Gauss quadrature then replaces the grid by at most 30 values of a with
 their weights: they give the same averages of all polynomials of log a up to degree 59 (Golub & Welsch 1969).
 
-If the noise is known, s^2 follows from a, and the predictions, given a, are normal.
+If the noise is known, s^2 follows from a, and the predictions, given a, are normal. The grid then begins at far smaller
+values of a, since s^2 may be many times the variance of the noise.
 
 **Maximised.** The value of a with the largest likelihood, with the best mu and s^2 = S^2 / n.
 
@@ -36,6 +37,7 @@ from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
+from similia.core.errors import BadParameter
 from similia.embeddings.gram import row_blocks
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.student_mixture import StudentMixture
@@ -45,7 +47,9 @@ from similia.similarity import diagonal
 Floats = npt.NDArray[np.float64]
 
 _LOGS = (-6.0, 2.0)  # range of the decimal logarithm of a, in units of the mean k(x, x)
+_LEAST_KNOWN = -12.5  # its lower end if the noise is known
 _STEP, _MOST = 0.1, 4096  # largest step of the grid of natural logarithms, and its largest number of points
+_LEAST_EXPLAINED = 0.1  # smallest share of the variance of the targets that signal and noise can have together
 _NODES = 30  # maximum number of values of a after quadrature
 _LEFT_OUT = 64  # maximum number of values of a with which each target is predicted from the others
 _NEGLIGIBLE = 1e-16  # of the largest weight: values of a with smaller weights are left out
@@ -107,7 +111,10 @@ class Decomposition:
         """Return the terms of the evidence for T ratios."""
         both = np.column_stack([self.y, np.ones(self.n)])
         full = len(self.values) == self.n
-        outside = np.zeros((2, 2)) if full else both.T @ both - self.coordinates.T @ self.coordinates
+        inside = self.coordinates.T @ self.coordinates
+        outside = np.zeros((2, 2)) if full else both.T @ both - inside
+        rounding = outside.diagonal() <= _RANK * inside.diagonal()
+        outside[rounding] = outside[:, rounding] = 0.0  # else a tiny ratio would turn it into a large term
         first, second = self.coordinates.T
         products, logdet = np.empty((3, len(ratios))), np.empty(len(ratios))
         size = max(1, 2**22 // max(1, len(self.values)))
@@ -184,10 +191,9 @@ def most_likely(prior: Decomposition, noise: float | None) -> Posterior:
         value = n * np.log(2 * np.pi * scales) + terms.logdet + terms.square / scales
         return -0.5 * value - terms.lost, scales, terms
 
-    logs = _possible(prior)
+    logs, step = _grid(prior, noise)
     values = at(logs)[0]
     best = len(logs) - 1 - int(np.argmax(values[::-1]))
-    step = _step(n)
     if 0 < best < len(logs) - 1:
         found = minimize_scalar(
             lambda log: -at(np.array([log]))[0][0], method="bounded",
@@ -203,7 +209,7 @@ def most_likely(prior: Decomposition, noise: float | None) -> Posterior:
 
 def integrated(prior: Decomposition, noise: float | None) -> Posterior:
     """Return values of the hyperparameters with the weights that they have, given the targets."""
-    n, logs = prior.n, _possible(prior)
+    n, (logs, step) = prior.n, _grid(prior, noise)
     ratios = prior.unit * np.exp(logs)
     terms = prior.terms(ratios)
     value = -0.5 * (terms.logdet + np.log(terms.precision)) - terms.lost
@@ -212,7 +218,7 @@ def integrated(prior: Decomposition, noise: float | None) -> Posterior:
     else:
         scales = noise**2 / ratios
         value -= (n - 1) / 2 * np.log(2 * np.pi * scales) + terms.square / (2 * scales)
-    value += logs - 2 * np.log1p(np.exp(logs)) + np.log(_step(n))  # prior of log a; width of a step of the grid
+    value += logs - 2 * np.log1p(np.exp(logs)) + np.log(step)  # prior of log a; width of a step of the grid
     weights = np.exp(value - value.max())
     evidence = float(value.max() + np.log(weights.sum()))
     active = np.flatnonzero(weights > _NEGLIGIBLE)
@@ -232,20 +238,22 @@ def _components(prior: Decomposition, logs: Floats, weights: Floats, noise: floa
     return Components(weights, ratios, scales, terms.mean, 1 / terms.precision, dof)
 
 
-def _step(n: int) -> float:
-    """Return the step of the grid of log a: at most the standard deviation that n targets can leave to it."""
-    width = (_LOGS[1] - _LOGS[0]) * np.log(10.0)
-    return max(min(_STEP, float(np.sqrt(2 / n))), width / _MOST)
+def _grid(prior: Decomposition, noise: float | None) -> tuple[Floats, float]:
+    """Return the logarithms of a / unit for which K + a I is positive definite, and their step.
 
-
-def _possible(prior: Decomposition) -> Floats:
-    """Return the logarithms of a / unit of the grid for which K + a I is positive definite."""
-    low, high = np.log(10.0) * np.array(_LOGS)
-    logs = np.arange(low, high, _step(prior.n))
+    The step is at most the standard deviation that n targets can leave to log a, unless the grid would have over
+    `_MOST` points. Raise if the noise is so small that no a explains the variance of the targets.
+    """
+    low, high = np.log(10.0) * np.array([_LOGS[0] if noise is None else _LEAST_KNOWN, _LOGS[1]])
+    step = max(min(_STEP, float(np.sqrt(2 / prior.n))), (high - low) / _MOST)
+    logs = np.arange(low, high, step)
     logs = logs[prior.unit * np.exp(logs) > -prior.values.min(initial=0.0)]
     if not len(logs):
         raise ValueError(_TOO_NEGATIVE)
-    return logs
+    if noise is not None and noise**2 * (1 + np.exp(-logs[0])) <= _LEAST_EXPLAINED * np.var(prior.y):
+        remedy = "give a thousandth of the standard deviation of y"
+        raise BadParameter("noise", "larger beside the targets for this kernel", f"{noise:g}", remedy)
+    return logs, step
 
 
 def gauss_rule(points: Floats, weights: Floats, size: int) -> tuple[Floats, Floats]:
@@ -294,7 +302,7 @@ def left_out(prior: Decomposition, components: Components) -> tuple[Floats, Floa
             solved += (y_outside - c.means * one_outside) / c.ratios
             flat += one_outside / c.ratios
             precision += np.maximum(1 - (U**2).sum(axis=1), 0.0)[:, None] / c.ratios
-        precision -= c.mean_variances * flat**2
+        precision = np.maximum(precision - c.mean_variances * flat**2, _RANK * precision)
         location, scale, dof = y[:, None] - solved / precision, np.broadcast_to(c.scales, solved.shape), c.dof
         if np.isfinite(dof):  # S^2 without this target
             dof -= 1

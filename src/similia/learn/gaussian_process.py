@@ -158,7 +158,8 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
     ValueError
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
         otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; or if
-        the kernel has eigenvalues so far below 0 that no noise makes up for them.
+        the kernel has eigenvalues so far below 0 that no noise makes up for them. Also if `noise` is so small beside
+        the targets that no scale of the kernel explains them.
 
     Notes
     -----
