@@ -7,7 +7,9 @@ from itertools import pairwise
 import dask.array
 import dask.bag
 import numpy as np
+import pandas
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -17,6 +19,7 @@ from sklearn.metrics.pairwise import linear_kernel
 
 import similia as sm
 from similia.core.threads import limited_to
+from similia.learn import clusters
 from similia.learn.clusters import _squared_distances
 from tests.naive import kernel_kmeans as naive
 
@@ -206,7 +209,25 @@ def test_chance_is_not_stable():
     assert model.stability_.mean() < 0.6
 
 
+def test_many_clusters_are_found_in_as_many_objects(monkeypatch):
+    monkeypatch.setattr(clusters, "_STABILITY_SAMPLE", 20)
+    monkeypatch.setattr(clusters, "_SAMPLE", 20)
+    X, _ = groups(60)
+    model = sm.KernelKMeans(linear_kernel, [3, 25], n_init=1, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.n_clusters_tried_, [3, 25])
+    assert sm.KernelKMeans(linear_kernel, 25, n_init=1, random_state=0).fit(X).n_clusters_ == 25
+
+
 # ---- input that is unusual or wrong
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_medoids_of_frames_and_arrays_are_rows():
+    X, _ = groups()
+    frame = pandas.DataFrame(X[:150], columns=["a", "b"])
+    for first, second in ((frame, X[150:]), (X[:150], frame), (scipy.sparse.csr_array(X[:150]), X[150:])):
+        model = sm.KernelKMeans(linear_kernel, 3, random_state=0).partial_fit(first).partial_fit(second)
+        assert model.medoids_.shape == (3, 2)
+
+
 def test_fewer_different_objects_than_clusters():
     X = ["abab", "cdcd"] * 4
     with pytest.warns(

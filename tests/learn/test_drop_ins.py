@@ -256,6 +256,8 @@ def test_ties_are_decided_by_position_and_by_the_order_of_classes():
     model.set_params(n_neighbors=2).fit(["ab", "ba", "aaaa"], ["z", "y", "x"])
     assert model.predict(["bb"]) == ["y"]  # one vote each: the first class
     np.testing.assert_array_equal(model.predict_proba(["bb"]), [[0, 0.5, 0.5]])
+    model.set_params(n_neighbors=4, weights="distance").fit(["x", *["yyy"] * 3], ["b", "a", "a", "a"])
+    assert model.predict(["z"]) == ["a"]  # 3 / 3 votes, with rounding errors, against 1
 
 
 def test_grid_search_reaches_the_distance():

@@ -1,10 +1,11 @@
 """Classes or numbers: one rule, whatever form the targets have and wherever they come from."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import make_scorer, mean_absolute_error, median_absolute_error
 
-from similia.learn.targets import as_numbers, task_of
+from similia.learn.targets import as_numbers, checked_labels, checked_targets, task_of
 
 
 def potencies(n=1017, values=296):
@@ -42,6 +43,7 @@ CLASSES = {
     "nan is a name too": ["nan", "inf", "1.5"],
     "none": ["a", None, "b"],
     "fractions of Python's": [0, 1, None],
+    "too large for a float": [10**400, 2],
 }
 
 
@@ -106,3 +108,15 @@ def test_a_function_of_one_s_own_decides_nothing_and_a_task_that_is_given_does()
 def test_what_cannot_be(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         task_of(*given)
+
+
+@pytest.mark.parametrize("y", [np.array(["2020-01-01"], "M8[D]"), np.array([5], "m8[D]"), [1j], [10**400]])
+def test_targets_of_regression_are_real_numbers(y):
+    with pytest.raises(ValueError, match="y holds a value that is not a number, but Model predicts numbers"):
+        checked_targets(y, 1, "Model")
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, np.float32("nan"), None])
+def test_missing_labels_are_no_class(missing):
+    with pytest.raises(ValueError, match=r"y\[1\] is .*, expected a class label; drop that object"):
+        checked_labels([0, missing, 1], 3)

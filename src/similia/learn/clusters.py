@@ -11,8 +11,8 @@ landmarks, so a centre is a vector, and time and memory grow linearly with the n
 the coordinates exp(-gamma d(x, z_j)) / sqrt(m) of `similia.D2KE`, where the z_j are training objects.
 
 Each start chooses centres by greedy k-means++ and improves them by Lloyd's iterations on a sample of at most 20,000
-objects. The start with the least inertia then continues with all objects. Products and sums have a fixed order, so
-labels do not depend on blocks, on threads or on the partitions of a Dask collection.
+objects (or twice as many as clusters). The start with the least inertia then continues with all objects. Products and
+sums have a fixed order, so labels do not depend on blocks, on threads or on the partitions of a Dask collection.
 
 Cost of `fit`: n m kernel values, and 2 n m k operations for each iteration with k centres.
 """
@@ -59,11 +59,11 @@ from similia.sources.dask import Distributed, as_partitions, each_block, from_pa
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _BLOCK = 4096  # objects per block; sums over blocks are added in order
-_SAMPLE = 20_000  # maximum number of objects on which starts are compared
+_SAMPLE = 20_000  # maximum number of objects on which starts are compared, or twice that of clusters
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed from differences
 _NUMBERS = range(2, 11)  # tried by n_clusters="stability"
 _PAIRS, _SHARE = 10, 0.8  # number of pairs of subsamples, share of the objects in each
-_STABILITY_SAMPLE = 2000  # maximum number of objects from which subsamples are drawn
+_STABILITY_SAMPLE = 2000  # maximum number of objects from which subsamples are drawn, or twice that of clusters
 
 
 class _Assignment(NamedTuple):
@@ -246,11 +246,12 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Notes
     -----
     To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
-    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more. The adjusted Rand index
-    compares the clusters of the objects that are in both subsamples: 1 means the same clusters, and 0 means no more
-    agreement than by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and
-    chooses the largest number whose mean is within one standard error of the best mean. A single cluster is always
-    stable, so 1 cannot be tried. If all means are low, the objects have no clear groups.
+    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more (or of twice the largest
+    number of clusters, if that is above 2,000). The adjusted Rand index compares the clusters of the objects that are
+    in both subsamples: 1 means the same clusters, and 0 means no more agreement than by chance. `fit` takes the mean
+    index of 10 pairs of subsamples for each number of clusters, and chooses the largest number whose mean is within one
+    standard error of the best mean. A single cluster is always stable, so 1 cannot be tried. If all means are low, the
+    objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -299,8 +300,9 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         rng = generator(self.random_state)
         X, n = self._embed(X, y, numbers, rng)
         F, embedding = self._vectors(X, n)
-        sample, rows = F, np.sort(rng.permutation(n)[:_SAMPLE])
-        if embedding is not None or isinstance(F, Distributed) or n > _SAMPLE:
+        most = max(_SAMPLE, 2 * numbers[-1])
+        sample, rows = F, np.sort(rng.permutation(n)[:most])
+        if embedding is not None or isinstance(F, Distributed) or n > most:
             sample = take(F, rows)
             sample = sample if embedding is None else embedding.transform(sample)
         sample = np.ascontiguousarray(sample, dtype=np.float64)
@@ -419,7 +421,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_clusters_tried_, self.stability_ = np.zeros(0, np.int64), np.zeros((0, _PAIRS))
         if len(numbers) == 1:
             return numbers[0]
-        sample = F[np.sort(rng.permutation(len(F))[:_STABILITY_SAMPLE])]
+        sample = F[np.sort(rng.permutation(len(F))[: max(_STABILITY_SAMPLE, 2 * numbers[-1])])]
         tried = [k for k in numbers if k < len(sample)] or [numbers[0]]
         runs = track(tried, "stability", total=len(tried))
         self.stability_ = np.array([_stability(sample, k, self.max_iter, tol, rng) for k in runs])

@@ -47,6 +47,7 @@ from similia.sources.dask import lazily, refuse_lazy
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
+_TIE = 1e-12  # shares of votes that differ by less count as equal
 _MOST_MINIMA = 8  # up to this many neighbours, one search for the minimum per neighbour is faster than a sort
 
 
@@ -249,7 +250,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     def predict(self, X: Any) -> npt.NDArray:
         """Return the label predicted for each object, shape (m,)."""
         shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)]
+        return self.classes_[(shares >= shares.max(axis=1, keepdims=True) - _TIE).argmax(axis=1)]
 
 
 @state(targets_="targets")

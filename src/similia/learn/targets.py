@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from similia.core.errors import BadValue
 from similia.core.text import short
 from similia.core.validation import check_choice, check_labels, refuse_fractions, unmasked
+from similia.objects.tables import is_missing
 
 Task = Literal["classification", "regression"]
 TASKS = ("auto", "classification", "regression")
@@ -59,7 +60,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
     else:
         try:
             numbers = np.array([_number(value) for value in array.tolist()], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return numbers if np.isfinite(numbers).all() else None
 
@@ -72,7 +73,7 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
     if not isinstance(given, list | tuple):  # numpy turns [0, "a"] into ["0", "a"]
         given = y.tolist() if y.dtype.kind in "fO" else ()
     for i, label in enumerate(given):
-        if label is None or (isinstance(label, float) and not np.isfinite(label)):
+        if is_missing(label) or (isinstance(label, float | np.floating) and not np.isfinite(label)):
             raise BadValue(i, f"is {label}", "a class label", "drop that object", collection="y")
         if isinstance(label, str) != isinstance(given[0], str):
             found = f"is {label!r}, but y[0] is {given[0]!r}"
@@ -152,8 +153,10 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     unmasked(y, "y")
     try:
+        if np.asarray(y).dtype.kind in "mMc":
+            raise TypeError("times and complex numbers are not real numbers")
         targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = f"y holds a value that is not a number, but {who} predicts numbers"
         raise ValueError(f"{found}; for labels, take a classifier") from None
     if targets.ndim not in (1, 2) or len(targets) != n:

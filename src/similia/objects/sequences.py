@@ -143,6 +143,12 @@ def concatenate(collections: Sequence[Any]) -> Any:
     if len(collections) == 0:
         raise ValueError("there are no collections to concatenate, expected at least one")
     kinds = {type(part) for part in collections}
+    if len(kinds) > 1:  # the rows of a pandas frame, and those of a matrix beside a sparse one
+        framed = [hasattr(part, "iloc") and hasattr(part, "columns") for part in collections]
+        collections = [part.to_numpy() if of else part for part, of in zip(collections, framed, strict=True)]
+        if any(map(sp.issparse, collections)):
+            collections = [sp.csr_array(part) if isinstance(part, np.ndarray) else part for part in collections]
+        kinds = {type(part) for part in collections}
     if len(kinds) == 1 and isinstance(collections[0], Batch):
         return type(collections[0]).concatenate(collections)
     if kinds == {np.ndarray}:
