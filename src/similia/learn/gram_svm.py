@@ -194,7 +194,7 @@ def precomputed_scores(
     Examples
     --------
     >>> import numpy as np
-    >>> from similia.learn.heat_svc import precomputed_scores
+    >>> from similia.learn import precomputed_scores
     >>> x, y = np.array([0.0, 2.0, 0.1, 2.1]), ["a", "b", "a", "b"]
     >>> precomputed_scores(lambda gamma: np.exp(-gamma * (x[:, None] - x) ** 2), [0.1, 1.0], [1.0], y, [0, 0, 1, 1])
     array([[[1., 1.]],
@@ -239,7 +239,7 @@ def nested_scores(
     Examples
     --------
     >>> import numpy as np
-    >>> from similia.learn.heat_svc import nested_scores
+    >>> from similia.learn import nested_scores
     >>> x, y = np.array([0.0, 2.0, 0.1, 2.1, 0.2, 2.2]), ["a", "b", "a", "b", "a", "b"]
     >>> def rbf(gamma):
     ...     return np.exp(-gamma * (x[:, None] - x) ** 2)
@@ -294,7 +294,7 @@ def _scores(
     for train, _ in tasks:
         if len(train) == 0 or (codes[train] == codes[train[0]]).all():
             raise ValueError(
-                "the training rows of a fold are all of one class; take stratified or fewer folds, more objects, or "
+                "the training rows of a fold are all of one class; take stratified or more folds, more objects, or "
                 "numbers in place of 'tune'"
             )
     scores = np.empty((len(parameters), len(Cs), len(tasks), len(tasks[0][1])))

@@ -43,8 +43,6 @@ from similia.learn.gram_svm import (
 from similia.learn.targets import checked_labels
 from similia.sources.dask import lazily, refuse_lazy
 
-__all__ = ["HeatSVC", "NestedScores", "best_of", "nested_scores", "precomputed_scores"]
-
 _CONTRASTS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _CS = (0.1, 1.0, 10.0, 100.0)
 
