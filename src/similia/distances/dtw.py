@@ -18,7 +18,7 @@ from similia.core import lanes as lane
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.validation import check_choice
-from similia.distances._magnitudes import Array, Pairs, ScaledDistance
+from similia.distances.magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SeriesBatch, as_series
 from similia.similarity import Facts
 

@@ -25,7 +25,7 @@ from similia.alignments.log_sums import in_units, log_sums
 from similia.core.text import short
 from similia.core.validation import check_positive, is_finite
 from similia.distances import recurrences as loops
-from similia.distances._magnitudes import Array, Pairs, ScaledDistance, scaled_back
+from similia.distances.magnitudes import Array, Pairs, ScaledDistance, scaled_back
 from similia.objects import SeriesBatch, as_series
 from similia.similarity import Facts
 

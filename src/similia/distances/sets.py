@@ -30,7 +30,7 @@ from similia.core.products import panels, row_product
 from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import check_choice, check_positive_int, generator
 from similia.distances import _sets as loops
-from similia.distances._magnitudes import Array, Pairs, ScaledDistance
+from similia.distances.magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import runs
 from similia.objects.vectors import check_finite

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from similia.alignments.groups import Indices
 from similia.core.validation import check_choice
 from similia.distances import _transport as loops
-from similia.distances._magnitudes import Array, Pairs, ScaledDistance
+from similia.distances.magnitudes import Array, Pairs, ScaledDistance
 from similia.distances.sets import as_comparable, fill_sets
 from similia.objects import SetBatch, as_sets
 from similia.similarity import Facts

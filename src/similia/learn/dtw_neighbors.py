@@ -51,7 +51,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     """Return the distances and positions of the `k` series of `Y` nearest to each series of `X`, both (len(X), k).
 
     Each row is in ascending order of (distance, position). With `without_self`, `X` must be `Y`, and no series is
-    its own neighbour. No pair may need scaling (`similia.distances._magnitudes.needs_scaling`).
+    its own neighbour. No pair may need scaling (`similia.distances.magnitudes.needs_scaling`).
     """
     A, B = as_series_pair(X, Y)
     A = A.astype(B.values.dtype)  # of the training series, so that the result does not depend on other queries

@@ -30,9 +30,9 @@ from similia.core.config import rows_per_block
 from similia.core.jit import njit
 from similia.core.progress import track
 from similia.core.threads import run_in_ranges
-from similia.distances._magnitudes import needs_scaling
 from similia.distances.dtw import DTW
 from similia.distances.elastic import ERP, MSM, TWE
+from similia.distances.magnitudes import needs_scaling
 from similia.objects import n_objects, take
 
 N_PIVOTS = 64  # at most
