@@ -144,8 +144,14 @@ def test_vectors_series_and_molecules(tmp_path):
     with client(path) as web:
         found = web.post("/predict", json={"objects": [s.tolist() for s in series[:6]]}).json()["results"]
         assert [r["label"] for r in found] == [len(s) > 10 for s in series[:6]]
-        bad = web.post("/predict", json={"objects": [[1.0, "x"]]})
-        assert (bad.status_code, bad.json()["error"].startswith("objects[0] holds")) == (422, True)
+        for wrong in ([1.0, "x"], ["1", "2"], [1.0, "2"], [10**20, "2"]):
+            bad = web.post("/predict", json={"objects": [wrong]})
+            assert (bad.status_code, bad.json()["error"].startswith("objects[0] holds")) == (422, True)
+        for fields, start in (
+            ({"object": "x"}, "'object' is a string, expected lists"),
+            ({"object": [1.0], "other": ["1"]}, "'other' holds something else than numbers"),
+        ):
+            assert web.post("/explain", json=fields).json()["error"].startswith(start)
         huge = web.post("/predict", content=b'{"objects": [[1.0], [1%s]]}' % (b"0" * 400))
         assert huge.status_code == 422
         assert huge.json()["error"].startswith("objects[1] holds a number too large for float64")
@@ -230,6 +236,43 @@ def test_an_empty_token_is_refused(model, workers, monkeypatch):
     assert str(done.exception).startswith("the token is empty; ")
     with pytest.raises(ValueError, match="the token is empty; "):
         application(Service(model), token="")
+
+
+@pytest.mark.parametrize("token", ["café", "two\nlines", "space "])
+def test_a_token_that_headers_cannot_carry_is_refused(model, token):
+    with pytest.raises(ValueError, match="the token holds a character that headers cannot carry; use ASCII"):
+        application(Service(model), token=token)
+
+
+def test_a_timeout_without_end_is_refused(model):
+    done = CliRunner().invoke(app, ["serve", str(model), "--timeout", "inf"])
+    assert str(done.exception) == "--timeout must be a finite number of seconds, got inf"
+
+
+def test_a_service_below_a_prefix(model):
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    with Client(Starlette(routes=[Mount("/words", application(Service(model)))])) as web:
+        assert web.post("/words/predict", json={"objects": [WORDS[0]]}).json()["results"] == [{"label": LABELS[0]}]
+        assert 'operation="predict",status="200"} 1' in web.get("/words/metrics").text
+
+
+def test_half_characters_come_back_as_they_were_sent(tmp_path):
+    path, word = tmp_path / "model.similia", "ab\ud800"
+    sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(2), n_bits=64, random_state=0).fit(WORDS, LABELS), path)
+    with client(path) as web:
+        answer = web.post("/explain", json={"object": word, "other": word})
+        assert answer.status_code == 200
+        assert {part["name"] for part in answer.json()["results"][0]["parts"]} == {"ab", "b\ud800"}
+
+
+def test_an_answer_that_fails_is_counted_as_failed(model, monkeypatch):
+    service = Service(model)
+    monkeypatch.setattr(service, "answer", lambda *_, **__: [{"label": float("nan")}])
+    with Client(application(service)) as web:
+        assert web.post("/predict", json={"objects": ["abc"]}).status_code == 500
+        assert 'operation="predict",status="500"} 1' in web.get("/metrics").text
 
 
 def test_metrics_and_description(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,8 @@ def serve(
     from similia.cli.voice import note
     from similia.serve.service import Service
 
+    if not math.isfinite(timeout):
+        raise ValueError(f"--timeout must be a finite number of seconds, got {timeout}")
     web.check_token(token)
     limits = web.Limits(max_bytes=max_bytes, max_objects=max_objects, timeout=timeout)
     service = Service(path)

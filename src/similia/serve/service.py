@@ -141,7 +141,8 @@ class Service:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                results = list(getattr(self, f"_{operation}")(held, _read(held, objects), **options))
+                read = _read(held, objects, "object" if operation == "explain" else "")
+                results = list(getattr(self, f"_{operation}")(held, read, **options))
             self._log(caught)
             return results
         except BadItem as error:
@@ -188,7 +189,7 @@ class Service:
         search = "neighbors" in held.operations
         if other is None and search:
             raise Refused(422, "the field 'other' is missing: an index explains how alike two objects are")
-        second = None if other is None else _read(held, [other])[0]
+        second = None if other is None else _read(held, [other], "other")[0]
         found = explain(held.model.encoder_ if search else held.model, objects[0], second, top=top)
         parts = [{"name": part.name, "contribution": part.contribution} for part in found.parts]
         rest = {"residual": found.residual, "note": found.note, "title": found.title}
@@ -226,26 +227,36 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def _read(held: _Held, objects: list[Any]) -> Any:
-    """Return the objects of a request as the model takes them; raise `Refused` for one of the wrong kind."""
+def _read(held: _Held, objects: list[Any], field: str = "") -> Any:
+    """Return the objects of a request as the model takes them; raise `Refused` for one of the wrong kind.
+
+    A single object is named in errors by its `field`.
+    """
+    called = [repr(field)] if field else [f"objects[{i}]" for i in range(len(objects))]
     if held.kind == "graphs" and all(isinstance(one, str) for one in objects):
-        return from_smiles(objects)
+        try:
+            return from_smiles(objects)
+        except BadItem as error:
+            raise Refused(422, error.about(called[error.index or 0])) from error
     expected = {"graphs": (dict, "SMILES, or objects with 'edge_index' and 'n_nodes', all of one form")}
     kind, words = expected.get(str(held.kind), (str, "strings") if held.kind in (None, "strings") else (list, "lists"))
-    for i, one in enumerate(objects):
+    for name, one in zip(called, objects, strict=True):
         if not isinstance(one, kind):
-            raise Refused(422, f"objects[{i}] is {_json_name(one)}, expected {words}")
+            raise Refused(422, f"{name} is {_json_name(one)}, expected {words}")
     if kind is not list:
         return objects
     rows = []
-    for i, one in enumerate(objects):
+    for name, one in zip(called, objects, strict=True):
         try:
-            rows.append(np.array(one, dtype=np.float64))
+            cells = np.array(one)
+            if cells.dtype.kind in "UO" and any(isinstance(cell, str) for cell in cells.flat):
+                raise TypeError("strings such as '1' are no numbers")
+            rows.append(cells.astype(np.float64))
         except OverflowError:
-            raise Refused(422, f"objects[{i}] holds a number too large for float64, expected smaller ones") from None
+            raise Refused(422, f"{name} holds a number too large for float64, expected smaller ones") from None
         except (TypeError, ValueError):
             words = "numbers, or lists of equally many numbers"
-            raise Refused(422, f"objects[{i}] holds something else than numbers, expected {words}") from None
+            raise Refused(422, f"{name} holds something else than numbers, expected {words}") from None
     if held.kind != "vectors":
         return rows
     if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:

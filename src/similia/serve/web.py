@@ -104,7 +104,16 @@ class _Web:
 
     async def operate(self, request: Request) -> Response:
         """Answer ``POST /neighbors``, ``/predict``, ``/encode`` and ``/explain``."""
-        operation, start = request.url.path.strip("/"), time.perf_counter()
+        operation, start = request.url.path.rpartition("/")[2], time.perf_counter()  # a prefix may come first
+        try:
+            response = await self._answer(operation, request)
+        except Exception:
+            self.metrics.note(operation, 500, time.perf_counter() - start)
+            raise
+        self.metrics.note(operation, response.status_code, time.perf_counter() - start)
+        return response
+
+    async def _answer(self, operation: str, request: Request) -> Response:
         headers: dict[str, str] = {}
         content: dict[str, Any]
         try:
@@ -122,8 +131,7 @@ class _Web:
             headers = {"WWW-Authenticate": "Bearer"}
         if status in (408, 413):
             headers = {"Connection": "close"}  # the rest of the body is not read
-        self.metrics.note(operation, status, time.perf_counter() - start)
-        return JSONResponse(content, status, headers)
+        return _Json(content, status, headers)
 
     async def _results(self, operation: str, request: Request) -> list[Any]:
         if self.token is not None:
@@ -191,6 +199,14 @@ class _Web:
                 self.stale = ""
 
 
+class _Json(JSONResponse):
+    """JSON in UTF-8, in which lone surrogates are written as escapes such as ``\\ud800``, since UTF-8 has none."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
 class _Alone:
     """Options that no other request shares, so that a request is not joined with others."""
 
@@ -211,7 +227,8 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
         Limits on the size, number and duration of requests.
     token : str, optional
         If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests (the start page,
-        ``/health``, ``/metrics`` and ``/openapi.json``) need no token. An empty token raises ValueError.
+        ``/health``, ``/metrics`` and ``/openapi.json``) need no token. A token that is empty or not ASCII raises
+        ValueError.
 
     Returns
     -------
@@ -238,6 +255,8 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
 def check_token(token: str | None) -> None:
     if token is not None and not token.strip():
         raise ValueError("the token is empty; give one, or leave it out for a service that needs no token")
+    if token is not None and (token != token.strip() or not token.isascii() or not token.isprintable()):
+        raise ValueError("the token holds a character that headers cannot carry; use ASCII letters, digits and signs")
 
 
 def settings(path: Any, limits: Limits) -> str:
@@ -294,7 +313,8 @@ def _rows(operations: tuple[str, ...]) -> str:
 
 def description(operations: tuple[str, ...]) -> dict[str, Any]:
     """Return the OpenAPI description of the operations."""
-    thing = {"description": "a string, a list of numbers (of lists), SMILES, or a graph with edge_index and n_nodes"}
+    numbers = "a list of numbers (or of lists of numbers)"
+    thing = {"description": f"a string, {numbers}, SMILES, or a graph with edge_index and n_nodes"}
     fields: dict[str, dict[str, Any]] = {
         "neighbors": {"objects": {"type": "array", "items": thing}, "n_neighbors": {"type": "integer", "default": 10}},
         "predict": {"objects": {"type": "array", "items": thing}, "scores": {"type": "boolean", "default": False}},
