@@ -147,6 +147,11 @@ def test_kernel_text_is_parsed_not_run(text):
         parse_kernel(text)
 
 
+def test_a_parameter_given_twice_is_refused():
+    with pytest.raises(ValueError, match=r"Spectrum gets a parameter twice; give it once"):
+        parse_kernel("Normalized(Spectrum(k=2, k=3))")
+
+
 def test_kernels_nest_in_text():
     kernel = parse_kernel("Sum([Spectrum(k=3), Normalized(GappyKmers(k=2, gaps=0))])")
     assert kernel(["ACGT"], ["ACGT"])[0, 0] == pytest.approx(2 + 1)  # ACG, CGT; and 1 on the diagonal

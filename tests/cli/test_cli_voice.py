@@ -166,6 +166,14 @@ def test_what_a_pipe_brings(tmp_path, raw, ending):
     assert _ending(path) == ending
 
 
+@pytest.mark.parametrize("at", [20, -20])
+def test_a_damaged_pipe_is_refused_in_a_sentence(table, model, at):
+    whole = gzip.compress(table.read_bytes())
+    for raw in (whole[:at], whole[:30] + bytes(8) + whole[38:], whole[:2] + b"x" + whole[3:]):
+        failed = runner.invoke(app, ["predict", str(model), "-"], input=raw)
+        assert str(failed.exception) == "standard input is a damaged or incomplete gzip file"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -226,6 +234,45 @@ def test_a_reader_that_goes_away_is_no_traceback(table, model):
         assert process.wait() == 1
 
 
+# ---- what is printed and written
+def test_words_of_the_user_are_printed_as_they_are(tmp_path):
+    path = tmp_path / "[b]:heart:.csv"
+    labels = ["[/INST]", ":heart:"] * 20
+    path.write_text("text,label\n" + "".join(f"{w},{y}\n" for w, y in zip(WORDS, labels, strict=True)))
+    model = tmp_path / "[b]m.similia"
+    shown = invoke("fit", path, "--kernel", "Spectrum(k=2)", "--bits", 64, "-o", model).output
+    for words in ("[/INST]", ":heart:", f"wrote {model}"):
+        assert words in shown
+    assert f"to {tmp_path / '[b].csv'}" in invoke("predict", model, path, "-o", tmp_path / "[b].csv").output
+    folder = tmp_path / "[b]"
+    assert f"{folder}: 40 objects" in invoke("index", "build", path, folder, "--bits", 8, "--landmarks", 16).output
+    assert invoke("index", "info", folder).output.startswith(f"{folder}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["duplicates", "DATA", "-o", "p.csv", "--groups", "./p.csv"],
+        ["map", "DATA", "-o", "p.html", "--save", "p.html"],
+        ["cluster", "DATA", "-o", "p.csv", "--save", "p.csv"],
+        ["cluster", "DATA", "-o", "p.csv", "--report", "p.html", "--save", "p.html"],
+        ["predict", "MODEL", "DATA", "-o", "p.csv", "--on-error", "skip", "--skipped", "p.csv"],
+    ],
+)
+def test_two_outputs_are_not_one_file(arguments, table, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = {"MODEL": str(model), "DATA": str(table)}
+    failed = runner.invoke(app, [paths.get(a, a) for a in arguments])
+    assert str(failed.exception).endswith(" is named as two outputs of this command; name another file for one of them")
+    assert not list(tmp_path.glob("p.*"))
+
+
+def test_an_output_that_is_a_folder_is_refused_before_training(table, tmp_path):
+    failed = runner.invoke(app, ["fit", str(table), "--kernel", "Spectrum(k=2)", "-o", str(tmp_path)])
+    assert str(failed.exception) == f"{tmp_path} is a folder; name a file to write"
+    assert failed.output == ""
+
+
 # ---- names that were probably meant
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
@@ -248,6 +295,7 @@ def test_the_name_that_was_probably_meant(table, arguments, sentence):
     [
         (["index", "search", "folder", "x.csv", "-k", "0"], "invalid value for '-k': ", "index search"),
         (["fit", "x.csv", "-o", "m", "--seed", "x"], "invalid value for '--seed': ", "fit"),
+        (["fit", "x.csv", "-o", "m", "--landmarks", "0"], "invalid value for '--landmarks': ", "fit"),
         (["predict", "--nosuch"], "no such option: --nosuch", "predict"),
         (["predict", "m"], "missing argument 'data", "predict"),
         (["nosuch"], "no such command 'nosuch'", ""),

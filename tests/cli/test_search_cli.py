@@ -385,6 +385,40 @@ def test_a_build_that_is_stopped_while_it_learns(files, monkeypatch, capsys):
     assert f"already; to add its objects again: similia index add --again {first} {folder}" in shown
 
 
+def test_a_build_is_not_resumed_with_another_file_even_if_it_holds_nothing_yet(files, monkeypatch):
+    first, second, folder = files
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping_at(1))
+        with pytest.raises(KeyboardInterrupt):
+            commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
+    with pytest.raises(ValueError, match=r"index is not finished \(it holds nothing yet\)"):
+        commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
+    assert len(SearchFolder.open(folder)) == 60
+
+
+def test_an_index_of_piped_objects_says_so(files):
+    first, second, folder = files
+    build = ["index", "build", "-", str(folder), "--landmarks", "16", "--bits", "64"]
+    for _ in range(2):
+        shown = runner.invoke(app, build, input=Path(first).read_text()).output
+    assert (
+        f"standard input is in the index already; to add its objects again: similia index add --again - {folder}"
+        in (shown)
+    )
+    other = runner.invoke(app, build, input=Path(second).read_text())
+    assert f"similia index add - {folder}" in str(other.exception)
+    invoke("index", "add", second, folder)
+    sources = SearchFolder.open(folder).store.progress.values()
+    assert [source["name"] for source in sources] == ["standard input", second]
+
+
+def test_lines_on_the_terminal_end_as_lines_of_text_do(files):
+    first, second, folder = files
+    invoke("index", "build", first, folder, "--landmarks", 16, "--bits", 64)
+    assert b"\r" not in invoke("index", "search", folder, second, "-k", 1).stdout_bytes
+
+
 def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
     first, _, _ = files
     script = tmp_path / "stopped.py"

@@ -311,6 +311,22 @@ def test_a_plan_of_few_objects_has_as_few_landmarks(tmp_path: Path) -> None:
     assert (found["objects"], found["size"]) == (30, 30)
 
 
+@pytest.mark.parametrize("objects", ["inf", "nan"])
+def test_a_plan_needs_a_finite_number_of_objects(objects: str) -> None:
+    told = refused("plan", "--objects", objects, "--length", 10, "--kernel", "Spectrum(k=2)")
+    assert told.startswith("--objects ")
+    assert objects in told
+
+
+def test_the_ending_of_a_parquet_file_may_be_in_upper_case(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, model = tmp_path / "X.PARQUET", tmp_path / "m.similia"
+    parquet.write_table(pa.table({"read": WORDS, "other": WORDS[::-1], "label": KINDS}), path)
+    invoke("fit", path, "--text", "read", *KERNEL, "--bits", 64, "-o", model)
+    expected = invoke("predict", model, path, "--text", "read").stdout
+    assert invoke("predict", model, path).stdout == expected
+
+
 def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: Path) -> None:
     rows = RNG.normal(size=(20, 6)) + np.repeat([0.0, 5.0], 10)[:, None]
     rows[3, 4:] = rows[15, 5:] = np.nan  # shorter ones

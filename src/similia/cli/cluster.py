@@ -21,8 +21,8 @@ def cluster(
     clusters: Annotated[
         str,
         typer.Option(
-            help="Number of clusters; or stability: the largest number from 2 to 10 for which random subsamples give "
-            "the same clusters."
+            help="Number of clusters; or stability: the largest number from 2 to 10 whose clusters, on random "
+            "subsamples, are as stable as the most stable, up to noise."
         ),
     ] = "stability",
     report: Annotated[
@@ -47,8 +47,8 @@ def cluster(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
-    from similia.cli.outputs import bars, check_output, check_page, check_table, write_table
-    from similia.cli.voice import console, result, written
+    from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
+    from similia.cli.voice import result
     from similia.report import write_clusters
 
     number: Any = clusters
@@ -58,9 +58,9 @@ def cluster(
         number = int(clusters)
     check_table(output, data)
     if report is not None:
-        check_page(report, data, output)
+        check_page(report, data)
     if save is not None:
-        check_output(save, data, output)
+        check_output(save, data)
     labelled = table.get("label") is not None
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)
@@ -87,8 +87,4 @@ def cluster(
     told |= {"compared_by": str(compared)} | ({} if report is None else {"report": report})
     result(told)
     shown = ", ".join(map(str, np.sort(sizes)[::-1][:10].tolist())) + ("" if len(sizes) <= 10 else ", and smaller")
-    console(highlight=False).print(
-        f"wrote {written(output)}: {len(labels)} objects in {model.n_clusters_} clusters of {shown}"
-        + ("" if report is None else f"; open {written(report)} in a browser"),
-        markup=False,
-    )
+    print_written(output, f": {len(labels)} objects in {model.n_clusters_} clusters of {shown}", report)

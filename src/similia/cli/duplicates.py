@@ -63,8 +63,8 @@ def duplicates(
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
     from similia.cli.inputs import read_objects
-    from similia.cli.outputs import bars, check_page, check_table, resumable, write_blocks
-    from similia.cli.voice import console, result, voice, written
+    from similia.cli.outputs import bars, check_page, check_table, print_written, resumable, write_blocks
+    from similia.cli.voice import result, voice
     from similia.core.config import config
     from similia.report import write_duplicates
     from similia.scale.stream import partial_of
@@ -80,7 +80,7 @@ def duplicates(
         if target is not None:
             check_table(target, data)
     if report is not None:
-        check_page(report, data, output)
+        check_page(report, data)
     with config(max_memory=max_memory):
         found = _read(data, table)
         compared = _comparison(found, kernel, distance)
@@ -110,12 +110,8 @@ def duplicates(
     told |= {"recall": round(pairs.recall, 4)} | ({} if report is None else {"report": report})
     result(told)
     _show_examples(pairs, found, value, names)
-    console(highlight=False).print(
-        f"wrote {written(output)}: {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
-        f"{n_kept} of {n} objects are left if one of each group is kept"
-        + ("" if report is None else f"; open {written(report)} in a browser"),
-        markup=False,
-    )
+    about = f": {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
+    print_written(output, f"{about}{n_kept} of {n} objects are left if one of each group is kept", report)
 
 
 def _read(data: str, table: dict[str, Any]) -> Objects | Source:
@@ -217,7 +213,7 @@ def _show_examples(pairs: Duplicates, found: Objects | Source, value: str, names
     for pair, at in zip(shown.tolist(), values.tolist(), strict=True):
         texts = [f"\n  {_shown(objects[int(np.searchsorted(rows, k))])}" for k in pair] if strings else []
         called = ", ".join(map(str, pair) if names is None else (str(names[k]) for k in pair))
-        out.print(f"{called}: {value} {at:.3g}{''.join(texts)}", markup=False)
+        out.print(f"{called}: {value} {at:.3g}{''.join(texts)}")
     if len(shown) < len(pairs.pairs):
         out.print(f"(the first {len(shown)} of {len(pairs.pairs)} pairs)")
 

@@ -80,8 +80,8 @@ def encode(
 
 def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | None, options: dict[str, Any]) -> None:
     """Raise if paths or options are wrong; without a model, fill in the defaults of `options`."""
-    from similia.cli.encoders import check_options
     from similia.cli.outputs import check_output
+    from similia.cli.specs import check_bits, parse_one
     from similia.cli.voice import voice
 
     if output.suffix != ".npy":
@@ -94,7 +94,8 @@ def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | 
         check_output(path, data, model)
     if model is None:
         options |= {name: value for name, value in _DEFAULTS.items() if options[name] is None}
-        check_options(options["kernel"], options["distance"], options["bits"])
+        parse_one(options["kernel"], options["distance"])
+        check_bits(options["bits"])
     for name, value in options.items():
         if model is not None and value is not None:
             raise ValueError(f"--{name} is for fitting an encoder, and {model} is fitted; drop --{name} or --model")

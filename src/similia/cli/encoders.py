@@ -18,7 +18,7 @@ import similia as sm
 from similia.cli.inputs import Objects
 from similia.cli.model_data import DEFAULT_KERNEL, remember_columns
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import check_bits, parse_distance, parse_kernel, parse_one
+from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
 from similia.core.fingerprints import digest_of
@@ -47,7 +47,6 @@ def default_encoder(
     - series and sets of points, and objects with another given distance: `D2KE` (distances to objects of the data),
       centring and signs.
     """
-    check_options(kernel, distance, bits)
     if data.kind == "vectors" and not (kernel or distance):
         return _of_vectors(data, bits, seed)
     if _compared_by_edits(data, kernel, distance):
@@ -93,12 +92,6 @@ def default_rerank(data: Objects | Source, kernel: str | None, distance: str | N
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
-
-
-def check_options(kernel: str | None, distance: str | None, bits: int) -> None:
-    """Raise if options contradict each other, before anything is read."""
-    parse_one(kernel, distance)
-    check_bits(bits)
 
 
 def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:

@@ -72,7 +72,7 @@ def explain(
     if output is not None:
         page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
         write_atomically(output, page.encode())
-        console(highlight=False).print(f"wrote {written(output)}", markup=False)
+        console(highlight=False).print(f"wrote {written(output)}")
     elif not voice().json:
         if found.kind == "decision" and hasattr(fitted, "predict"):
             print(f"predicted: {fitted.predict(objects[0])[0]}")

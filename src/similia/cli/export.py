@@ -107,13 +107,13 @@ def export(
         small = write(fitted, output, X, name=name, max_length=max_length, letters=letters, overwrite=overwrite)
         loss = None if X is None else small.loss(X, y if small.prototypes else None)
     say = console(highlight=False)
-    say.print(f"wrote {output}: {small}", markup=False)
+    say.print(f"wrote {output}: {small}")
     if loss is not None:
         facts["loss"] = vars(loss)
-        say.print(f"{data}: {loss}", markup=False)
+        say.print(f"{data}: {loss}")
     if save is not None:
         sm.save(fitted, save)
-        say.print(f"wrote {save}", markup=False)
+        say.print(f"wrote {save}")
     if small.hint:
         note(f"note: {small.hint}")
     result({"output": output, "bytes": small.n_bytes, "bits": small.n_bits, "kind": small.input.kind, **facts})
@@ -150,10 +150,10 @@ def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) ->
         unknown = f"has the label {short(other[0].item())}, but the model knows {known}; give its training data"
         raise BadFile(read.source, unknown)
     say = console(highlight=False)
-    say.print(f"trying smaller models on {len(y)} {read.called}, in cross-validation ...", markup=False)
+    say.print(f"trying smaller models on {len(y)} {read.called}, in cross-validation ...")
     with bars():
         found = sm.devices.compress(model, read.objects, y, random_state=seed, **bound)
-    say.print(f"{found.table()}; --json has all", markup=False)
+    say.print(f"{found.table()}; --json has all")
     if hasattr(model, "table_columns_"):
         found.model.table_columns_ = model.table_columns_
     return found.model, {"chosen": vars(found.chosen), "sizes": [vars(size) for size in found.sizes]}

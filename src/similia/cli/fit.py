@@ -22,8 +22,9 @@ def fit(
     landmarks: Annotated[
         int | None,
         typer.Option(
+            min=1,
             help="With a kernel: number of landmarks, the objects with which each object is compared. Default: 2 % of "
-            "the objects, at least 300."
+            "the objects, at least 300.",
         ),
     ] = None,
     directions: Annotated[

@@ -42,7 +42,8 @@ def create(
 ) -> int:
     """Fit an encoder to a sample of a stream, create the folder of an index, and return the stream's number of objects.
 
-    `asked` holds all options of the index and is stored in the folder; `made_by` holds only the options of the encoder.
+    `asked` holds all options of the index, and under "key" the fingerprint of the stream; it is stored in the folder.
+    `made_by` holds only the options of the encoder.
     """
     sort, seed = asked["rerank"], asked["seed"]
     how = None if sort == "none" else sort if sort in ("projected", "kernel") else parse_comparison(sort)
@@ -69,9 +70,9 @@ def create(
         search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"] or _CANDIDATES, index=index)
         if by == "auto":
             search.fit(sample.objects)
-            spec = _way_of(search)
+            spec = name_of(search.encoder_)
         made = f"{asked['bits']} bits by {spec}" if by == "bits" else f"candidates by {spec}"
-        console().print(f"{n} {stream.called}; {made}, sorted by {sort}", markup=False)
+        console().print(f"{n} {stream.called}; {made}, sorted by {sort}")
         if by != "auto":
             search.fit(sample.objects)
         remember_columns(search.encoder_, data, table)
@@ -109,11 +110,6 @@ def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str
     else:
         raise ValueError(f"--by features needs the --kernel whose features {sample.called} have, such as 'MinMax(...)'")
     return f"features of {' '.join(repr(kernel).split())}", sm.search.FeatureIndex(kernel)
-
-
-def _way_of(search: SimilaritySearch) -> str:
-    """Return a description of what ``encoder="auto"`` chose."""
-    return name_of(search.encoder_)
 
 
 def curves(search: SimilaritySearch) -> list[str]:
@@ -198,7 +194,7 @@ def _show_recall(
             how = "recall(queries, metric=similia.kernels.Cosine('projection'), objects=all_of_them)"
             why = "because no kernel or distance says what is near"
             where = f"in Python: SimilaritySearch.load('{folder}').{how}"
-            console().print(f"recall not measured, {why}; {where}", markup=False)
+            console().print(f"recall not measured, {why}; {where}")
         return
     n, k, share, rows = len(search), measured["neighbors"], measured["recall"], _rows_asked(len(search), seed)
     own = "the kernel or distance of the encoder"
@@ -266,10 +262,10 @@ def add(
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
-    before = len(folder)
+    before, stream.source = len(folder), called(stream.source)
     with stoppable(done, n), meters():
         if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
-            console().print(f"{called(stream.source)} is in the index already; {once_more}")
+            console().print(f"{stream.source} is in the index already; {once_more}")
     console().print(f"{folder.folder}: {len(folder)} objects")
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 

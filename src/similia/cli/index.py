@@ -79,6 +79,7 @@ def build(
     from similia.cli.encoders import default_rerank
     from similia.cli.inputs import open_objects
     from similia.cli.specs import parse_one
+    from similia.cli.voice import as_typed
     from similia.search.on_disk import SearchFolder, is_search
 
     parse_one(kernel, distance)
@@ -91,19 +92,19 @@ def build(
     sort = distance if distance and sort == "kernel" else sort
     made_by: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}
     made_by |= {"landmarks": landmarks, "seed": seed}
-    asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, **made_by}
+    asked = {"kind": stream.kind, "rerank": sort, "index": kind, "candidates": candidates, "key": key, **made_by}
     asked |= {} if by == "bits" else {"by": by}
     asked |= {} if table.get("names") is None else {"id": table["names"]}
     if is_search(folder):
         opened = SearchFolder.open(folder)
         meta = {name: value for name, value in opened.store.meta.items() if name not in ("encoder", "recall")}
         asked |= {} if candidates else {"candidates": meta.get("candidates")}
-        if meta != asked or (key not in opened.store.progress and len(opened)):
-            raise folders.not_the_same(opened, data)
+        if meta != asked:
+            raise folders.not_the_same(opened, as_typed(data))
         n = opened.store.progress.get(key, {"n": n})["n"]
     else:
         n = folders.create(folder, stream, data, table, asked, made_by)
-    once_more = f"to add its objects again: similia index add --again {data} {folder}"
+    once_more = f"to add its objects again: similia index add --again {as_typed(data)} {folder}"
     folders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
 
 
@@ -240,7 +241,7 @@ def search(
         lines = [{**row, "distance": f"{row['distance']:.6g}"}.values() for row in rows]
         write_csv([list(rows[0]), *map(list, lines)], output)
     if output is not None:
-        console(highlight=False).print(f"wrote {written(output)}: {len(rows)} neighbours", markup=False)
+        console(highlight=False).print(f"wrote {written(output)}: {len(rows)} neighbours")
     each = 1000 * seconds / len(ids)
     result({"query_milliseconds": each, "objects": len(loaded), "neighbours": rows})
     note(f"{each:.2f} ms per query, for {len(ids)} queries among {len(loaded)} objects, without start-up")

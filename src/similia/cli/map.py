@@ -43,8 +43,8 @@ def map(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
-    from similia.cli.outputs import bars, check_output, check_page, size_of
-    from similia.cli.voice import console, result, written
+    from similia.cli.outputs import bars, check_output, check_page, print_written, size_of
+    from similia.cli.voice import result
     from similia.report import write_map
 
     if color is not None and table.get("label") is not None:
@@ -76,8 +76,5 @@ def map(
     quality = {name: round(getattr(placed, name + "_"), 4) for name in ("trustworthiness", "continuity")}
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": str(compared), **quality})
-    console(highlight=False).print(
-        f"wrote {written(output)} ({size_of(size)}; trustworthiness {quality['trustworthiness']:.2f}, continuity "
-        f"{quality['continuity']:.2f}); open it in a browser",
-        markup=False,
-    )
+    found_again = f"trustworthiness {quality['trustworthiness']:.2f}, continuity {quality['continuity']:.2f}"
+    print_written(output, f" ({size_of(size)}; {found_again})", output)

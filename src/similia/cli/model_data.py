@@ -59,7 +59,7 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
     path, reading = Path(data), Reading(**table)
     if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
         return table
-    if path.suffix == ".parquet":
+    if ending_of(path) == ".parquet":
         with parquet_file(path) as file:
             names = set(file.schema_arrow.names)
     else:

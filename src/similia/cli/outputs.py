@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from similia.cli.voice import console, note, tell_stopped, voice
+from similia.cli.voice import console, note, tell_stopped, voice, written
 from similia.core.config import config
 from similia.scale.stream import Progress, of
 from similia.storage.disk import replacing, write_atomically
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
-    """Raise early if the folder of `output` does not exist or `output` is one of the inputs."""
+    """Raise early if `output` is a folder or one of the inputs, or if its own folder does not exist."""
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
+    if output.is_dir():
+        raise ValueError(f"{output} is a folder; name a file to write")
     for given in inputs:
         if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
             raise ValueError(f"{output} is an input of this command and would be overwritten; name another output")
@@ -77,6 +79,12 @@ class Spoken(Progress):
         note(f"warning: {text}")
 
 
+def print_written(output: Path, about: str, page: Path | None) -> None:
+    """Print what was written to `output`, and which page, if any, is to be opened in a browser."""
+    opened = "" if page is None else f"; open {'it' if page == output else page} in a browser"
+    console(highlight=False).print(f"wrote {written(output)}{about}{opened}")
+
+
 def bars() -> Any:
     """Return a context that shows progress bars on a terminal or with --verbose, but not with --quiet."""
     how = voice()
@@ -91,7 +99,7 @@ def meters() -> Any:
 def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
     """Write rows as CSV to a file, completely or not at all; if `output` is None, write to the terminal."""
     if output is None:
-        csv.writer(sys.stdout).writerows(rows)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
         return
     lines = io.StringIO(newline="")
     csv.writer(lines).writerows(rows)

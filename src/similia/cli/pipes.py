@@ -6,10 +6,13 @@ import gzip
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from similia.core.errors import BadFile
 
 _BLOCK = 2**20
 _MAGIC = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
@@ -46,8 +49,11 @@ def _ending(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(b"\x1f\x8b"):
-        with gzip.open(path, "rb") as opened:
-            return _kind(opened) + ".gz"
+        try:
+            with gzip.open(path, "rb") as opened:
+                return _kind(opened) + ".gz"
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise BadFile("standard input", "is a damaged or incomplete gzip file") from None
     with path.open("rb") as file:
         return _kind(file)
 

@@ -83,7 +83,7 @@ def plan(
     made = forecast(
         objects, length, kernel=None if kernel is None else parse_kernel(kernel),
         distance=None if distance is None else parse_distance(distance),
-        landmarks=max(1, min(_LANDMARKS, int(objects))) if landmarks is None else landmarks, random=random, bits=bits,
+        landmarks=int(max(1, min(_LANDMARKS, objects))) if landmarks is None else landmarks, random=random, bits=bits,
         cores=cores, kind=kind, edges=edges, letters=letters, channels=channels, sample=sample,
     )  # fmt: skip
     _print(made)
@@ -118,7 +118,7 @@ def _print(made: Any) -> None:
 
     say = console(highlight=False)
     what = f"{made.objects:,} {made.kind} of length {made.length:.4g}, {made.method}, {made.bits} bits"
-    say.print(what, markup=False)
+    say.print(what)
     steps = Grid("step", "kernel values", "operations", f"time on {made.cores} cores")
     for step, seconds in made.seconds.items():
         flops = made.flops.get(step)
@@ -131,7 +131,7 @@ def _print(made: Any) -> None:
     sizes.add_row(*(in_units(value, SIZES) for value in made.bytes.values()))
     say.print(sizes)
     for line in made.assumptions:
-        say.print(line, markup=False)
+        say.print(line)
 
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:

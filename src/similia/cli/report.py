@@ -35,8 +35,8 @@ def report(
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_kind, with_columns_of
-    from similia.cli.outputs import bars, check_page, size_of
-    from similia.cli.voice import console, note, result, written
+    from similia.cli.outputs import bars, check_page, print_written, size_of
+    from similia.cli.voice import console, note, result
     from similia.report.page import write_with_scores
 
     check_page(output, data, model)
@@ -67,10 +67,9 @@ def report(
         note(f"note: the page shows no scores: {unscored}")
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects), "scores": scores})
-    say = console(highlight=False)
     if scores is not None:
-        say.print(said(scores), markup=False)
-    say.print(f"wrote {written(output)} ({size_of(size)}); open it in a browser", markup=False)
+        console(highlight=False).print(said(scores))
+    print_written(output, f" ({size_of(size)})", output)
 
 
 def said(scores: dict[str, Any]) -> str:

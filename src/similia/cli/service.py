@@ -65,10 +65,8 @@ def info(model: Model) -> None:
     facts |= {} if classes is None else {"classes": [str(label) for label in classes]}
     result(facts)
     say = console(highlight=False)
-    say.print(
-        f"{model}: {size_of(facts['bytes'])}, written by similia {writer or 'of an unknown version'}", markup=False
-    )
+    say.print(f"{model}: {size_of(facts['bytes'])}, written by similia {writer or 'of an unknown version'}")
     for step in facts["steps"]:
-        say.print(f"  {step['name']}: {step['estimator']}", markup=False)
+        say.print(f"  {step['name']}: {step['estimator']}")
     if classes is not None:
-        say.print(f"  classes: {', '.join(facts['classes'])}", markup=False)
+        say.print(f"  classes: {', '.join(facts['classes'])}")

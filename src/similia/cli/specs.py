@@ -110,6 +110,8 @@ class _Parser:
         call = node if isinstance(node, ast.Call) else ast.Call(name, [], [])
         arguments = [self._value(argument) for argument in call.args]
         keywords = {str(keyword.arg): self._value(keyword.value) for keyword in call.keywords}
+        if len(keywords) < len(call.keywords):
+            raise ValueError(f"{short(self.text, 60)}: {name.id} gets a parameter twice; give it once")
         try:
             return cls(*arguments, **keywords)
         except TypeError as error:

@@ -115,7 +115,7 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
             auto.refit(part.read.objects, part.y)
     option = option_of(auto)
     if option:
-        console().print(f"to fit another model with the same similarity: similia fit ... {option}", markup=False)
+        console().print(f"to fit another model with the same similarity: similia fit ... {option}")
     nested = {"score": auto.best_score_, "interval": auto.best_score_interval_, "outer_folds": auto.n_outer_folds_}
     rows = rows_of({key: values for key, values in auto.cv_results_.items() if key != "estimator"})
     model = part.calibrated(auto.best_estimator_, test) if part.conformal else auto.best_estimator_
@@ -139,7 +139,7 @@ def _print_choice(auto: Any, budget: float) -> None:
     name = auto.best_name_
     if name.startswith("vote of "):
         name = name.replace(": ", "\n  ", 1).replace("; ", "\n  ")
-    say.print(f"chosen: {name}", markup=False)
+    say.print(f"chosen: {name}")
     if auto.stopped_:
         say.print("stopped with Ctrl-C: this is the best pipeline tried until then")
     if np.isfinite(auto.best_score_):

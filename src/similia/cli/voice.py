@@ -25,11 +25,12 @@ from similia.cli.options import READING, WORKING, reading, working
 from similia.core.errors import DataError, ObjectsWarning
 
 _OPTIONS = {  # of each command: the flags and the help
-    "json": (["--json"], "Print the result as JSON; for predictions, one line of JSON per prediction."),
-    "quiet": (["--quiet", "-q"], "Print only errors, and the result of --json."),
+    "json": (["--json"], "Print the result as JSON; predictions without --output as one line of JSON each."),
+    "quiet": (["--quiet", "-q"], "Print only errors, the result of --json, and what --output would get."),
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the traceback of an error."),
 }
 _PIPED_IN = ("data", "queries")
+_OUTPUTS = ("output", "groups", "report", "save")
 _STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options for each
 
 
@@ -86,14 +87,15 @@ def _short_warnings() -> Iterator[None]:
 
 
 def console(**options: Any) -> Any:
-    """Return the console for messages; with --quiet or --json it prints nothing.
+    """Return the console for messages, which holds no markup; with --quiet or --json it prints nothing.
 
     It writes to standard output or, if the data of the command goes there, to standard error.
     """
     from rich.console import Console
 
     how = voice()
-    return Console(stderr=how.piped, quiet=how.quiet or how.json, soft_wrap=True, **options)
+    quiet = how.quiet or how.json
+    return Console(stderr=how.piped, quiet=quiet, soft_wrap=True, markup=False, emoji=False, **options)
 
 
 def written(path: Path) -> str:
@@ -106,10 +108,16 @@ def called(source: Any) -> str:
     return "standard input" if str(source) in voice().stdin else str(source)
 
 
+def as_typed(data: str) -> str:
+    """Return an input as commands name it: its path, or "-" for a copy of standard input."""
+    return "-" if data in voice().stdin else data
+
+
 def note(text: str) -> None:
     from rich.console import Console
 
-    Console(stderr=True, soft_wrap=True, highlight=False, quiet=voice().quiet).print(text, markup=False)
+    quiet = voice().quiet
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False, quiet=quiet).print(text)
 
 
 def result(facts: dict[str, Any] | list[Any]) -> None:
@@ -152,6 +160,7 @@ def command(group: typer.Typer, name: str | None = None, *, pipe: str | None = N
             try:
                 if "table" in signature.parameters:
                     arguments["table"] = reading(arguments)
+                _check_outputs(arguments)
                 with ExitStack() as stack:
                     if "workers" in signature.parameters:
                         arguments["workers"] = stack.enter_context(working(arguments))
@@ -224,6 +233,16 @@ def _state(path: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return about.st_ino, about.st_mtime_ns
+
+
+def _check_outputs(arguments: dict[str, Any]) -> None:
+    """Raise if two outputs of a command are the same file."""
+    named = [*map(arguments.get, _OUTPUTS), arguments.get("table", {}).get("skipped")]
+    files: set[Path] = set()
+    for path in named:
+        if path is not None and path.resolve() in files:
+            raise ValueError(f"{path} is named as two outputs of this command; name another file for one of them")
+        files |= set() if path is None else {path.resolve()}
 
 
 def _spoken(
