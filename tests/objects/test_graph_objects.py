@@ -139,6 +139,10 @@ def test_every_form_gives_the_same_graph(form):
     assert as_graphs([graph], edge_weight=None).edge_weights is None
 
 
+def test_a_matrix_of_numpy_is_an_array():
+    same(as_graphs([DENSE.view(np.matrix)]), as_graphs([DENSE]))
+
+
 def test_matrices_of_ones_have_no_weights_and_zeros_are_no_arcs():
     explicit_zero = sparse.coo_array(([1, 0], ([0, 1], [1, 0])), shape=(2, 2))
     batch = as_graphs([np.array([[0, 1], [1, 0]]), np.array([[True, False], [False, False]]), explicit_zero])
@@ -385,6 +389,12 @@ def test_unread_data_of_nodes_is_announced_once():
 def test_a_text_is_a_path_and_says_so():
     with pytest.raises(FileNotFoundError, match=r"CCO does not exist; .* pass graphs as a list"):
         as_graphs("CCO")
+
+
+def test_no_names_of_attributes_are_none():
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, 1.0, "attributes")
+    assert as_graphs([graph], node_attributes=[]).node_attributes is None
 
 
 def test_attributes_under_several_names_stand_side_by_side():

@@ -44,12 +44,17 @@ BAD = {
     "batch of two": ([PATH, as_graphs([PATH, PATH])], ValueError, "graph 1 is a GraphBatch of 2 graphs"),
     "matrix not square": ([np.ones((2, 3))], ValueError, r"graph 0 is an array of shape \(2, 3\)"),
     "sparse not square": ([PATH, sparse.csr_array((2, 3))], ValueError, r"graph 1 is a sparse .* of shape \(2, 3\)"),
+    "complex sparse matrix": ([PATH, sparse.csr_array(1j * DENSE)], ValueError, "graph 1 is a sparse .* of complex128"),
     "matrix with NaN": ([np.array([[0, np.nan], [1, 0]])], ValueError, "graph 0, arc 0 has edge_weights that are NaN"),
     "arc out of range": ([OK, ([[0, 1], [1, 2]], 2)], ValueError, r"graph 1, arc 1 joins nodes \[1, 2\].*2 nodes"),
     "negative node": ([([[0], [-1]], 2)], ValueError, r"graph 0, arc 0 joins nodes \[0, -1\]"),
     "edge_index transposed": ([(np.zeros((5, 2), int), 2)], ValueError, r"graph 0 has edge_index .* shape \(5, 2\)"),
     "edge_index of floats": ([([[0.5], [1]], 2)], ValueError, "graph 0 has edge_index of float64"),
     "n_nodes missing": ([{"edge_index": INDEX}], ValueError, "graph 0 has no n_nodes"),
+    "number as labels": ([{"edge_index": INDEX, "node_labels": 5}], ValueError, "graph 0 has node_labels=5, expected"),
+    "labels in a column": (
+        [(*OK, {"node_labels": np.ones((2, 1), np.uint8)})], ValueError, r"graph 0 has labels of shape \(2, 1\)"
+    ),
     "n_nodes negative": ([([[], []], -1)], ValueError, "graph 0 has n_nodes=-1"),
     "n_nodes no integer": ([{"edge_index": INDEX, "n_nodes": 3.5}], ValueError, "graph 0 has n_nodes=3.5"),
     "key misspelt": ([{"edge_index": INDEX, "nodes": 3}], ValueError, "graph 0 is a dict with an unknown key 'nodes'"),

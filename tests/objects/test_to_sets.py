@@ -101,6 +101,10 @@ def test_refusals_of_graphs():
         GraphToSets().fit([bare])
     with pytest.raises(ValueError, match="X holds graphs without node attributes, expected some on every node"):
         GraphToSets(use="both").fit([path_graph(node_labels=[1, 2, 3])])
+    with pytest.raises(ValueError, match="X holds graphs with neither node labels nor attributes, expected some on"):
+        GraphToSets().fit([path_graph(node_attributes=np.ones((3, 0)))])
+    with pytest.raises(ValueError, match="X holds graphs without node attributes, expected some on every node"):
+        GraphToSets(use="attributes").fit([path_graph(node_attributes=np.ones((3, 0)))])
     with pytest.raises(ValueError, match="graph 1 has no node_attributes, but graph 0 has; give them to all graphs or"):
         GraphToSets().fit([attributed, bare])
     fitted = GraphToSets().fit([attributed])

@@ -24,7 +24,7 @@ _KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
 class Names(NamedTuple):
-    """Names under which a networkx or igraph graph holds each kind of data; None if that kind is not to be read."""
+    """Names of each kind of data in networkx and igraph graphs, and of node labels in PyG graphs; None: do not read."""
 
     node_label: str | None = "label"
     node_attributes: str | tuple[str, ...] | None = "attributes"
@@ -228,8 +228,11 @@ def _from_matrix(graph: Any, names: Names) -> Part:
         found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
         raise BadValue(None, found, "a square adjacency matrix")
     if dense:
-        row, col = np.nonzero(_array(graph, "entries"))
-        weight = graph[row, col]
+        array = _array(graph, "entries")  # a plain array also of an np.matrix
+        row, col = np.nonzero(array)
+        weight = array[row, col]
+    elif graph.dtype.kind == "c":
+        raise BadValue(None, f"is a sparse matrix of {graph.dtype}", "real numbers")
     else:
         matrix = (graph.astype(np.float64) if graph.dtype.kind in "iu" else graph).tocoo().copy()  # int8 would overflow
         matrix.sum_duplicates()  # also sorts, without CSR's array of rows, which a wrong size would make huge
@@ -253,10 +256,12 @@ def _from_dict(graph: Any, names: Names) -> Part:
         raise BadValue(None, f"is a dict with {problem}", remedy=f"keys are {', '.join(_KEYS)}")
     n_nodes = graph.get("n_nodes")
     if n_nodes is None:  # columns count even if `names` leaves them out
-        sizes = [len(graph[key]) for key in ("node_labels", "node_attributes") if graph.get(key) is not None]
-        if not sizes:
+        key = next((key for key in ("node_labels", "node_attributes") if graph.get(key) is not None), None)
+        if key is None:
             raise BadValue(None, "has no n_nodes", "the number of nodes (isolated ones are not in edge_index)")
-        n_nodes = sizes[0]
+        if not (shape := _array(graph[key], key).shape):
+            raise BadValue(None, f"has {key}={short(graph[key])}", "a row for each node")
+        n_nodes = shape[0]
     return _checked(graph["edge_index"], n_nodes, *names.chosen(map(graph.get, SIDE)))
 
 
@@ -282,14 +287,15 @@ def _pyg_labels(graph: Any, name: str | None) -> tuple[Any, tuple[str, ...]]:
     array = _undo_one_hot(_array(values, str(name)))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim != 1 or not (array.dtype.kind in "biu" or np.array_equal(array, np.trunc(array))):
+    whole = array.dtype.kind == "f" and bool(((array == np.trunc(array)) & (np.abs(array) < 2.0**63)).all())
+    if array.ndim != 1 or not (array.dtype.kind in "biu" or whole):
         raise BadValue(
             None,
             f"has {name} of {array.dtype} and shape {array.shape}",
             "one integer for each node or one-hot rows",
             "real numbers are node attributes, not labels",
         )
-    return array.astype(np.int64), (str(name),)
+    return array.astype(np.int64) if whole else array, (str(name),)
 
 
 def _edge_attr(graph: Any, names: Names) -> tuple[Any, Any]:
@@ -347,6 +353,8 @@ def _checked(
 
 def _label_array(values: Any) -> npt.NDArray[np.int64]:
     array = _array(values, "labels")
+    if array.ndim != 1:
+        raise BadValue(None, f"has labels of shape {array.shape}", "one label for each node or edge")
     if array.dtype.kind in "bi":
         return hash_labels(array)
     return _labels(list(values) if isinstance(values, list | tuple) else array.tolist())  # numpy makes "1" of [1, "C"]
@@ -382,7 +390,7 @@ def _perceived(molecule: Any) -> Any:
 def _bond(bond: Any) -> str:
     """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds.
 
-    A double bond whose sides are known is ``=(E)`` or ``=(Z)``.
+    A double bond whose sides are known is ``=(E)``, ``=(Z)``, ``=(cis)`` or ``=(trans)``.
     """
     kind = int(bond.GetBondType())
     if kind == _DOUBLE:

@@ -53,9 +53,9 @@ def as_graphs(
     node_label, node_attributes, edge_label, edge_weight : str or None
         Names under which networkx and igraph graphs hold the data. Data under the default names are optional; if you
         give another name, at least one graph must have data under it. If `node_attributes` is a list of names, the
-        numbers or vectors under these names are put side by side. With None, data of this kind are ignored in graphs of
-        every form; ``node_label=None`` ignores ``node_details``, too. Integer labels are kept; other labels become a
-        64-bit hash of their text.
+        numbers or vectors under these names are put side by side. With None or an empty list, data of this kind are
+        ignored in graphs of every form; ``node_label=None`` ignores ``node_details``, too. Integer labels are kept;
+        other labels become a 64-bit hash of their text.
 
     Returns
     -------
@@ -99,7 +99,9 @@ def as_graphs(
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{error} (a string X is read as a path; pass graphs as a list)") from None
     if not isinstance(X, GraphBatch):
-        given = node_attributes if node_attributes is None or isinstance(node_attributes, str) else (*node_attributes,)
+        given = node_attributes
+        if given is not None and not isinstance(given, str):
+            given = tuple(given) or None
         names = Names(node_label, given, edge_label, edge_weight)
         parts = [_read(i, graph, names) for i, graph in enumerate(_items(X))]
         _check_names(parts, names)
@@ -149,7 +151,8 @@ def _check_names(parts: list[Part], names: Names) -> None:
         for one in name if isinstance(name, tuple) else (name,):
             if not any_there or one in (None, default, *found):
                 continue
-            there = ", ".join(map(short, found[:10])) or "no names (only those of networkx and igraph graphs do)"
+            none = "no names (only those of networkx and igraph graphs and labels of PyG graphs have any)"
+            there = ", ".join(map(short, found[:10])) or none
             raise ValueError(f"{parameter}={one!r}: no {what} of any graph has data of this name; {what}s have {there}")
     unread = [name for name in node_names if name not in _IDENTITIES]
     if names[:2] == _DEFAULT[:2] and unread and not {*_DEFAULT[:2]} & {*node_names}:

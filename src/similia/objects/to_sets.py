@@ -127,7 +127,7 @@ class GraphToSets(ObjectsOut):
         check_positive_int(self.n_iter, "n_iter", minimum=0)
         check_choice(self.use, "use", ("auto", "attributes", "labels", "both"))
         graphs = as_graphs(X)
-        there = graphs.node_attributes is not None
+        there = graphs.node_attributes is not None and graphs.node_attributes.shape[1] > 0
         attributes = self.use in ("attributes", "both") or (self.use == "auto" and there)
         bare = self.use == "auto" and self.degrees and not there and graphs.node_labels is None
         if not bare and (self.use in ("labels", "both") or not attributes):
@@ -182,6 +182,8 @@ def _column(graphs: GraphBatch, name: str, nor: str = "", empty: Any = None) -> 
     If the graphs have no nodes (or no edges) at all, return `empty` instead, if given.
     """
     values = getattr(graphs, name)
+    if name == "node_attributes" and values is not None and values.shape[1] == 0:
+        values = None
     if (
         values is None
         and empty is not None
