@@ -39,6 +39,14 @@ def test_copies_in_other_clothes():
     assert identical([{1, 2}, {1, 2}, np.arange(3), np.arange(3)]).tolist() == [0, 0, 1, 1]
 
 
+def test_arrays_of_another_shape_or_dtype_or_with_one_other_value_are_no_copies():
+    assert identical([np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((2, 3))]).tolist() == [0, 1, 0]
+    assert identical([np.zeros(2), np.zeros(2, np.int64), np.zeros(2)]).tolist() == [0, 1, 0]
+    long = np.arange(5000.0)
+    other = np.where(long == 2500, long + 1e-12, long)
+    assert identical([(long, "a"), (other, "a"), (long.copy(), "a")]).tolist() == [0, 1, 0]
+
+
 def test_objects_are_among_others_of_another_dtype():
     wide = as_strings(["ACGT", "é"])
     assert are_among(as_strings(["ACGT", "AC"]), wide).tolist() == [True, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -22,7 +23,8 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
     """Number the objects so that identical objects share a number; return the number of each object, shape (n,).
 
     Numbers start at 0, in order of first appearance. The order of points in a set does not matter. Graphs are identical
-    only if their nodes are numbered in the same way. Objects of an unknown type are compared by their `repr`.
+    only if their nodes are numbered in the same way. Arrays in a list are compared by shape, dtype and data, objects of
+    an unknown type by their `repr`, or by identity if their class defines none.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
@@ -90,11 +92,13 @@ def _bytes(batch: Any, dtype: np.dtype | None = None) -> Iterator[bytes]:
 
 
 def _object_bytes(x: Any) -> bytes:
-    """Return the data of an array of numbers; for other objects the `repr`, or the `id` if the class defines none."""
+    """Return the shape, dtype and data of an array of numbers; of other objects the `repr`, or the `id` without one."""
     if isinstance(x, np.ndarray) and x.dtype != object:
-        return _plain(x)
-    own = type(x).__repr__ is object.__repr__
-    return (f"{id(x)}" if own else repr(x)).encode("utf-8", "replace")
+        return f"{x.shape} {x.dtype.str} ".encode() + _plain(x)
+    if type(x).__repr__ is object.__repr__:
+        return f"{id(x)}".encode()
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # all values and digits of arrays inside
+        return repr(x).encode("utf-8", "replace")
 
 
 def _plain(part: npt.NDArray, dtype: np.dtype | None = None) -> bytes:
