@@ -79,8 +79,12 @@ def aeon(monkeypatch):
     def dtw_pairwise_distance(x, y=None):
         raise AssertionError("called by its name")
 
+    def shift_scale_invariant_distance(x, y):
+        raise AssertionError("called by its name")
+
     fake = module("aeon.distances", monkeypatch, pairwise_distance=pairwise_distance,
                   get_distance_function_names=get_distance_function_names,
+                  shift_scale_invariant_distance=shift_scale_invariant_distance,
                   dtw_pairwise_distance=dtw_pairwise_distance)  # fmt: skip
     fake.calls = calls
     return fake
@@ -99,6 +103,7 @@ def test_aeon_gets_channels_first_and_gives_the_matrix(aeon):
     assert aeon.calls[:2] == [("dtw", 1, True), ("dtw", 1, False)]
     sm.checks.check_distance(distance, SERIES)
     assert from_aeon(aeon.dtw_pairwise_distance).distance == "dtw"
+    assert from_aeon(aeon.shift_scale_invariant_distance).distance == "shift_scale"
 
 
 def test_aeon_is_not_let_believe_that_all_lengths_are_equal(aeon):
@@ -223,6 +228,9 @@ def ot(monkeypatch):
     def emd(a, b, M):
         return M
 
+    def rounded(a, b, M):
+        return -1e-16 * M.max()
+
     def solve_sample(X_a, X_b):
         return type("Result", (), {"value": abs(len(X_a) - len(X_b))})()
 
@@ -231,7 +239,7 @@ def ot(monkeypatch):
 
     return module("ot", monkeypatch, emd2=emd2, sliced_wasserstein_distance=sliced_wasserstein_distance, emd=emd,
                   gromov_wasserstein2=gromov_wasserstein2, wasserstein_1d=wasserstein_1d, solve_sample=solve_sample,
-                  dist=dist)  # fmt: skip
+                  dist=dist, rounded=rounded)  # fmt: skip
 
 
 def mean_distance(x, y):
@@ -251,6 +259,11 @@ def test_pot_of_sets_by_the_distances_of_their_points(ot):
 
 def mean_cost(a, b, M):
     return M.mean()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_costs_of_pot_below_zero_by_rounding_are_zero(ot, scale):
+    assert (from_pot("rounded")([scale * x for x in SETS]) == 0).all()
 
 
 def test_pot_of_histograms_by_a_cost_of_bins(ot):
@@ -381,6 +394,9 @@ WRONG = {
     "POT: a name": (lambda: from_pot("emd3")(SETS), "POT has no function 'emd3'"),
     "POT: another function": (lambda: from_pot("dist")(SETS), r"dist\(x1, x2, ...\) is not a function of two sets"),
     "POT: a plan": (lambda: from_pot("emd")(SETS), r"emd returned shape \(4, 4\), expected a number; emd2"),
+    "POT: a plan of one entry": (
+        lambda: from_pot("emd")(SETS[1:2], SETS[1:2]), r"emd returned shape \(1, 1\), expected a number; emd2"
+    ),
     "POT: an empty set": (lambda: from_pot()([SETS[0], np.zeros((0, 2))]), r"X\[1\] is an empty set"),
     "POT: no histogram": (lambda: from_pot(cost=np.eye(2))([[1.0, 1.0], [1.0, -1.0]]), r"X\[1\] is not a histogram"),
     "POT: other bins": (lambda: from_pot(cost=np.eye(2))([[1.0, 1.0, 0.0]]), "X has 3 bins, and cost has 2"),

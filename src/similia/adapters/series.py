@@ -27,7 +27,7 @@ from similia.objects import SeriesBatch, as_series, take
 from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate, name_of
 
 Floats = npt.NDArray[np.floating]
-_ASYMMETRIC = ("dtw_gi", "shift_scale", "shift_scale_invariant")  # distances of aeon with d(x, y) != d(y, x)
+_ASYMMETRIC = ("dtw_gi", "shift_scale")  # distances of aeon with d(x, y) != d(y, x)
 _SIMILARITIES = ("lcss", "lcss_path", "lcss_path_from_metric")  # of tslearn: larger values mean closer series
 _KERNELS = ("gak", "unnormalized_gak")  # kernels of tslearn
 
@@ -205,7 +205,9 @@ def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -
     >>> distance.set_params(c=1.0).params
     {'c': 1.0}
     """
-    return AeonDistance(name_in(distance, "aeon", ("_pairwise_distance", "_distance")), params or None, symmetric)
+    name = name_in(distance, "aeon", ("_pairwise_distance", "_distance"))
+    name = "shift_scale" if name == "shift_scale_invariant" else name  # the name that aeon gives this function
+    return AeonDistance(name, params or None, symmetric)
 
 
 def from_tslearn(function: Any = "dtw", *, symmetric: bool = True, **params: Any) -> TslearnDistance | TslearnKernel:

@@ -158,10 +158,12 @@ def _value(
     name = f"POT's {function.__name__}"
     found = called(name, function, *arguments, **options)
     number = np.asarray(getattr(found, "value", found))
-    if number.size != 1:
+    if number.size != 1 or number.ndim > 1:  # a plan, even of one entry, has two axes
         raise ValueError(f"{name} returned shape {number.shape}, expected a number; emd2 returns the cost")
     value = float(number.reshape(()))
-    return 0.0 if -1e-12 < value < 0 else value  # rounding: the cost of transport to itself may be -1e-17
+    # Rounding: the cost of transport to itself may be -1e-17 times the largest cost; costs of shapes are squares.
+    largest = max(float(np.abs(costs).max()) for costs in arguments[2:] or arguments)
+    return 0.0 if -1e-12 * largest ** (1 if kind == "plan" else 2) <= value < 0 else value
 
 
 def from_pot(
