@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pooch
 import pytest
 
 from similia import datasets
@@ -307,6 +308,31 @@ def test_a_damaged_cache_is_downloaded_again(server, tmp_path):
         assert (tmp_path / "TINY.zip").read_bytes() == WHOLE
 
 
+def test_a_file_that_another_process_downloads_meanwhile_is_read(server, tmp_path, monkeypatch):
+    create = pooch.create
+
+    def late(folder, **options):
+        (tmp_path / "TINY.zip").write_bytes(WHOLE)
+        return create(folder, **options)
+
+    monkeypatch.setattr(pooch, "create", late)
+    assert len(fetch("TINY", cache=tmp_path, base_url=server.url).data) == 2
+    assert server.requests == []
+
+
+def test_a_damaged_file_that_another_process_removes_is_downloaded_again(server, tmp_path, monkeypatch):
+    def removed(path, entry, *, checksums):
+        monkeypatch.setattr(loaders, "load", load)
+        path.unlink()
+        raise ValueError("damaged")
+
+    load = loaders.load
+    monkeypatch.setattr(loaders, "load", removed)
+    (tmp_path / "TINY.zip").write_bytes(WHOLE[:100])
+    server.answers = [ok(WHOLE)]
+    assert len(fetch("TINY", cache=tmp_path, base_url=server.url).data) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -374,6 +400,8 @@ def test_names(monkeypatch, tmp_path):
         fetch("nci1")
     with pytest.raises(FileNotFoundError, match=r"no public download; put strings/multiloc_proteins\.tsv\.gz"):
         fetch("multiloc_proteins", cache=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no public download; put strings/splice\.tsv\.gz"):
+        fetch("splice_uci", cache=tmp_path)
     assert set(datasets.__all__) == {"available", "fetch", "splits", *(f"load_{name}" for name in _registry.BUNDLED)}
 
 
@@ -433,6 +461,9 @@ def test_series_come_as_a_batch_with_their_split(gunpoint):
     [
         ({"y": np.ones(200, int)}, "200 objects of 1 classes and 30000 values, expected 200, 2 and 30000"),
         ({"lengths": np.full(200, 149)}, "holds 200 objects of 2 classes and 29800 values"),
+        ({"lengths": np.full(100, 300)}, "holds 100 lengths, expected 200"),
+        ({"lengths": np.repeat([-150, 450], 100)}, "damaged or of another kind: offsets must"),
+        ({"values": np.zeros(30000, np.float32)}, "damaged or of another kind: values must be a 2-D array"),
         ({"lengths": None}, "damaged or of another kind"),
         ({"y": np.array([{}] * 200)}, "damaged or of another kind"),  # a pickle, which is not loaded
     ],

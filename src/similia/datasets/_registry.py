@@ -1,7 +1,7 @@
 """Addresses, checksums and expected contents of the data sets of `similia.datasets.fetch`.
 
-Checksums are those of the files inside an archive, so a re-packed archive passes. For every data set, the numbers of
-nodes and arcs (directed edges) and the class sizes are also checked. Files whose published bytes are unknown (the
+Checksums are those of the files inside an archive, so a re-packed archive passes. The class sizes of every data set are
+also checked, and of graphs the numbers of nodes and arcs (directed edges). Files whose published bytes are unknown (the
 edges of DD, all of REDDIT-BINARY) have no checksum, so only these counts are checked.
 """
 
@@ -96,8 +96,14 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
         return {"data": values, "target": target, **{name: c for name, c in columns.items() if c.ndim}}
     check_contents(path, archive, target, int(lengths.sum()))
     columns = {name: column for name, column in columns.items() if column.shape[:1] == (archive.n,)}
-    offsets = offsets_of(lengths)
-    batch = (SeriesBatch if archive.kind == "series" else SetBatch)(values.astype(np.float32, copy=False), offsets)
+    kind = SeriesBatch if archive.kind == "series" else SetBatch
+    try:
+        batch = kind(values.astype(np.float32, copy=False), offsets_of(lengths))
+        batch._check()
+    except (TypeError, ValueError) as error:
+        raise BadFile(path, f"is damaged or of another kind: {error}") from error
+    if len(batch) != archive.n:
+        raise BadFile(path, f"holds {len(batch)} lengths, expected {archive.n}; it is damaged or another version")
     return {"data": batch, "target": target, **columns}
 
 

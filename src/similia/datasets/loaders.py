@@ -412,7 +412,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
     """Return ``(data, target)`` from the cache; if the file is missing there or damaged, download it."""
     if entry.url is None:
         raise FileNotFoundError(
-            f"{name} has no public download; put {entry.kind}/{name}.tsv.gz (label<TAB>text) into a folder that the "
+            f"{name} has no public download; put {entry.files(name)[0]} (label<TAB>text) into a folder that the "
             "environment variable SIMILIA_DATA names"
         )
     import pooch
@@ -424,7 +424,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
         try:
             return load(folder / file, entry, checksums=True)
         except ValueError:
-            (folder / file).unlink()  # damaged: download it again
+            (folder / file).unlink(missing_ok=True)  # damaged: download it again
     url = f"{base_url.rstrip('/')}/{file}" if base_url else entry.url
     downloader = _Downloader(entry)
     store = pooch.create(folder, base_url="", urls={file: url}, registry={file: None}, retry_if_failed=_RETRIES)
@@ -435,6 +435,8 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
             f"{name} could not be downloaded from {url} in {_RETRIES + 1} attempts ({error}); try again, or "
             f"download the file yourself into the folder {folder}"
         ) from error
+    if downloader.loaded is None:  # another process has put the file there since
+        return load(folder / file, entry, checksums=True)
     return downloader.loaded
 
 
