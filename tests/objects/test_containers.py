@@ -130,6 +130,25 @@ def test_pyg_features_are_attributes_beside_named_labels():
         as_graphs([graph], node_label="w")
 
 
+@pytest.mark.parametrize("labels", [[1.0, np.inf, 2.0], [1.0, 1e30, 2.0]])
+def test_pyg_labels_beyond_integers_are_refused(labels):
+    with pytest.raises(ValueError, match=r"graph 0 has z of float64 and shape \(3,\), expected one integer"):
+        as_graphs([data(edge_index=ARCS, n=3, z=labels)], node_label="z")
+
+
+def test_pyg_labels_that_are_texts_are_refused():
+    graph = SimpleNamespace(edge_index=ARCS, num_nodes=3, atom=["C", "O", "C"])
+    with pytest.raises(ValueError, match=r"graph 0 has atom of <U1 and shape \(3,\), expected one integer"):
+        as_graphs([graph], node_label="atom")
+
+
+def test_pyg_labels_of_64_bits_without_sign_are_those_of_other_graphs():
+    labels = np.array([1, 2**64 - 1, 2], dtype=np.uint64)
+    graph = SimpleNamespace(edge_index=ARCS, num_nodes=3, z=labels)
+    expected = as_graphs([{"edge_index": ARCS, "node_labels": labels}])
+    assert as_graphs([graph], node_label="z").node_labels.tolist() == expected.node_labels.tolist()
+
+
 @pytest.mark.ecosystem
 def test_pyg_itself(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -240,6 +259,7 @@ WRONG = {
     "a frame among arrays": (lambda: from_sktime([pd.DataFrame({"a": [1.0]}), 3]), TypeError, r"X\[1\] is int"),
     "a table for as_series": (lambda: as_series(panels()["nested"]), TypeError, "from_sktime a nested"),
     "all padding": (lambda: from_tslearn(np.full((2, 3, 1), np.nan)), ValueError, "series 0 is all NaN"),
+    "an empty series": (lambda: from_tslearn([[], [1.0, 2.0]]), ValueError, r"series 0 has shape \(0,\), expected at"),
     "a hole": (lambda: from_tslearn([np.array([1.0, np.nan, 2.0])]), ValueError, "series 0, time point 1"),
 }  # fmt: skip
 
@@ -262,6 +282,7 @@ def test_tslearn_containers():
     is_series(from_tslearn(SERIES))
     is_series(from_tslearn(np.array([[1.0, 2.0], [3.0, np.nan]])), [np.array([[1.0], [2.0]]), np.array([[3.0]])])
     assert np.isnan(padded[1, 1:]).all()
+    is_series(from_tslearn([np.ma.masked_array([1.0, 2.0, 3.0], mask=[0, 0, 1])]), [np.array([[1.0], [2.0]])])
 
 
 # ---- the libraries themselves

@@ -230,6 +230,25 @@ def test_the_choice_refuses_mixed_tables(table, said):
         choose(table, [0, 1] * 3, cv=3)
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_as_column_takes_the_objects_of_one_column(library):
+    frame = library.DataFrame({"a": ["x", "y"], "b": ["z", "w"]})
+    assert sm.objects.as_column(frame[["a"]]).tolist() == [["x"], ["y"]]
+    with pytest.raises(TypeError, match=r"X is a table of 2 columns \('a', 'b'\), expected one column of objects"):
+        sm.objects.as_column(frame)
+
+
+def test_columns_may_have_names_that_mean_something_elsewhere():
+    frame = pd.DataFrame({"column_names": [3, 4], "elsewhere": [1.0, 2.0]})
+    assert sm.objects.take(frame, [1]).equals(frame.iloc[[1]])
+    assert FeatureScaler().fit(frame).transform(frame).shape == (2, 2)
+    assert kernels.suggest_gamma(distances.FromFunction(lambda x, y: abs(x - y).sum()), frame) > 0
+    series = pd.DataFrame(np.eye(3, 12), columns=[*"abcdefghijk", "elsewhere"])
+    assert len(sm.RandomConvolutions().fit_transform(series)) == 3
+    with pytest.raises(TypeError, match=r"2 columns \('column_names', 'elsewhere'\)"):
+        sm.objects.as_strings(frame)
+
+
 def test_frames_are_joined_and_not_changed():
     for frame in (pd.DataFrame({"a": STRINGS}), pl.DataFrame({"a": STRINGS})):
         assert len(sm.objects.concatenate([frame, frame])) == 2 * N

@@ -13,7 +13,7 @@ import pytest
 import similia as sm
 from similia.objects import as_graphs
 from similia.objects.graph_forms import SYMBOLS, atom_text
-from similia.objects.molecules import from_smiles, look_like_smiles
+from similia.objects.molecules import as_smiles, from_smiles, look_like_smiles
 
 Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
 
@@ -102,6 +102,19 @@ def test_what_is_no_molecule_is_named_by_position_and_text(case, capfd):
     with pytest.raises(error, match=sentence):
         from_smiles(smiles)
     assert capfd.readouterr() == ("", "")  # RDKit says nothing besides
+
+
+@pytest.mark.parametrize(
+    ("X", "said"),
+    [
+        ({"CCO", "C"}, "is set, expected an ordered collection"),
+        ({"CCO": 1}, "is dict, expected an ordered collection"),
+        (pd.DataFrame({"CCO": ["C"], "C": ["N"]}), "is a table of 2 columns"),
+    ],
+)
+def test_what_has_no_order_or_several_columns_is_no_smiles(X, said):
+    with pytest.raises(TypeError, match=said):
+        as_smiles(X)
 
 
 def test_a_molecule_that_rdkit_could_not_read_is_named():

@@ -168,6 +168,8 @@ def test_masked_entries_are_padding_or_missing_never_read():
     assert X.data[1, 1] == 4.0
     with pytest.raises(ValueError, match="series 1, time point 1, channel 0 is nan"):
         as_series([X[0], X[1]])
+    with pytest.raises(ValueError, match="series 0, time point 1, channel 1 is nan"):
+        as_series([[X[0], X[1]]])
 
 
 def test_only_whole_missing_time_points_at_the_end_are_padding():
@@ -423,6 +425,9 @@ def test_bad_tables_get_one_sentence(kind, case):
 
 def test_tables_that_are_none_and_columns_that_are_not_there():
     frame = pd.DataFrame(WHOLE)
+    renamed = frame.rename(columns={"id": "column_names"})
+    ids = series_from_long(renamed, id="column_names", time="t", values="x")[1]
+    assert ids.tolist() == series_from_long(frame, id="id", time="t", values="x")[1].tolist()
     with pytest.raises(ValueError, match="no column 'z'; its columns are 'id', 't', 'x'"):
         series_from_long(frame, id="id", time="t", values=["x", "z"])
     with pytest.raises(ValueError, match="several columns 'x'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,11 @@ def test_every_form_gives_the_same_strings(form):
     assert not batch.is_bytes
 
 
+def test_members_of_an_enum_of_texts_are_their_texts():
+    bases = Enum("Bases", {"ADENINE": "A"}, type=str)
+    assert as_strings([bases.ADENINE, "C"]).tolist() == ["A", "C"]
+
+
 @pytest.mark.parametrize("form", [list, np.array, pa.array, pd.Series, pl.Series])
 def test_bytes_stay_bytes(form):
     batch = as_strings(form([b"AC", b"\xff\x01"]))
@@ -114,6 +120,7 @@ BAD = {
     "empty batch": (StringBatch.from_list(["a"])[[]], ValueError, "found 0 strings"),
     "None": (["a", None], TypeError, r"X\[1\] is missing \(None\)"),
     "NaN": (["a", "b", float("nan")], TypeError, r"X\[2\] is missing \(nan\)"),
+    "NaN of 32 bits": (["a", np.float32("nan")], TypeError, r"X\[1\] is missing \(nan\)"),
     "pandas NA": (pd.Series(["a", None], dtype="string"), TypeError, r"X\[1\] is missing"),
     "arrow null": (pa.array(["a", None]), TypeError, r"X\[1\] is missing"),
     "polars null": (pl.Series(["a", None]), TypeError, r"X\[1\] is missing"),

@@ -115,6 +115,11 @@ def test_kinds_are_recognised(X, kind):
     assert n_objects(objects) == 2
 
 
+def test_masked_time_points_are_missing():
+    with pytest.raises(ValueError, match="series 0, time point 1, channel 0 is nan"):
+        recognised([np.ma.masked_array([1.0, 2.0, 3.0], mask=[0, 1, 0]), np.zeros(4)])
+
+
 def test_columns_of_data_frames():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["ab", "c"], "size": [1.0, 2.0], "width": [3.0, 4.0]})

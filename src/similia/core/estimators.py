@@ -196,7 +196,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
     Arrays have no names, so they are not checked.
     """
-    if reset or (hasattr(X, "columns") and not getattr(X, "elsewhere", False)):
+    if reset or (hasattr(X, "columns") and getattr(X, "elsewhere", False) is not True):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 

@@ -214,7 +214,7 @@ class RandomConvolutions(TimeShares):
         per_kernel = check_positive_int(self.n_features, "n_features", _KERNELS * share) // (_KERNELS * share)
         check_positive_int(self.max_dilations, "max_dilations")
         rng = generator(self.random_state)
-        X = X if getattr(X, "elsewhere", False) else as_series(X)
+        X = X if getattr(X, "elsewhere", False) is True else as_series(X)
         some = np.sort(rng.permutation(at_least_one(X))[:_SAMPLE])
         batch = as_series(take(X, some) if len(some) < n_objects(X) or not isinstance(X, SeriesBatch) else X)
         self.exponent_ = int(np.frexp(np.abs(batch.values).max())[1])

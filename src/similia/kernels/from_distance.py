@@ -436,7 +436,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     chosen = np.arange(total)
     if n < total:
         chosen = generator(random_state).choice(total, n, replace=False)
-    if n < total or getattr(X, "elsewhere", False):
+    if n < total or getattr(X, "elsewhere", False) is True:
         X = take(X, chosen)
     with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
         D = distances_between(distance, X)

@@ -12,7 +12,7 @@ regression with min-max similarity is 0.73 with such labels, 0.62 with symbols, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -23,7 +23,7 @@ from similia.objects.graph_batch import GraphBatch
 from similia.objects.graph_forms import Names, read_graph
 from similia.objects.graphs import join_parts
 from similia.objects.strings import StringBatch, as_strings
-from similia.objects.tables import objects_in
+from similia.objects.tables import is_frame, objects_in
 
 _SMILES = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]|\[[^\[\]\s]+\]|[-=#$:/\\.()]|\d|%\d\d)+")
 _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
@@ -127,7 +127,8 @@ def as_smiles(X: Any) -> SmilesBatch:
     if isinstance(X, GraphBatch):
         raise BadType(None, "is a GraphBatch", "SMILES or RDKit molecules", "WeisfeilerLehman compares graphs")
     items = X if isinstance(X, StringBatch) else objects_in(X)
-    if not isinstance(items, str | bytes | StringBatch) and hasattr(items, "__len__") and hasattr(items, "__iter__"):
+    one_or_unordered = is_frame(items) or isinstance(items, str | bytes | StringBatch | Mapping | Set)
+    if not one_or_unordered and hasattr(items, "__len__") and hasattr(items, "__iter__"):
         items = [import_rdkit()[0].MolToSmiles(item) if hasattr(item, "GetAtoms") else item for item in items]
     batch = as_strings(items)
     for _ in parse_smiles(batch, collection="X"):

@@ -77,7 +77,7 @@ def take(X: Any, indices: npt.ArrayLike) -> Any:
     ['c', 'a']
     """
     positions = resolve_indices(indices, n_objects(X))
-    if isinstance(X, Batch) or getattr(X, "elsewhere", False):
+    if isinstance(X, Batch) or getattr(X, "elsewhere", False) is True:
         return X.take(positions)
     if hasattr(X, "iloc"):  # pandas
         return X.iloc[positions]

@@ -13,7 +13,7 @@ from similia.core.text import counted, short
 from similia.core.validation import check_choice
 from similia.objects.sequences import at_least_one, offsets_of
 from similia.objects.tables import is_missing, objects_in, wide_series
-from similia.objects.vectors import VectorsBatch, check_finite, collection, read_each
+from similia.objects.vectors import VectorsBatch, check_finite, collection, numbers, read_each
 
 _AXES = ("time, channel", "channel, time")
 
@@ -262,7 +262,7 @@ def from_tslearn(X: Any) -> SeriesBatch:
     if isinstance(X, np.ndarray) and X.ndim != 1:
         return as_series(X, axes="time, channel" if X.ndim == 3 else None)
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object):
-        X = [_unpadded(x) for x in X]
+        X = [_unpadded(numbers(x, i, "series")) for i, x in enumerate(X)]
     return as_series(X)
 
 
@@ -327,7 +327,9 @@ def _float_type(*dtypes: np.dtype) -> type[np.floating]:
 def _column(frame: Any, name: str) -> npt.NDArray[Any]:
     names = None
     if hasattr(frame, "__len__"):  # lazy frames warn when asked for their columns
-        names = getattr(frame, "column_names", getattr(frame, "columns", None))  # Arrow, the others
+        names = getattr(frame, "columns", None)
+        if not hasattr(frame, "iloc"):  # a pandas frame may have a column "column_names"
+            names = getattr(frame, "column_names", names)  # of Arrow
     if names is None:
         raise TypeError(f"expected a pandas or polars DataFrame or an Arrow table, got {type(frame).__name__}")
     if list(names).count(name) != 1:
@@ -407,10 +409,9 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
     return np.column_stack(channels)
 
 
-def _unpadded(x: Any) -> Any:
+def _unpadded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return one series without trailing time points that are NaN in all channels."""
-    array = np.asarray(x)
-    if array.dtype.kind != "f" or array.ndim not in (1, 2):
-        return x
+    if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.size == 0:
+        return array
     present = np.flatnonzero(~np.isnan(array.reshape(len(array), -1)).all(axis=1))
     return array[: present[-1] + 1] if len(present) else array

@@ -161,7 +161,7 @@ def _checked(items: list) -> list:
                 raise BadType(i, f"is missing ({value})", "a string", "drop it or replace it by ''")
             remedy = "convert numbers with str()" if isinstance(value, int | float | np.number) else ""
             raise BadType(i, f"is {type(value).__name__} ({short(value)})", "str or bytes", remedy)
-        checked.append(str(value) if isinstance(value, str) else bytes(value))
+        checked.append(str.__str__(value) if isinstance(value, str) else bytes(value))
         found, first = type(checked[i]), type(checked[0])
         if found is not first:
             remedy = "give all strings as str (bytes.decode) or all as bytes (str.encode)"

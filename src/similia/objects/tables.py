@@ -90,7 +90,8 @@ def to_array(X: Any) -> npt.NDArray[Any]:
 
 
 def _names(X: Any) -> list[str]:
-    return [str(name) for name in getattr(X, "column_names", X.columns)]  # of Arrow, or of pandas and polars
+    names = X.columns if hasattr(X, "iloc") else getattr(X, "column_names", X.columns)  # pandas; Arrow or polars
+    return [str(name) for name in names]
 
 
 def _columns(X: Any) -> list[Any]:
@@ -125,6 +126,6 @@ def not_a_column(X: Any, what: str) -> BadType:
 
 def is_missing(value: Any) -> bool:
     """Return whether a value is None, a float NaN, or the NaT or NA of pandas."""
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

@@ -16,6 +16,7 @@ from similia.core.state import array, state
 from similia.objects.graph_batch import GraphBatch, check_attributes
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one
+from similia.objects.tables import is_frame, not_a_column, objects_in
 
 
 def as_column(X: Any) -> npt.NDArray[Any]:
@@ -27,7 +28,7 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     Parameters
     ----------
     X : collection of n objects
-        List, tuple, object array, Series or batch.
+        List, tuple, object array, Series, data frame of one column, or batch.
 
     Returns
     -------
@@ -47,6 +48,9 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     >>> bag.predict(as_column(["TTACA", "GCGC"]))
     array([0, 1])
     """
+    X = objects_in(X, numbers=True)
+    if is_frame(X):
+        raise not_a_column(X, "objects")
     column = np.empty((at_least_one(X), 1), dtype=object)
     for i, value in enumerate(X):
         column[i, 0] = value

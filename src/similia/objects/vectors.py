@@ -99,10 +99,10 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
         raise BadType(i, f"is {short(item)}", "an array of numbers", kind=noun)
     if endless(item):
         raise BadValue(i, f"is {short(item)}, more numbers than fit into memory", kind=noun)
-    if np.ma.isMaskedArray(item):
-        item = np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
     try:
-        array = np.asarray(item)
+        array = np.asarray(_unmasked(item))
+        if array.ndim > 1 and isinstance(item, Sequence) and any(map(np.ma.isMaskedArray, item)):
+            array = np.asarray([_unmasked(row) for row in item])
         if array.dtype == object:  # rows that are arrays, as in nested Arrow and polars lists
             array = np.array(array.tolist())
     except ValueError:
@@ -113,6 +113,13 @@ def numbers(item: Any, i: int | None, noun: str) -> npt.NDArray:
         found = f"holds {short(array.ravel()[:1].tolist())} of dtype {array.dtype}"
         raise BadType(i, found, "real numbers", kind=noun)
     return array
+
+
+def _unmasked(item: Any) -> Any:
+    """Return a masked array with NaN in place of what is masked, and anything else unchanged."""
+    if not np.ma.isMaskedArray(item):
+        return item
+    return np.ma.filled(item.astype(np.result_type(item, np.float32)), np.nan)
 
 
 def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:

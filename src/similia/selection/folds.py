@@ -265,10 +265,9 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
 def _of_numbers(X: Any, ndim: int) -> tuple[str, Any]:
     """Return (kind, objects) if each object is a list or array of numbers with `ndim` axes; raise if `ndim` > 1."""
     if ndim == 1:
-        rows = [np.asarray(row) for row in X]
-        if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in rows}) == 1:
-            return "vectors", check_vectors(np.asarray(rows, dtype=np.float64))
-        return "series", as_series(rows)
+        if all(isinstance(row, list | tuple) for row in X) and len({len(row) for row in X}) == 1:
+            return "vectors", check_vectors(np.asarray(list(X), dtype=np.float64))
+        return "series", as_series(X)
     raise ValueError(
         f"X holds arrays of {ndim} axes, which may be series or point sets; "
         "say which: similia.objects.as_series(X) or similia.objects.as_sets(X)"
