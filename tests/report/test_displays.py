@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -413,3 +414,26 @@ page.write_report(model, X, y, sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules, "writing a report"
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "r.html")], check=True, timeout=120)
+
+
+def test_spectrum_of_counts() -> None:
+    X = ["a b", "cc dd", "ee", "aa cc"]
+    model = make_pipeline(CountVectorizer(), LinearSVC()).fit(X, [0, 1, 0, 1])
+    assert SpectrumDisplay.from_estimator(model, X).rank == 3
+
+
+@pytest.mark.parametrize("sizes", [[], [0, 3], [-1], [2.5], [10, 1000]])
+def test_impossible_numbers_of_landmarks_are_refused(
+    sizes: Any, data: tuple[list[str], np.ndarray], nystroem: Any
+) -> None:
+    with pytest.raises(ValueError, match="sizes must be"):
+        ApproximationErrorDisplay.from_estimator(nystroem, data[0][60:], sizes=sizes)
+
+
+def test_a_recall_of_no_numbers_is_refused(data: tuple[list[str], np.ndarray], nystroem: Any) -> None:
+    codes = make_pipeline(nystroem, sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(codes, rerank="kernel").fit(data[0][:60])
+    with pytest.raises(ValueError, match="k must be at least one integer"):
+        RecallDisplay.from_estimator(search, data[0][60:], k=[])
+    with pytest.raises(ValueError, match="candidates must be"):
+        RecallDisplay.from_estimator(search, data[0][60:], candidates=[])

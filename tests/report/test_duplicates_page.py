@@ -195,3 +195,11 @@ def test_the_command_names_the_pairs_and_says_how_many_there_are(
     assert out.endswith("(the first 3 of 5 pairs)\n")
     _show_examples(found, Objects("t.csv", "strings", X, None, None), "distance", None)
     assert capsys.readouterr().out.startswith("0, 1: distance 1\n")
+
+
+def test_values_that_differ_by_rounding_only_have_a_histogram(tmp_path: Path) -> None:
+    X = [[0.1, 0.1], [0.2, 0.2], [1.2, 1.2], [1.3, 1.3]]
+    found = near_duplicates(X, DTW(), 0.25)
+    assert 0 < np.ptp(found.values) < 1e-9
+    write_duplicates(found, X, tmp_path / "page.html")
+    assert (tmp_path / "page.html").exists()

@@ -21,7 +21,7 @@ from similia.report._context import SIZE_OF, TEXTS, Context, described, quietly
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
-from similia.report.displays import mark, plane
+from similia.report.displays import bins_of, mark, plane
 from similia.similarity import Distance, without_addresses
 from similia.storage.models import save
 
@@ -94,7 +94,7 @@ def _histogram(context: Context) -> list[Any]:
         title = f"Sizes of the objects, in {label}"
     whole = context.seen.kind != "vectors" and not context.is_regression
     bins = int(min(24, values.max() - values.min() + 1)) if whole else 24
-    counts, edges = np.histogram(values, bins)
+    counts, edges = np.histogram(values, bins_of(values, bins))
 
     def draw(axis: Any) -> None:
         axis.bar(edges[:-1], counts, 0.95 * np.diff(edges), align="edge", color=mark(0)["color"])
@@ -240,16 +240,21 @@ def _nearest(context: Context, queries: npt.NDArray[np.int64]) -> tuple[npt.NDAr
 
 def _explained(context: Context, i: int, j: int) -> Markup | None:
     """Explain in HTML why `i` and `j` are similar or, without a metric, the prediction of `i`; None if impossible."""
+    metric = context.parts.metric
+    if metric is None:
+        return explained(context.parts.whole, item(context.X, i))
+    if type(metric.function).__name__ == "Pairwise":
+        return None
+    pair = take(metric.as_objects(context.X), [i, j])
+    return explained(metric.function, pair[0], pair[1])
+
+
+def explained(*arguments: Any) -> Markup | None:
+    """Return the explanation that `explain` makes of the arguments in HTML; None if it makes none."""
     from similia.explanations import explain
 
-    metric = context.parts.metric
     try:
-        if metric is None:
-            return Markup(explain(context.parts.whole, item(context.X, i)).to_html())
-        if type(metric.function).__name__ == "Pairwise":
-            return None
-        pair = take(metric.as_objects(context.X), [i, j])
-        return Markup(explain(metric.function, pair[0], pair[1]).to_html())
+        return Markup(quietly(explain, *arguments).to_html())
     except (ImportError, TypeError, ValueError, NotImplementedError):
         return None
 

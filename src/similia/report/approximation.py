@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.core.errors import BadParameter
+from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_positive_int, generator
 from similia.embeddings import spectrum as _spectrum
@@ -24,6 +26,8 @@ from similia.objects import n_objects, take
 from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled
 from similia.report.displays import Display, Floats, line, mark
 from similia.similarity import as_objects, evaluate
+
+_MOST_FEATURES = 2**53  # float64 holds all integers up to here
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -85,7 +89,8 @@ class ApproximationErrorDisplay(Display):
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional
-            Numbers of landmarks or features; by default, at most eight in an approximately geometric sequence.
+            Numbers of landmarks (at most those of the model) or features; by default, at most eight in an
+            approximately geometric sequence.
         max_objects : int, default=400
             Maximum number of objects. If there are more, a random sample is used, because the kernel is computed for
             all pairs.
@@ -99,7 +104,8 @@ class ApproximationErrorDisplay(Display):
         Raises
         ------
         ValueError
-            If the model has neither landmarks nor random features.
+            If the model has neither landmarks nor random features, or `sizes` is empty or holds a number that is not
+            possible.
         """
         most = check_positive_int(max_objects, "max_objects", minimum=2)
         return cls._measured(fitted_parts(estimator), X, sizes, most, random_state).plot(ax, **kwargs)
@@ -132,7 +138,7 @@ class ApproximationErrorDisplay(Display):
         H = evaluate(nystroem.kernel_, landmarks, landmarks)
         eps = float(np.finfo(H.dtype).eps)
         H = H.astype(np.float64)
-        found = np.asarray(steps_to(len(H)) if sizes is None else sizes, dtype=np.int64)
+        found = _sizes(sizes, len(H), len(H))
         order = rng.permutation(len(H))  # the best landmarks may come first
         norm, errors = np.linalg.norm(K), []
         for s in found:
@@ -161,7 +167,7 @@ class ApproximationErrorDisplay(Display):
         R = V.shape[1]
         if R < 16:
             raise ValueError(f"there are {R} random features, expected at least 16 to estimate their error")
-        found = np.asarray(steps_to(R) if sizes is None else sizes, dtype=np.int64)
+        found = _sizes(sizes, R, _MOST_FEATURES)
         with one_blas_thread():
             estimate = V @ V.T
             terms = R * (np.square(V) @ np.square(V).T)  # their mean square
@@ -187,6 +193,16 @@ class ApproximationErrorDisplay(Display):
 def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
     """Return at most `most` integers from `least` to `n` that form an approximately geometric sequence."""
     return np.unique(np.geomspace(min(least, n), n, most).round().astype(np.int64))
+
+
+def _sizes(sizes: Sequence[int] | None, n: int, most: int) -> npt.NDArray[np.int64]:
+    """Return the given sizes, checked to be from 1 to `most`, or else those of `steps_to`."""
+    if sizes is None:
+        return steps_to(n)
+    found = [check_positive_int(size, "each of sizes") for size in np.atleast_1d(sizes)]
+    if not found or max(found) > most:
+        raise BadParameter("sizes", f"one or more integers of at most {most:,}", short(sizes))
+    return np.array(found, dtype=np.int64)
 
 
 def _has_random_features(step: Any) -> bool:
@@ -305,7 +321,8 @@ class SpectrumDisplay(Display):
         product = wide @ wide.T
         gram = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
         eigenvalues = np.maximum(_eigenvalues(gram), 0.0)
-        rounding = max((max(vectors.shape) * np.finfo(vectors.dtype).eps) ** 2, len(gram) * np.finfo(np.float64).eps)
+        kind = vectors.dtype if np.issubdtype(vectors.dtype, np.inexact) else wide.dtype
+        rounding = max((max(vectors.shape) * np.finfo(kind).eps) ** 2, len(gram) * np.finfo(np.float64).eps)
         rank = int((eigenvalues > eigenvalues[:1] * rounding).sum())
         of = f"inner products of the vectors of {len(chosen)} objects"
         return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)

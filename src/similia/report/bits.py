@@ -12,7 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import flip_bits, hamming_distances
+from similia.core.errors import BadParameter
 from similia.core.intervals import wilson
+from similia.core.text import short
 from similia.core.validation import check_labels, check_positive_int
 from similia.objects import n_objects, take
 from similia.report._model import as_recipe, check_model, coded, parts_of
@@ -245,20 +247,22 @@ class RecallDisplay(Display):
         Raises
         ------
         ValueError
-            If k exceeds the number of objects or of candidates, or if neither `metric` nor the search gives a kernel or
-            distance to compare by.
+            If k or `candidates` is empty, k exceeds the number of objects or of candidates, or neither `metric` nor the
+            search gives a kernel or distance to compare by.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError
             If the search is not fitted.
         """
         ks = sorted({check_positive_int(value, "k") for value in ([k] if np.ndim(k) == 0 else k)})  # type: ignore[union-attr]
+        if not ks:
+            raise BadParameter("k", "at least one integer", short(k))
         _check_search(estimator)
         n = len(estimator)
         if ks[-1] > n:
             raise ValueError(f"k={ks[-1]} is more than the {n} objects of the search")
         counts = steps_to(n, 9, ks[-1]) if candidates is None else np.unique(candidates).astype(np.int64)
-        if counts[0] < ks[-1] or counts[-1] > n:
+        if not len(counts) or counts[0] < ks[-1] or counts[-1] > n:
             raise ValueError(f"candidates must be from k={ks[-1]} to the {n} objects, got {counts.tolist()}")
         distances, rows, against = _exact(estimator, X, int(counts[-1]), metric, objects)
         found = {value: recalls_of(distances, rows, value, counts) for value in ks}

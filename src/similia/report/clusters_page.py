@@ -11,20 +11,19 @@ from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter
 from similia.core.text import counted, number
 from similia.core.validation import check_labels, check_positive_int
-from similia.explanations import explain, explain_classes
+from similia.explanations import explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
 from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Section, Table, charts, page, percent
-from similia.report._sections import about_map, object_on_page
+from similia.report._sections import about_map, explained, object_on_page
 from similia.report.displays import mark
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
@@ -184,7 +183,7 @@ def _about_clusters(
     )
     text += why or (
         f"What the members share: the parts that contribute most to the decision for this cluster against the nearest "
-        f"other one, and the share of {_MEMBERS} random members in which they do."
+        f"other one, and the share of at most {_MEMBERS} random members in which they do."
     )
     table = Table("Clusters", rows, [*head, "objects", "spread"], text_columns)
     return Section("clusters", "What the members share", text=text, tables=[table])
@@ -234,20 +233,10 @@ def _about_medoids(
                 (number(float(distances[i, c])), object_on_page(context, j))
                 for i, j in zip(rows[1:].tolist(), near, strict=True)
             ],
-            "explained": _explained(model, context, medoid),
+            "explained": explained(model, item(context.X, medoid)),
             "why": "Why it belongs to its cluster",
             "is_open": False,
         })  # fmt: skip
     more = f" The {_SHOWN} largest of {model.n_clusters_} clusters." if model.n_clusters_ > _SHOWN else ""
     text = f"The object nearest to each centre, and the next {_NEAR}, with their distances from the centre.{more}"
     return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=found)
-
-
-def _explained(model: KernelKMeans, context: Context, i: int) -> Markup | None:
-    """Return an HTML explanation of why object `i` belongs to its cluster, or None if its decision has no parts."""
-    if model.n_clusters_ == 1:
-        return None
-    try:
-        return Markup(quietly(explain, model, item(context.X, i)).to_html())
-    except TypeError:
-        return None

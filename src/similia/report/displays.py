@@ -32,6 +32,11 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
 
 
+def bins_of(values: npt.NDArray, n: int) -> int:
+    """Return `n`, the number of bins of a histogram, or 1 if the values differ by rounding errors only."""
+    return 1 if np.ptp(values) < 1e-9 * np.abs(values).max() else n
+
+
 class Display:
     """Base of displays: `plot` draws on the given axes or a new pyplot figure, as in scikit-learn."""
 

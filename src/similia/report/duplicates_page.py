@@ -21,7 +21,7 @@ from similia.core.validation import check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
-from similia.report.displays import mark
+from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
 from similia.search.metric import Metric, metric_from
 from similia.similarity import without_addresses
@@ -240,11 +240,11 @@ def _about_values(shown: _Shown) -> Section:
     if not len(found.pairs):
         text = f"No two objects have {shown.limit}. A looser threshold finds more."
         return Section("values", "What was found", text=text)
-    values = found.values
+    values = found.values.astype(np.float64)
 
     def draw(of_pairs: Any, of_groups: Any) -> None:
         whole = bool((values == np.rint(values)).all()) and np.ptp(values) < _BINS
-        bins: Any = np.arange(values.min() - 0.5, values.max() + 1) if whole else _BINS
+        bins: Any = np.arange(values.min() - 0.5, values.max() + 1) if whole else bins_of(values, _BINS)
         of_pairs.hist(values, bins=bins, color=mark(0)["color"])
         of_pairs.set(xlabel=shown.value, ylabel="pairs")
         size, count = np.unique(sizes, return_counts=True)
@@ -337,7 +337,10 @@ def _about_pairs(shown: _Shown, drawn: list[Any]) -> Section:
     if not headed:
         return Section("pairs", "Examples", missing="There are no pairs.")
     if shown.seen.kind == "strings":
-        text = "Marked letters differ; · stands where the other string has a letter more. Long equal stretches are cut."
+        text = (
+            "Marked letters differ; · stands where the other string has a letter more. Long equal stretches are cut, "
+            f"and letters after the first {_ALIGNED:,} are left out."
+        )
     else:
         text = f"Pairs of different groups, with their {shown.value}."
     return _Pairs("pairs", "Examples", text=text, pairs=headed)
