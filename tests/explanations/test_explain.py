@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -359,3 +360,21 @@ def test_functions_are_shown_by_their_names():
     assert "0x" not in title
     assert "  " not in title
     assert "\n" not in title
+
+
+def test_words_and_gaps_longer_than_the_string_take_no_memory():
+    long = 10**9
+    for kernel in (kernels.Spectrum(long), kernels.GappyKmers(long, gaps=1), kernels.Spectrum(k=(long, long + 1))):
+        assert explain(kernel, "ACACAC", "ACACA").parts == []
+    for kernel in (kernels.GappyKmers(2, gaps=long), kernels.Spectrum(k=(2, long)), kernels.Words((1, long))):
+        found = explain(kernel, "ACACAC", "ACACAC")
+        assert found.value > 0
+        assert found.unexplained == 0
+
+
+@pytest.mark.parametrize("kernel", [kernels.MeanMap(kernels.RBF()), kernels.Normalized(kernels.MeanMap(kernels.RBF()))])
+def test_settings_of_a_kernel_of_sets_are_those_of_x(kernel):
+    sets = [[0.0, 0.0], [1.0, 0.0]], [[0.0, 3.0], [5.0, 0.0], [2.0, 2.0]]
+    for x, y in (sets, sets[::-1]):
+        found = explain(kernel, np.array(x), np.array(y))
+        assert sum(part.contribution for part in found.parts) == pytest.approx(found.value, rel=1e-9)

@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 
 import similia as sm
@@ -317,3 +318,50 @@ def test_reports_score_the_whole_and_show_what_is_inside(name, tmp_path):
     assert "Spectrum(k=2)" in page
     seen = gather(model, STRINGS, y, None, True, 2, 100, 0)
     np.testing.assert_array_equal(seen.scored.predicted, model.predict(STRINGS))
+
+
+def test_a_feature_called_intercept_is_not_the_intercept():
+    found = explain(kernels.Words(), "intercept of", "of intercept", top=1)
+    assert (found.parts[0].name, found.listed_share) == ("intercept", 0.5)
+    docs, y = ["intercept a", "intercept b", "slope a", "slope b"], [1, 1, 0, 0]
+    model = make_pipeline(sm.KernelFeatures(kernels.Words()), LogisticRegression()).fit(docs, y)
+    assert [part.name for part in sm.explanations.explain_classes(model, docs)[1]] == ["intercept"]
+
+
+def test_a_threshold_that_changes_the_class_is_told():
+    words, y = ["AC", "CA", "GT", "TG"] * 5, [0, 0, 1, 1] * 5
+    for threshold, told in ((0.5, False), (0.999, True)):
+        classifier = FixedThresholdClassifier(LogisticRegression(), threshold=threshold)
+        model = make_pipeline(sm.KernelFeatures(kernels.Spectrum(k=1)), classifier).fit(words, y)
+        assert ("FixedThresholdClassifier predicts 0" in explain(model, "GT").note) is told
+
+
+def test_numbers_of_scaled_targets_in_names_are_told():
+    words, y = ["AC", "CA", "GT", "TG"] * 5, np.arange(20.0) * 100
+    regressors = sm.KNeighborsRegressor(kernels.Spectrum(k=1)), sm.GaussianProcessRegressor(kernels.Spectrum(k=1))
+    for regressor in regressors:
+        model = TransformedTargetRegressor(regressor, transformer=StandardScaler()).fit(words, y)
+        assert explain(model, "GT").note.endswith("in the units of the scaled targets")
+
+
+def test_neighbours_without_weights_count_alike():
+    X, y = np.arange(8.0)[:, None], [0, 0, 0, 0, 1, 1, 1, 1]
+    model = KNeighborsClassifier(3, weights=None).fit(X, y)
+    assert [part.contribution for part in explain(model, [1.2]).parts] == pytest.approx([1 / 3] * 3)
+
+
+def test_a_whitened_column_without_variance_adds_a_number():
+    X = np.c_[np.arange(20.0), np.arange(20.0) % 3, np.arange(20.0) % 3]
+    model = make_pipeline(StandardScaler(), PCA(whiten=True), Ridge()).fit(X, np.arange(20.0))
+    model[1].explained_variance_[2] = 0.0
+    found = explain(model, X[3])
+    assert sum(part.contribution for part in found.parts) == pytest.approx(model.predict(X[3:4])[0])
+
+
+def test_a_scaler_that_clips_is_not_affine():
+    X = np.arange(20.0)[:, None]
+    model = make_pipeline(StandardScaler(), MaxAbsScaler(), Ridge()).fit(X, X[:, 0])
+    assert abs(explain(model, [100.0]).unexplained) < 1e-9
+    model[1].clip = True
+    with pytest.raises(TypeError, match="MaxAbsScaler is not affine"):
+        explain(model, [100.0])

@@ -200,3 +200,17 @@ def test_cosine_is_explained_by_columns():
     x, y = np.array([1.0, -2.0, 0.0]), np.array([2.0, 2.0, 1.0])
     found = explain(kernels.Cosine(mapping="projection"), x, y)
     assert by_name(found) == pytest.approx({"column 0": 2 / np.sqrt(45), "column 1": -4 / np.sqrt(45)})
+
+
+@pytest.mark.parametrize("distance", [distances.DTW(), distances.ERP(), distances.TWE()])
+def test_numbers_whose_squares_are_too_large(distance):
+    found = explain(distance, [0.0, 0.0], [1e200, 1e200, 1e200])
+    assert np.isfinite(found.value)
+    assert abs(found.unexplained) <= 1e-12 * found.value
+
+
+def test_a_square_that_is_too_large_is_one_sentence():
+    root = distances.DTW(local="sqeuclidean", root=True)
+    for compared in (root, kernels.DistanceRBF(distances.DTW(), gamma=1.0)):
+        with pytest.raises(ValueError, match="its square exceeds the largest float64"):
+            explain(compared, [0.0, 0.0], [1e200, 1e200])

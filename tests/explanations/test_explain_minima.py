@@ -334,3 +334,11 @@ def test_decisions_about_real_molecules_are_the_sums_of_their_parts(data_folder)
             assert found.shares_x.sum() == pytest.approx(found.value - intercept, abs=1e-9)
             check_sums(found)
             assert len(found.groups) or name == "MUTAG"  # whose atoms are numbers
+
+
+def test_features_without_places_give_no_shares_but_places_to_leave_out():
+    kernel = MinMax(Intersection(Spectrum(2), normalize=True))
+    assert explain(kernel, "GATTACA", "ATTACC").shares_x is None
+    found = explain(sm.KernelSVC(kernel).fit(["ACAC", "CACA", "GTGT", "TGTG"], [0, 0, 1, 1]), "ACACACAC")
+    assert found.shares_x is None
+    assert found.left_out is not None

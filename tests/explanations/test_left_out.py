@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, IsolationForest
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.multioutput import RegressorChain
+from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC, OneClassSVM
 
 import similia as sm
 from similia.embeddings import GraphletSampling, MeanMapFeatures, Representatives
@@ -339,3 +342,31 @@ def test_objects_predicted_a_few_at_a_time_are_judged_alike(planted, model, monk
     assert [(part.name, part.contribution) for part in few.left_out.parts] == [
         (part.name, part.contribution) for part in found.left_out.parts
     ]
+
+
+def test_one_vs_one_scores_are_not_those_of_classes(planted):
+    X, y, _ = planted
+    svc = SVC(decision_function_shape="ovo")
+    model = make_pipeline(sm.D2KE(sm.distances.Levenshtein(), 16, random_state=0), svc).fit(X, y)
+    for x in X[:3]:
+        found = explain(model, x)
+        assert found.left_out.of == "the decision"
+        scores = np.sort(np.abs(model.decision_function([x])[0]))
+        assert np.isclose(scores, abs(found.value)).any()
+
+
+def test_detectors_of_outliers_make_no_decision_between_classes(planted):
+    X = planted[0]
+    for detector in (IsolationForest(n_estimators=5), OneClassSVM(), LocalOutlierFactor(novelty=True)):
+        model = make_pipeline(sm.D2KE(sm.distances.Levenshtein(), 16, random_state=0), detector).fit(X)
+        with pytest.raises(TypeError, match="has no coefficients"):
+            explain(model, X[0])
+
+
+def test_a_prediction_of_two_numbers_is_not_explained_by_its_first(planted):
+    X = planted[0]
+    trees = RegressorChain(HistGradientBoostingRegressor(max_iter=2))
+    model = make_pipeline(sm.D2KE(sm.distances.Levenshtein(), 16, random_state=0), trees)
+    model.fit(X, np.random.default_rng(0).normal(size=(len(X), 2)))
+    with pytest.raises(ValueError, match="predicts 2 numbers, expected one"):
+        explain(model, X[0])

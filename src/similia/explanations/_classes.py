@@ -12,7 +12,6 @@ from sklearn.base import is_classifier, is_clusterer
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.explanations._explain import explained_parts
-from similia.explanations._explanation import INTERCEPT
 from similia.objects.sequences import at_least_one, item
 from similia.similarity import name_of
 
@@ -109,9 +108,9 @@ def explain_classes(
 def _amounts(model: Any, x: Any, label_names: Mapping[int, str] | None) -> dict[str, float]:
     """Return the contributions of the parts of the decision for one object, added up by name."""
     amounts: dict[str, float] = defaultdict(float)
-    for part in explained_parts(model, x, None, _ALL, label_names, leave_out=False).parts:
-        if part.name != INTERCEPT:
-            amounts[part.name] += part.contribution
+    found = explained_parts(model, x, None, _ALL, label_names, leave_out=False)
+    for part in found.parts[: len(found.parts) - len(found._intercept)]:
+        amounts[part.name] += part.contribution
     return amounts
 
 

@@ -36,6 +36,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import ObjectsOut
@@ -52,11 +53,12 @@ from similia.explanations._explanation import (
     NoParts,
     Part,
     explained,
+    one_note,
 )
 from similia.explanations._features import note_of_gaps
 from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
 from similia.explanations._left_out import through, with_left_out, without_parts
-from similia.explanations._pairs import WHAT, distance_pair, one_object, pair
+from similia.explanations._pairs import WHAT, distance_pair, one_object, pair, power_of
 from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
@@ -77,6 +79,7 @@ from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_c
 
 _TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
 _NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
+_SCALED = "numbers in the names of parts and in these notes are in the units of the scaled targets"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
 
 
@@ -205,7 +208,7 @@ def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str =
     """Explain the similarity or distance of the objects in two collections of one; the title calls the second `y`."""
     if isinstance(compared, Distance):
         d, scale, found, note = distance_pair(compared, X, Y)
-        value, kind = d**scale, "squared distance" if scale == 2 else "distance"
+        value, kind = power_of(d, scale), "squared distance" if scale == 2 else "distance"
     else:
         value, kind, found, note = pair(compared, X, Y, naming)
     title = f"{kind} of x and {y} by {without_addresses(compared)}"
@@ -215,12 +218,25 @@ def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str =
 def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
     """Explain the prediction of a pipeline, given as a list of its steps, by parts or else by leaving places out."""
     try:
-        return _in_parts(steps, x, naming, top, leave_out)
+        found = _in_parts(steps, x, naming, top, leave_out)
     except NoParts as error:
-        found = without_parts(steps, x, naming, top, str(error)) if leave_out else None
-        if found is None:
+        places = without_parts(steps, x, naming, top, str(error)) if leave_out else None
+        if places is None:
             raise TypeError(str(error)) from None
-        return found
+        found = places
+    return _noted(found, _threshold(steps, x))
+
+
+def _threshold(steps: list[Any], x: Any) -> str:
+    """Return a note if the threshold of a classifier makes it predict another class than the model inside."""
+    learner = steps[-1]
+    if not isinstance(learner, FixedThresholdClassifier | TunedThresholdClassifierCV):
+        return ""
+    X = through(steps[:-1], collection(steps[0], x))
+    inside, predicted = (model.predict(X)[0] for model in (learner.estimator_, learner))
+    if inside == predicted:
+        return ""
+    return f"this is the decision of the model inside; by its own threshold, {name_of(learner)} predicts {predicted!s}"
 
 
 def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
@@ -251,9 +267,9 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
     if isinstance(learner, OutlierDetector):
         return _of_a_detector(steps, x, naming, top)
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
-    compares = compares or hasattr(learner, "kneighbors")
+    compares = compares or (hasattr(learner, "kneighbors") and hasattr(learner, "weights"))
     found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
-    note = "; ".join(filter(None, (note_of_length(steps, found._x), found.note, note_of_gaps(*steps))))
+    note = one_note(note_of_length(steps, found._x), found.note, note_of_gaps(*steps))
     found = replace(found, note=note)
     if not leave_out or found.nearest is not None:
         return found
@@ -276,9 +292,9 @@ def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     views = view_of(X, naming), None
     note = found.note
     if isinstance(first, D2KE) and found.classes and found.amounts is None:
-        note = "; ".join(filter(None, (note, _NEAR)))
+        note = one_note(note, _NEAR)
     if isinstance(X, SeriesBatch) and parts.shares_x is not None:
-        note = "; ".join(filter(None, (note, _TIMES)))
+        note = one_note(note, _TIMES)
     return explained(found.value, found.kind, parts, top, title, views, note=note, intercept=intercept or None)
 
 
@@ -340,7 +356,7 @@ def _of_a_vote(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bo
 
 
 def _noted(found: Explanation, *notes: str) -> Explanation:
-    return replace(found, note="; ".join(filter(None, (found.note, *notes))))
+    return replace(found, note=one_note(found.note, *notes))
 
 
 def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
@@ -367,14 +383,17 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
     shift = back(0.0)
     scale = back(1.0) - shift
     parts = [replace(part, contribution=scale * part.contribution) for part in found.parts]
-    constant = parts.pop().contribution if parts and parts[-1].name == INTERCEPT else 0.0
+    constant = parts.pop().contribution if found._intercept else 0.0
     parts.append(Part(INTERCEPT, constant + shift, NOWHERE, NOWHERE))
     names = ("residual", "omitted", "unexplained", "absolute_sum", "shares_x", "shares_y")
     scaled = {name: scale * getattr(found, name) for name in names if getattr(found, name) is not None}
     if (left_out := found.left_out) is not None:
         stretches = [replace(part, contribution=scale * part.contribution) for part in left_out.parts]
         scaled["left_out"] = replace(left_out, parts=stretches, amounts=scale * left_out.amounts)
-    return replace(found, value=scale * found.value + shift, parts=parts, **scaled)
+    inner = steps_of(learner.regressor_)[-1]
+    tells = isinstance(inner, GaussianProcessRegressor | VoteRegressor) or hasattr(inner, "kneighbors")
+    note = one_note(found.note, _SCALED if tells else "")
+    return replace(found, value=scale * found.value + shift, parts=parts, note=note, _has_intercept=True, **scaled)
 
 
 def _rows(X: Any) -> Any:
@@ -483,7 +502,7 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
 
 def _weights(machine: Any, distances: Floats) -> Floats:
     """Return the weights that an estimator of scikit-learn gives to neighbours at these distances; they sum to 1."""
-    if machine.weights == "uniform":
+    if machine.weights in (None, "uniform"):
         return np.full(len(distances), 1 / len(distances))
     if callable(machine.weights):
         weights = np.asarray(machine.weights(distances[None]), dtype=np.float64)[0]

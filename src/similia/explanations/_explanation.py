@@ -20,8 +20,8 @@ Described = tuple[str, Places, Places]  # name of a part, and its places in x an
 Link = tuple[int, int, float]  # place in x, place in y, amount of the match
 NOWHERE: Places = np.empty(0, dtype=np.int64)
 INTERCEPT = "intercept"
-_NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
-_FEW = 0.5  # if the listed parts hold a smaller share, tables show the stretches of strings first
+NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
+FEW = 0.5  # if the listed parts hold a smaller share, tables show stretches of strings first, and a note tells it
 
 
 class NoParts(TypeError):
@@ -166,6 +166,7 @@ class Explanation:
     left_out: LeftOut | None = None
     _x: View | None = None
     _y: View | None = None
+    _has_intercept: bool = False
 
     @property
     def listed_share(self) -> float:
@@ -176,7 +177,7 @@ class Explanation:
     @property
     def _intercept(self) -> list[Part]:
         """Return the intercept in a list, which is empty if there is none."""
-        return [part for part in self.parts[-1:] if part.name == INTERCEPT]
+        return self.parts[-1:] if self._has_intercept else []
 
     @property
     def groups(self) -> list[Part]:
@@ -195,14 +196,14 @@ class Explanation:
             for name, run in _groups(view, shares):
                 places = (run, NOWHERE) if view is self._x else (NOWHERE, run)
                 found.append(Part(name, float(shares[run].sum()), *places))
-        found = [part for part in found if abs(part.contribution) > _NOTHING * abs(self.value)]
+        found = [part for part in found if abs(part.contribution) > NOTHING * abs(self.value)]
         return sorted(found, key=lambda part: -abs(part.contribution))
 
     @property
     def _shown_groups(self) -> list[Part]:
         """Return the groups that tables show: of strings, only if the listed parts hold little."""
         strings = self._x is not None and self._x.kind == "strings"
-        return [] if strings and self.listed_share >= _FEW else self.groups
+        return [] if strings and self.listed_share >= FEW else self.groups
 
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
@@ -326,6 +327,11 @@ class Found:
         return Found(factor * self.contributions, describe, x, y, links, keys)
 
 
+def one_note(*notes: str) -> str:
+    """Return notes as one; empty ones are left out."""
+    return "; ".join(filter(None, notes))
+
+
 def under(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
     """Return keys that distinguish parts of this name, such as a kernel, from those of other names."""
     return keys * GOLDEN + hash_labels([name]).view(np.uint64)
@@ -430,4 +436,5 @@ def explained(
         shares_y=found.shares_y,
         _x=replace(views[0], links=list(found.links)),
         _y=views[1],
+        _has_intercept=intercept is not None,
     )

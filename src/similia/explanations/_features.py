@@ -89,8 +89,13 @@ class Occurrences:
         """Return the id of the part to which each occurrence belongs."""
         return self.ids if self.groups is None else self.groups
 
-    def shares(self, amounts: Floats) -> Floats:
-        """Return the sum at each letter or node if occurrence o divides ``amounts[o]`` equally among its places."""
+    def shares(self, amounts: Floats) -> Floats | None:
+        """Return the sum at each letter or node if occurrence o divides ``amounts[o]`` equally among its places.
+
+        The result is None if there are occurrences but no places.
+        """
+        if self.n_places == 0 and len(self.ids):
+            return None
         lengths = np.diff(self.offsets)
         each = np.repeat(amounts / np.maximum(lengths, 1), lengths)
         return totals(self.places, each, self.n_places)
@@ -167,7 +172,10 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
     """Return the features of one string, or None for a kernel that this module does not know."""
     width = getattr(kernel, "k", getattr(kernel, "informative", 1))
     width = max(width) if isinstance(width, tuple | list) else width
-    needed = 8 * kernel._ids_per_letter() * len(batch.values) * (width + 4)
+    n_ids = kernel._ids_per_letter()
+    if isinstance(kernel, Spectrum | Words | GappyKmers):  # longer ones, or those with longer gaps, do not fit in
+        width, n_ids = min(width, len(batch.values) + 1), min(n_ids, 3 * (len(batch.values) + 1))
+    needed = 8 * n_ids * len(batch.values) * (width + 4)
     taking = f"the features of a string of {len(batch.values)} letters under {kernel!r} take"
     check_memory(taking, needed, "explain pieces of the string")
     values, offsets = arrays_of(batch, slice(0, 1))
@@ -190,9 +198,8 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
         return _ngrams(kernel, values, offsets, runs, places, places + 1)
     if isinstance(kernel, Spectrum):
         read = letters_read(values, kernel.reverse_complement, kernel.ignore_case)
-        return _at_starts(
-            kernel, read, offsets, np.arange(kernel._lengths()[1])[None], lambda word, gap: _word(kernel, word)
-        )
+        letters = np.arange(min(kernel._lengths()[1], len(values) + 1))  # a longer k-mer fits into no string either
+        return _at_starts(kernel, read, offsets, letters[None], lambda word, gap: _word(kernel, word))
     return None
 
 
@@ -257,8 +264,9 @@ def _ngrams(
 def _pairs(kernel: GappyKmers, values: Letters, offsets: Table) -> Occurrences:
     """Return k-mers read as two halves, with every allowed gap between the halves, as features."""
     half = kernel.k // 2
-    letters = np.arange(kernel.k)
-    positions = letters + np.arange(kernel.gaps + 1)[:, None] * (letters >= half)
+    letters = np.arange(min(kernel.k, len(values) + 1))
+    gaps = np.arange(min(kernel.gaps, max(0, len(values) - len(letters))) + 1)  # larger ones fit into no string
+    positions = letters + gaps[:, None] * (letters >= half)
     between = {0: "", 1: ".?"}.get(kernel.gaps, f".{{0,{kernel.gaps}}}")
 
     def name(letters: Letters, gap: int) -> str:

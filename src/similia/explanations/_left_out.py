@@ -12,9 +12,9 @@ graph    a node; in a large graph, some nodes near each other      the other nod
 set      a point; in a large set, some points near each other      the other points
 =======  ========================================================  =====================================================
 
-Places whose amounts have one sign and are above the mean amount belong together if they are neighbours, and are left
-out once more as a whole. Effects overlap, so they do not add up to the decision. Cost: about `_MOST` predictions and
-`top` more.
+Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
+they share a window), and are left out once more as a whole. Effects overlap, so they do not add up to the decision.
+Cost: about `_MOST` predictions and `top` more.
 
 Source: occlusion, Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, Section 4.2.
 """
@@ -30,6 +30,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.spatial import KDTree
 from sklearn.base import is_regressor
+from sklearn.svm import SVC, NuSVC
 
 from similia.core.text import counted
 from similia.core.threads import collected_warnings
@@ -42,6 +43,7 @@ from similia.explanations._explanation import (
     LeftOut,
     Part,
     explained,
+    one_note,
     runs_of,
 )
 from similia.explanations._first_steps import collection
@@ -85,7 +87,7 @@ def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Exp
     except (TypeError, ValueError) as error:  # a model of strings of one length, for example, takes no shorter ones
         what = f"{_WHAT[view.kind]} of x cannot be left out"
         told = f"{what}, because {name_of(steps[-1])} then does not predict: {error}"
-    return replace(found, left_out=left_out, note="; ".join(filter(None, (found.note, told))))
+    return replace(found, left_out=left_out, note=one_note(found.note, told))
 
 
 def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int, why: str) -> Explanation | None:
@@ -95,16 +97,18 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     """
     learner, X = steps[-1], as_strings([x]) if isinstance(x, str | bytes) else collection(steps[0], x)
     view = view_of(X, naming)
-    scored = is_regressor(learner) or hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
+    scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
+    scored = is_regressor(learner) or (scored and hasattr(learner, "classes_"))
     if view.n_places < _LEAST.get(view.kind, np.inf) or not scored:
         return None
-    scores = _scores(learner, through(steps[:-1], X))[0]
+    rows = through(steps[:-1], X)
+    scores = _scores(learner, rows)[0]
     value, kind, title = float(scores[0]), "prediction", linear.PREDICTED
     if not is_regressor(learner):
         if len(learner.classes_) < 2:
             raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
-        winner, other = linear.best_two(scores)
-        value, kind = float(scores[winner] - scores[other]), "decision"
+        winner, other, weights = _rivals(learner, rows, scores)
+        value, kind = float(scores @ weights), "decision"
         title = linear.against(learner.classes_, winner, other)
     elif len(scores) > 1:
         raise linear.several_numbers(learner, len(scores))
@@ -250,25 +254,31 @@ def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Call
     def scores(objects: Any) -> Floats:
         return _scores(learner, through(steps[:-1], objects))
 
-    at_x = scores(whole)[0]
     if is_regressor(learner):
         return lambda objects: scores(objects)[:, 0], f"the {found.kind}"
-    if isinstance(learner, KernelSVC):
-        pairs = learner.classes_
-        predicted = learner.predict(through(steps[:-1], whole))[0]
-        winner, other, sign, column = linear.best_machine(predicted, pairs, at_x)
-        return lambda objects: sign * scores(objects)[:, column], f"the {found.kind}"
-    winner, other = linear.best_two(at_x)
-    value = float(at_x[winner] - at_x[other])
+    at_x = scores(whole)[0]
+    winner, other, weights = _rivals(learner, through(steps[:-1], whole), at_x)
+    value = float(at_x @ weights)
     same = abs(value - found.value) <= _SAME * max(abs(value), abs(found.value))
     a, b = learner.classes_[winner], learner.classes_[other]
     name = f"the {found.kind}" if same else f"the score of {a!s} minus that of {b!s}"
+    return lambda objects: scores(objects) @ weights, name
 
-    def margins(objects: Any) -> Floats:
-        of = scores(objects)
-        return of[:, winner] - of[:, other]
 
-    return margins, name
+def _rivals(learner: Any, X: Any, scores: Floats) -> tuple[int, int, Floats]:
+    """Return (winner, other, weights): the predicted class, its closest rival, and what to multiply scores by.
+
+    ``scores @ weights``, where `scores` are those of the one object in `X`, decides between the two classes.
+    """
+    weights = np.zeros(len(scores))
+    in_pairs = isinstance(learner, SVC | NuSVC) and learner.decision_function_shape == "ovo"
+    if isinstance(learner, KernelSVC) or (in_pairs and len(learner.classes_) > 2):
+        winner, other, sign, column = linear.best_machine(learner.predict(X)[0], learner.classes_, scores)
+        weights[column] = sign
+    else:
+        winner, other = linear.best_two(scores)
+        weights[winner], weights[other] = 1.0, -1.0
+    return winner, other, weights
 
 
 def through(steps: list[Any], X: Any) -> Any:
@@ -280,7 +290,8 @@ def through(steps: list[Any], X: Any) -> Any:
 def _scores(learner: Any, X: Any) -> Floats:
     """Return predicted numbers, outputs of one-vs-one machines, or scores of classes, shape (n, n_columns)."""
     if is_regressor(learner):
-        return np.asarray(learner.predict(X), dtype=np.float64).reshape(-1, 1)
+        predicted = np.asarray(learner.predict(X), dtype=np.float64)
+        return predicted.reshape(len(predicted), -1)
     if isinstance(learner, KernelSVC):
         K = np.asarray(evaluate(learner.kernel_, X, learner.support_objects_), dtype=np.float64)
         return K @ learner.pair_coef_.T + learner.pair_intercept_

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.codes import SignRandomProjection
 from similia.embeddings import FeatureWeights, SparseScaler
 from similia.embeddings.vectors import FeatureScaler
-from similia.explanations._explanation import Floats, NoParts
+from similia.explanations._explanation import Floats, NoParts, one_note
 from similia.explanations._views import dense
 from similia.learn import HDClassifier
 from similia.learn.gram_svm import pair_weights
@@ -314,14 +314,15 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
         scaled = w if step.scale_ is None else w / step.scale_
         shift = step.center_ if kind == "RobustScaler" else step.mean_ if step.with_mean else None
         return scaled, 0.0 if shift is None else -float(shift @ scaled)
-    if kind == "MaxAbsScaler":
+    if kind == "MaxAbsScaler" and not getattr(step, "clip", False):
         return w / step.scale_, 0.0
     if kind == "MinMaxScaler" and not step.clip:
         return w * step.scale_, float(step.min_ @ w)
     if kind == "TruncatedSVD":
         return step.components_.T @ w, 0.0
     if kind == "PCA":
-        scaled = w / np.sqrt(step.explained_variance_) if step.whiten else w
+        roots = np.sqrt(step.explained_variance_)  # not below the machine precision, as in scikit-learn
+        scaled = w / np.maximum(roots, np.finfo(roots.dtype).eps) if step.whiten else w
         back = step.components_.T @ scaled
         return back, -float(step.mean_ @ back)
     if isinstance(step, FeatureWeights):  # as for a Normalizer below, norm and logarithms of this row are factors
@@ -363,7 +364,7 @@ def _curved(learner: Any, row: Any) -> Decision:
     scores = np.array([float(coefficients @ values) for coefficients in a]) + b
     winner, other, sign, machine = best_machine(predicted, classes, scores)
     weights, constant, value = _integrated(learner, support, sign * a[machine], sign * float(b[machine]), z)
-    note = "; ".join(filter(None, (one_vs_one(classes), _CURVED)))
+    note = one_note(one_vs_one(classes), _CURVED)
     return Decision(value, "decision", against(classes, winner, other), weights, constant, note=note)
 
 

@@ -38,7 +38,7 @@ from similia.distances.elastic import ADTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
-from similia.explanations._explanation import NOWHERE, Floats, Found, Link, NoParts, joined, listed
+from similia.explanations._explanation import NOWHERE, Floats, Found, Link, NoParts, joined, listed, one_note
 from similia.explanations._features import Ids, counts_of, is_among, linear_parts, lookup, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
@@ -120,7 +120,9 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
             [_part(k, X, Y, naming).times(w, prefix_of(k)) for k, w in zip(kernel._parts(), weights, strict=True)]
         )
     if isinstance(kernel, Normalized):
-        norms = np.sqrt(kernel._squared_norms(X, "x")[0] * kernel._squared_norms(Y, "y")[0])
+        squares = kernel._squared_norms(X, "x")
+        squares *= (kernel.decided(X) if squares.any() else kernel)._squared_norms(Y, "y")  # as `Normalized` does
+        norms = float(np.sqrt(squares[0]))
         return similarity(kernel.kernel, X, Y, naming).times(1 / norms if norms > 0 else 0.0)
     if isinstance(kernel, Product):
         factors = kernel._parts()
@@ -143,7 +145,7 @@ def _pairs_of_points(kernel: MeanMap, X: SetBatch, Y: SetBatch) -> Found:
     """Return a part for each pair of points: their ground kernel, divided by the number of pairs if it is a mean."""
     m, n = len(X.values), len(Y.values)
     check_cells(max(m, 1), max(n, 1))
-    values = evaluate(decided(kernel.ground, Y.values), X.values, Y.values) if m and n else np.zeros((m, n))
+    values = evaluate(decided(kernel.ground, X.values), X.values, Y.values) if m and n else np.zeros((m, n))
     values = values / (m * n or 1) if kernel.reduce == "mean" else values
     parts: _Parts = [(f"x[{i}] and y[{j}]", float(values[i, j]), (i,), (j,)) for i, j in np.ndindex(m, n)]
     return listed(parts, m, n)
@@ -203,13 +205,14 @@ def _substituted(kernel: Any, X: Any, Y: Any) -> tuple[float, str, Found, str]:
             "NegativeDistance with an origin is a sum of three distances; explain(kernel.distance, x, y) explains one"
         )
     power, factor = (2.0, -float(kernel.gamma)) if rbf else (float(kernel.power), -1.0)
+    raised = power_of(d, power)
     # The parts of the distance add up to d^scale, and d^power = d^scale d^(power - scale).
     found = found.times(factor * (d ** (power - scale) if d > 0 else 0.0))
     sums, kind = f"the parts are those of d = {d:.6g}", "similarity"
     if rbf:
         sums, kind = f"the parts add up to log k = -gamma d^2, where k = {value:.6g} and d = {d:.6g}", "log similarity"
-        value = float(-kernel.gamma * d**2)
-    return value, kind, found, "; ".join(filter(None, (sums, note)))
+        value = factor * raised
+    return value, kind, found, one_note(sums, note)
 
 
 def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, str]:
@@ -217,9 +220,20 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
     X, Y = as_objects(distance, X), as_objects(distance, Y)
     read, scale, note = _reader(distance)
     d = float(distance(X, Y)[0, 0])
+    power_of(d, scale)  # raises if the sum of the parts is too large
     swapped = _key(Y) < _key(X)
     found = read(distance, Y, X, ("y", "x")) if swapped else read(distance, X, Y, ("x", "y"))
     return d, scale, _exchanged(found) if swapped else found, note
+
+
+def power_of(d: float, power: float) -> float:
+    """Return a power of a distance; raise if it is too large."""
+    try:
+        return float(d**power)
+    except OverflowError:
+        raise ValueError(
+            f"the distance of x and y, {d:.3g}, is too large: its square exceeds the largest float64; scale the objects"
+        ) from None
 
 
 def _reader(distance: Any) -> tuple[Callable[[Any, Any, Any, Names], Found], float, str]:

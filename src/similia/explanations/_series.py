@@ -47,10 +47,10 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
     outside = _outside(len(a), len(b), distance.window)
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(distance, DTW):
-            cost = cdist(a, b) if distance._rooted() else cdist(a, b) ** 2
+            cost = _lengths(a, b) if distance._rooted() else _lengths(a, b) ** 2
             return _found(_steps(cost, cost, cost, outside), cost.shape, names, both=True)
         if isinstance(distance, ADTW):
-            cost, penalty = cdist(a, b) ** 2, distance._how(1.0)[1]
+            cost, penalty = _lengths(a, b) ** 2, distance._how(1.0)[1]
             warped = cost + penalty
             return _found(_steps(cost, warped, warped, outside), cost.shape, names, both=True)
         if isinstance(distance, MSM):
@@ -59,8 +59,19 @@ def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Foun
                 return channels[0]
             return joined([found.times(1.0, f"channel {c}: ") for c, found in enumerate(channels)])
         if isinstance(distance, LCSS):
-            return _lcss(cdist(a, b) <= distance.epsilon, outside, names)
+            return _lcss(_lengths(a, b) <= distance.epsilon, outside, names)
         return _edited(distance, A, B, outside, names)
+
+
+def _lengths(a: Floats, b: Floats) -> Floats:
+    """Return the Euclidean distances of time points; their squares may exceed the largest float64."""
+    unit = _unit(a, b)
+    return unit * cdist(a / unit, b / unit)
+
+
+def _unit(*numbers: Any) -> float:
+    """Return the power of two above the largest of the numbers, which are at most 1 when divided by it."""
+    return 2.0 ** min(1023, int(np.frexp(max(np.abs(some).max() for some in numbers))[1]))
 
 
 def of_times(amounts: Floats, values: Any) -> Found:
@@ -101,16 +112,18 @@ def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
 
 def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any, names: Names) -> Found:
     """Return the steps of the cheapest alignment under `ERP` or `TWE`, which charge for deletions, as parts."""
-    kind, nu, costs = distance._how(1.0)
+    unit = _unit(A.values, B.values, getattr(distance, "gap", 0.0))
+    kind, nu, costs = distance._how(unit)
     if costs is None:
         raise TypeError(f"{type(distance).__name__} has no costs of deletions")
-    delete, insert = costs(A), costs(B)
-    match = ground = cdist(A.values, B.values)
+    A, B = (replace(side, values=side.values / unit) for side in (A, B))
+    delete, insert = unit * costs(A), unit * costs(B)
+    match = ground = unit * cdist(A.values, B.values)
     m, n = ground.shape
     if kind == kinds.TWE:
         before = np.zeros((m, n))
         before[1:, 1:] = ground[:-1, :-1]
-        match = ground + before + 2 * nu * np.abs(np.subtract.outer(np.arange(m), np.arange(n)))
+        match = ground + before + 2 * unit * nu * np.abs(np.subtract.outer(np.arange(m), np.arange(n)))
     borders = None
     if kind == kinds.ERP:
         borders = np.concatenate(([0.0], np.cumsum(insert))), np.concatenate(([0.0], np.cumsum(delete)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from similia.core.text import counted, number
 from similia.explanations._drawing import curves
+from similia.explanations._explanation import FEW, NOTHING, one_note
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation, Part
@@ -25,11 +26,10 @@ _LEFT_OUT = {  # what happens to x, and the head of the column
 }
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
-_FEW = 0.5  # share of the listed parts below which a note says where the rest lies
 _UNEXPLAINED = "not explained by parts"
 MOST_GROUPS = 8  # maximum number of substructures that are listed
 _LITTLE = 1 / 3  # parts without places that hold a smaller share explain little
-_NOTHING, _ROUNDING = 1e-12, 1e-6  # relative to the largest number: rounding errors of float64, and of float32
+_ROUNDING = 1e-6  # relative to the largest number: rounding errors of float32
 
 
 class Row(NamedTuple):
@@ -119,7 +119,7 @@ def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: 
     """Return a row for `n` parts that are not listed, and one for an amount that is in none, unless it is 0."""
     rows = [Row(counted(n, what), omitted, size)] if n else []
     share = abs(left) / max(abs(e.value), *(abs(part.contribution) for part in e.parts), 1e-12)
-    if share > _NOTHING:
+    if share > NOTHING:
         rows.append(Row("rounding" if share <= _ROUNDING else name, left, abs(left)))
     return rows
 
@@ -143,7 +143,7 @@ def whole_note(e: Explanation, rest_in: str = "") -> str:
     The share is that of the column of percentages. `rest_in` says where the rest is shown.
     """
     kind = "" if e._x is None else e._x.kind
-    if e.listed_share >= _FEW:
+    if e.listed_share >= FEW:
         return e.note
     table, n = tables(e)[-1], len(e.parts) - len(e._intercept)
     share = number(float(f"{100 * sum(row.size for row in table.rows[:n]) / table.whole:.2g}"))
@@ -160,7 +160,7 @@ def whole_note(e: Explanation, rest_in: str = "") -> str:
         told += f"; {rest_in} shows where all of it lies" if rest_in else f"; {usual} show where all of it lies"
     else:
         return e.note
-    return "; ".join(filter(None, (e.note, told)))
+    return one_note(e.note, told)
 
 
 def _whole_of(table: Table) -> str:
@@ -248,7 +248,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Replace line breaks and tabs by spaces, and other unprintable characters by U+FFFD."""
+    """Replace newlines and tabs by spaces, and other unprintable characters by U+FFFD."""
     return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
