@@ -53,14 +53,13 @@ from similia.explanations._explanation import (
     NoParts,
     Part,
     explained,
-    one_note,
 )
 from similia.explanations._features import note_of_gaps
 from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
 from similia.explanations._left_out import through, with_left_out, without_parts
 from similia.explanations._pairs import WHAT, distance_pair, one_object, pair, power_of
 from similia.explanations._sums import Naming, sum_parts
-from similia.explanations._views import described, names_of_labels, view_of
+from similia.explanations._views import described, names_of_labels, one_note, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.clusters import KernelKMeans
 from similia.learn.gaussian_process import GaussianProcessRegressor

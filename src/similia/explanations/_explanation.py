@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.explanations._views import Places, View, groups, is_molecule
+from similia.explanations._views import FEW, NOTHING, Places, View, groups, is_molecule
 from similia.objects.graph_forms import hash_labels
 
 Floats = npt.NDArray[np.float64]
@@ -20,8 +20,6 @@ Described = tuple[str, Places, Places]  # name of a part, and its places in x an
 Link = tuple[int, int, float]  # place in x, place in y, amount of the match
 NOWHERE: Places = np.empty(0, dtype=np.int64)
 INTERCEPT = "intercept"
-NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
-FEW = 0.5  # if the listed parts hold a smaller share, tables show stretches of strings first, and a note tells it
 
 
 class NoParts(TypeError):
@@ -325,11 +323,6 @@ class Found:
         links = [(i, j, factor * value) for i, j, value in self.links]
         keys = self.keys if self.keys is None or not prefix else under(self.keys, prefix)
         return Found(factor * self.contributions, describe, x, y, links, keys)
-
-
-def one_note(*notes: str) -> str:
-    """Return notes as one; empty ones are left out."""
-    return "; ".join(filter(None, notes))
 
 
 def under(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:

@@ -43,12 +43,11 @@ from similia.explanations._explanation import (
     LeftOut,
     Part,
     explained,
-    one_note,
     runs_of,
 )
 from similia.explanations._first_steps import collection
 from similia.explanations._series import named_stretch
-from similia.explanations._views import Places, View, as_text, view_of
+from similia.explanations._views import Places, View, as_text, one_note, view_of
 from similia.learn.kernel_machines import KernelSVC
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_series, as_sets, as_strings, concatenate
 from similia.objects.molecules import SmilesBatch

@@ -24,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from similia.codes import SignRandomProjection
 from similia.embeddings import FeatureWeights, SparseScaler
 from similia.embeddings.vectors import FeatureScaler
-from similia.explanations._explanation import Floats, NoParts, one_note
-from similia.explanations._views import dense
+from similia.explanations._explanation import Floats, NoParts
+from similia.explanations._views import dense, one_note
 from similia.learn import HDClassifier
 from similia.learn.gram_svm import pair_weights
 from similia.similarity import name_of

@@ -38,12 +38,12 @@ from similia.distances.elastic import ADTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein
-from similia.explanations._explanation import NOWHERE, Floats, Found, Link, NoParts, joined, listed, one_note
+from similia.explanations._explanation import NOWHERE, Floats, Found, Link, NoParts, joined, listed
 from similia.explanations._features import Ids, counts_of, is_among, linear_parts, lookup, pair_parts, shared_runs
 from similia.explanations._graph_features import graphlet_name
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
 from similia.explanations._sums import Naming, feature_occurrences, is_directed, minima, prefix_of
-from similia.explanations._views import as_text, dense, described, view_of
+from similia.explanations._views import as_text, dense, described, one_note, view_of
 from similia.kernels.combine import Normalized, Product, Sum
 from similia.kernels.features import FeatureKernel
 from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance

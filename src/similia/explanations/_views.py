@@ -19,6 +19,10 @@ Places = npt.NDArray[np.int64]
 Group = tuple[str, Places]  # name and atoms
 
 
+NOTHING = 1e-12  # relative to the value: smaller numbers are rounding errors
+FEW = 0.5  # if the listed parts hold a smaller share, tables show stretches of strings first, and a note tells it
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """One object, ready to be drawn.
@@ -211,3 +215,8 @@ def _name(kind: str, atoms: list[int], names: list[str], near: list[dict[int, st
         beside = sum(names[u] != "H" for u in near[atoms[0]])
         return "hydrogen" if counts["H"] else {1: "methyl", 2: "methylene"}.get(beside, "carbon")
     return f"{'carbon ring' if len(inside) >= len(atoms) else 'carbon chain'} {formula}"
+
+
+def one_note(*notes: str) -> str:
+    """Return notes as one; empty ones are left out."""
+    return "; ".join(filter(None, notes))
