@@ -112,6 +112,25 @@ def test_bits_find_most_neighbours_and_say_how_many():
     assert (np.diff(np.sort(neighbours, axis=1)) > 0).all()
 
 
+def test_many_equal_objects_have_as_many_neighbours_as_are_asked_for():
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 8)), 40, axis=0)
+    encoder = sm.SignRandomProjection(256, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the graph holds")
+        graph = knn_graph(X, sm.kernels.RBF(), 60, method="bits", random_state=0, encoder=encoder)
+    neighbours = np.column_stack([np.arange(800), graph.indices.reshape(800, 60)])
+    assert neighbours.max() < 800
+    assert (np.diff(np.sort(neighbours)) > 0).all()
+    np.testing.assert_array_equal(graph.data.reshape(800, 60)[:, :39], 0)
+
+
+@pytest.mark.parametrize("method", ["kmers", "bits"])
+def test_distances_that_are_no_numbers_are_refused(method, monkeypatch):
+    monkeypatch.setattr(neighbour_graph, "_compare", lambda *_: lambda rows, _: np.where(rows == 7, np.nan, 1.0))
+    with pytest.raises(ValueError, match=r"X\[7\] has fewer than 3 others at a distance that is a finite number"):
+        knn_graph(mutated_families(60), LEVENSHTEIN, 3, method=method, random_state=0)
+
+
 def test_refinement_is_what_finds_them():
     words = mutated_families(3000)
     with patch.object(neighbour_graph, "_ROUNDS", 0), pytest.warns(UserWarning, match="of the true neighbours"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,7 @@ class Metric(Comparison):
             values = self.function.paired(X, X, rows, columns, **kept)
             return np.asarray(values, np.float64)
         found = np.empty(len(rows))
-        starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
-        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+        for start, stop in pairwise(np.flatnonzero(np.diff(rows, prepend=-1, append=-1)).tolist()):
             one, others = rows[start : start + 1], columns[start:stop]
             if sp.issparse(X) and self.is_kernel:  # the second collection decides the order of sums: always one object
                 one, others = others, one
@@ -83,7 +83,12 @@ def parameters_of(function: Any) -> Any:
 
 def feature_distances(values: Any, left: Any, right: Any) -> Any:
     """Return distances in a kernel's feature space, given `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
-    return np.sqrt(np.maximum(left + right - 2 * values, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = left + right - 2 * values
+    finite = np.isfinite(squares)
+    if not finite.all():  # values above 9e307, whose sums overflow
+        squares = np.where(finite, squares, (left - values) + (right - values))
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def function_of(encoder: Any) -> tuple[Any, bool]:

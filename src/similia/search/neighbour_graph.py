@@ -1,7 +1,7 @@
 """Neighbour graphs: the k nearest other objects of each object in a collection, as a sparse matrix of distances.
 
-``method="exact"`` compares all pairs, tile by tile; if the distance is symmetric, each pair is compared only once. DTW
-has its own search, which skips most pairs by lower bounds.
+``method="exact"`` compares all pairs, tile by tile; if the distance is symmetric, each pair is compared only once. DTW,
+and ERP, MSM and TWE without a window, have their own searches, which skip most pairs by lower bounds.
 
 ``method="kmers"``, for strings, compares each string with those that share most of its k-mers, and with its neighbours
 in alphabetical order; then step 3 below is done with the similarity itself. k is the least length for which a k-mer of
@@ -13,7 +13,8 @@ the collection occurs in few strings. Comparing codes first would take longer th
 2. the codes are sorted by random choices of their bits, and objects near each other in such an order are compared by
 the number of bits in which their codes differ. Each object keeps a list of the nearest; 3. neighbours of neighbours are
 compared too, until the lists hardly change (NN-descent), still by codes; 4. the lists are sorted by the similarity
-itself, and step 3 is repeated with it.
+itself, and step 3 is repeated with it. Lists that many equal codes leave too short first take the objects
+beside theirs in one of the orders.
 
 Every step changes a list only after all objects have read the lists of the step before, so the graph depends neither on
 blocks nor on threads. Cost: n encodings, n log n for the orders, and a few hundred evaluations for each object. Memory:
@@ -37,7 +38,7 @@ from sklearn.base import clone
 from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadType, warn_user
+from similia.core.errors import BadParameter, BadType, BadValue, warn_user
 from similia.core.progress import logger_of, track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
@@ -128,8 +129,8 @@ def knn_graph(
     Raises
     ------
     ValueError
-        If `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings, or
-        `similarity` is a plain function.
+        If `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings,
+        `similarity` is a plain function, or an object has fewer than `n_neighbors` others at a finite distance.
 
     Warns
     -----
@@ -166,6 +167,9 @@ def knn_graph(
         else:
             codes = _codes(X, objects, metric, encoder, seeds[0])
             distances, neighbours = _by_bits(metric, objects, codes, n_neighbors, generator(seeds[1]))
+        if not np.isfinite(distances).all():
+            i = int(np.argmin(np.isfinite(distances).all(axis=1)))
+            raise BadValue(i, f"has fewer than {n_neighbors} others at a distance that is a finite number")
         recall = _recall(metric, objects, neighbours, generator(seeds[2]))
     limits = np.arange(0, n * n_neighbors + 1, n_neighbors)
     graph = sp.csr_matrix((distances.ravel().astype(np.float64), neighbours.ravel(), limits), shape=(n, n))
@@ -412,6 +416,8 @@ def _by_bits(
         counts[first:last] = np.count_nonzero(columns[first:last] < n, axis=1)
 
     true.offer(listed, length, compare, "neighbours compared")
+    if (true.which[:, k - 1] == n).any():  # many equal codes leave lists short
+        true.offer(_window(order, true, k), 2 * k, compare, "objects beside them in an order")
     true.settle(compare, "neighbours of neighbours", _SETTLED)
     return true.best[:, :k], true.which[:, :k]
 
