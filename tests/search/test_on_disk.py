@@ -2,8 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -15,6 +17,7 @@ from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_series
 from similia.search import FeatureIndex, VectorIndex, on_disk
 from similia.search.on_disk import SearchFolder, is_search
+from similia.storage.disk import take_lock
 
 
 def words(n=60, seed=0):
@@ -161,6 +164,111 @@ def test_missing_objects_are_noticed(tmp_path):
         opened.load()
     with pytest.raises(ValueError, match="there are 1 names for 2 objects"):
         opened.add(["ab", "cd"], names=["x"])
+
+
+def test_files_of_objects_that_are_all_missing_are_noticed(tmp_path):
+    for rerank in ("projected", Levenshtein()):
+        string_search(rerank).fit(words()).save(tmp_path / str(rerank))
+        for path in (tmp_path / str(rerank) / "objects").iterdir():
+            path.unlink()
+        with pytest.raises(ValueError, match="objects of the search are missing"):
+            sm.SimilaritySearch.load(tmp_path / str(rerank))
+
+
+@pytest.mark.parametrize("rerank", ["projected", Levenshtein()], ids=str)
+def test_what_rerank_no_longer_compares_is_not_saved(rerank, tmp_path):
+    search = string_search(rerank).fit(words()).set_params(rerank=None)
+    search.save(tmp_path / "folder")
+    opened = SearchFolder.open(tmp_path / "folder")
+    opened.add(words(5, seed=3))
+    assert_same_answers(opened.load(), search.add(words(5, seed=3)), words(9))
+    search = string_search(None).fit(words()).set_params(rerank=rerank)
+    with pytest.raises(ValueError, match="that were not kept; fit again"):
+        search.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_names_in_any_sequence(tmp_path):
+    folder = SearchFolder.create(tmp_path / "a", string_search(Levenshtein()).fit(words()))
+    folder.add(words(2), names=("a", "b"))
+    folder.add(words(2), names=pd.Series(["c", "d"], index=[7, 9]))
+    assert folder.load_named()[1] == dict(enumerate("abcd", start=0))
+
+
+def test_a_save_that_fails_leaves_no_search(tmp_path, monkeypatch):
+    def interrupted(*given, **more):
+        raise KeyboardInterrupt
+
+    search = string_search(Levenshtein()).fit(words())
+    with monkeypatch.context() as patch:
+        patch.setattr(on_disk.Store, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search.save(tmp_path / "folder")
+    assert list((tmp_path / "folder").iterdir()) == []
+    search.save(tmp_path / "folder")
+    assert len(sm.SimilaritySearch.load(tmp_path / "folder")) == 60
+
+
+def test_a_search_that_is_replaced_while_it_is_open_is_refused(tmp_path, monkeypatch):
+    """The encoder of one search would be put together with the codes of the other."""
+    folder = tmp_path / "folder"
+    searches = [string_search(Levenshtein()).fit(words(n, seed=n)) for n in (60, 30)]
+    searches[0].save(folder)
+    opened = SearchFolder.open(folder)
+    searches[1].save(folder, overwrite=True)
+    for change in (opened.load, lambda: opened.add(["abcd"]), lambda: opened.remove([0])):
+        with pytest.raises(ValueError, match="another search has replaced the one in"):
+            change()
+
+    def meanwhile(path):
+        monkeypatch.undo()
+        found = on_disk.load(path)
+        searches[0].save(folder, overwrite=True)
+        return found
+
+    monkeypatch.setattr(on_disk, "load", meanwhile)
+    with pytest.raises(ValueError, match="another search has replaced the one in"):
+        SearchFolder.open(folder)
+    assert len(sm.SimilaritySearch.load(folder)) == 60
+
+
+def test_temporary_files_go_and_files_of_others_stay(tmp_path):
+    search = string_search(Levenshtein()).fit(words())
+    search.save(tmp_path / "a")
+    objects = tmp_path / "a" / "objects"
+    for name in (".000000000005.similia.1-ab.tmp", "notes.similia"):
+        (objects / name).write_text("half")
+    opened = SearchFolder.open(tmp_path / "a")
+    opened.add(["abcd"])
+    assert len(opened.load()) == 61
+    assert sorted(path.name for path in objects.iterdir() if path.name[0] != "0") == ["notes.similia"]
+    other = tmp_path / "b" / "objects"
+    other.mkdir(parents=True)
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is not an empty folder"):
+        search.save(tmp_path / "b")
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_a_search_is_replaced_without_the_lock_on_windows(windows, tmp_path, monkeypatch):
+    """Windows renames no folder that holds an open file."""
+    search, free = string_search(None).fit(words()), []
+    search.save(tmp_path / "a")
+    rename = Path.rename
+
+    def renamed(path, target):
+        if path == tmp_path / "a":
+            try:
+                take_lock(path / "codes").close()
+                free.append(True)
+            except ValueError:
+                free.append(False)
+        return rename(path, target)
+
+    monkeypatch.setattr(on_disk, "_WINDOWS", windows)
+    monkeypatch.setattr(Path, "rename", renamed)
+    search.save(tmp_path / "a", overwrite=True)
+    assert free == [windows]
 
 
 def test_a_search_in_one_file(tmp_path):

@@ -4,22 +4,25 @@
 holds the objects (or projected vectors) and names of one addition. A search by features stores empty codes; beside a
 file of objects, a second file holds their inverted lists (`_postings`). Loading reads the lists of large additions. For
 other additions, and those without a file of lists, it counts the features of the objects again. An addition writes its
-objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, they are
-ignored, and the next change deletes them.
+objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, or temporary
+files, they are ignored, and the next change deletes them.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadFile
 from similia.core.estimators import twin_of
@@ -32,17 +35,19 @@ from similia.search._rows import settings_of
 from similia.search.feature_index import FeatureIndex, Segment
 from similia.search.hamming_index import HammingIndex
 from similia.search.vector_index import vectors_index
-from similia.storage.disk import sync_folder
+from similia.storage.disk import is_temporary, sync_folder
 from similia.storage.models import load, save
 from similia.storage.states import public_name
-from similia.storage.store import MANIFEST, Store
+from similia.storage.store import MANIFEST, Store, read_manifest
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
 
 _SEARCH, _CODES, _OBJECTS = "search.similia", "codes", "objects"
 _LISTS = ".lists"  # ending of the files beside those in ``objects``
-_FEW_LISTS = 16  # stored lists are used of additions of at least this part of all objects: each is searched by itself
+_OURS = re.compile(r"[0-9]{12}\.(similia|lists)")  # names of files in ``objects``
+_WINDOWS = sys.platform == "win32"
+_FEW_LISTS = 16  # stored lists are used of additions of at least 1 / 16 of all objects: each is searched by itself
 _NO_BITS = 8  # of the codes of a search by features, which hold nothing; the store needs some
 
 Ids = npt.NDArray[np.int64]
@@ -78,6 +83,7 @@ class SearchFolder:
         self.search = search
         self.example = example
         self.store = store
+        self._token = store.version[0]
 
     @classmethod
     def create(
@@ -97,10 +103,10 @@ class SearchFolder:
         Raises
         ------
         ValueError
-            If the folder holds anything other than the remains of a killed `create`, or the search holds something that
-            a model file cannot contain.
+            If the folder holds anything other than the remains of a killed `create`, the search compares what it did
+            not keep, or the search holds something that a model file cannot contain.
         """
-        check_is_fitted(search, "encoder_")
+        search._check_ready()
         folder = as_path(folder, "folder")
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
             if is_search(folder):
@@ -111,7 +117,8 @@ class SearchFolder:
                 )
             raise ValueError(f"{folder} exists and is not an empty folder; name a new one")
         empty = _without_objects(search)
-        example = None if search.objects_ is None else take(search.objects_, np.arange(min(1, len(search))))
+        objects, _ = _held(search)
+        example = None if objects is None else take(objects, np.arange(min(1, len(search))))
         index = search.index_ if isinstance(search.index_, HammingIndex) else HammingIndex(_n_bits(search))
 
         def write_search() -> None:
@@ -127,6 +134,7 @@ class SearchFolder:
         folder = as_path(folder, "folder")
         if not is_search(folder):
             raise FileNotFoundError(f"no index at {folder}; 'similia index build' or search.save(folder) makes one")
+        store = Store.open(folder / _CODES)
         made = load(folder / _SEARCH)
         search = made.get("search") if isinstance(made, dict) else None
         if (
@@ -135,25 +143,28 @@ class SearchFolder:
             or "example" not in made
         ):
             raise ValueError(f"{folder / _SEARCH} holds no search: the folder is damaged; restore it from a copy")
-        return cls(folder, made["search"], made["example"], Store.open(folder / _CODES))
+        opened = cls(folder, made["search"], made["example"], store)
+        opened._check_not_replaced()
+        return opened
 
     def __len__(self) -> int:
         return len(self.store)
 
     def add(
-        self, X: Any, names: list[str] | None = None, ids: Any = None, progress: dict[str, Any] | None = None
+        self, X: Any, names: Iterable[str] | None = None, ids: Any = None, progress: dict[str, Any] | None = None
     ) -> Ids:
         """Add objects atomically and return their ids.
 
         Parameters
         ----------
         X : collection of n objects
-        names : list of str, length n, optional
+        names : sequence of str, length n, optional
         ids : array-like of int, shape (n,), optional
             Distinct and not in use; by default they continue after the largest id ever used.
         progress : dict, optional
             JSON-serialisable state of a run; it replaces ``store.progress`` in the same step.
         """
+        names = None if names is None else list(map(str, names))
         if names is not None and len(names) != n_objects(X):
             raise ValueError(f"there are {len(names)} names for {n_objects(X)} objects, expected one for each")
         codes, vectors = encoded(self.search, self.example, X)
@@ -165,6 +176,7 @@ class SearchFolder:
     ) -> Ids:
         """Add what `encoded` and `kept_objects` returned; `index`, if given, is a `FeatureIndex` of these objects."""
         with self.store.writing():
+            self._check_not_replaced()
             self._clean()
             ids = self.store.new_ids(ids, len(codes))
             reused = len(ids) and ids.min() < self.store.manifest["next_id"]  # perhaps named by earlier objects
@@ -181,6 +193,7 @@ class SearchFolder:
     def remove(self, ids: Any) -> None:
         """Remove objects by id, atomically."""
         with self.store.writing():
+            self._check_not_replaced()
             self._clean()
             self.store.remove(ids)
 
@@ -198,10 +211,10 @@ class SearchFolder:
         commit = origin["version"][1]  # a writer may have committed since this folder was opened
         files = self._files(committed=True, commit=commit)
         parts = [_read_part(path) for path in files]
-        for name in ("objects", "vectors"):
+        for name, needed in (("objects", search._keeps_objects), ("vectors", search._projected)):
             kept = [part for part in parts if part[name] is not None]
-            if kept:
-                rows = _last_rows(np.concatenate([part["ids"] for part in kept]), search.ids_)
+            if kept or (needed and len(search.ids_)):
+                rows = _last_rows(_joined([part["ids"] for part in kept]), search.ids_)
                 try:
                     together = concatenate([part[name] for part in kept])
                 except (TypeError, ValueError) as error:  # objects of different kinds
@@ -213,16 +226,22 @@ class SearchFolder:
         search.index_ = index
         if _by_features(search):
             lists = _kept_lists(files, [part["ids"] for part in parts], search.ids_, mmap)
-            other = ~np.isin(search.ids_, np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
+            other = ~np.isin(search.ids_, _joined([ids for _, ids in lists]))
             objects = take(search.objects_, np.flatnonzero(other)) if other.any() else None
             search.index_ = search.encoder_.holding(lists, objects, search.ids_, index._rows.next_id)
         elif (by_vectors := vectors_index(search.encoder_)) is not None:
             search.index_ = by_vectors.holding(index._rows)
+        self._check_not_replaced()
         return search, _names(parts)
+
+    def _check_not_replaced(self) -> None:
+        """Raise if `SimilaritySearch.save` has put another search, with its own encoder, in this folder."""
+        if read_manifest(self.folder / _CODES)["token"] != self._token:
+            raise ValueError(f"another search has replaced the one in {self.folder} since it was opened; open it again")
 
     def _files(self, committed: bool, commit: int | None = None) -> list[Path]:
         """Return the object files numbered below `commit` (default: the store's) or, if not `committed`, all others."""
-        files = sorted((self.folder / _OBJECTS).glob("*.similia"))
+        files = sorted(path for path in (self.folder / _OBJECTS).glob("*.similia") if _OURS.fullmatch(path.name))
         commit = self.store.manifest["commit"] if commit is None else commit
         return [path for path in files if (int(path.name.partition(".")[0]) < commit) == committed]
 
@@ -230,6 +249,9 @@ class SearchFolder:
         for path in self._files(committed=False):
             path.with_suffix(_LISTS).unlink(missing_ok=True)
             path.unlink()
+        for path in (self.folder / _OBJECTS).iterdir():
+            if is_temporary(path.name):
+                path.unlink()
 
 
 def kept_objects(search: SimilaritySearch, X: Any) -> Any:
@@ -297,8 +319,11 @@ def _no_codes(n: int) -> npt.NDArray[np.uint8]:
 
 def _left_by_create(folder: Path) -> bool:
     """Return whether a folder is empty or holds only the remains of a killed `SearchFolder.create`."""
-    names = {path.name for path in folder.iterdir()}
-    return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names)
+    names, objects = {path.name for path in folder.iterdir()}, folder / _OBJECTS
+    parts = {path.name for path in objects.iterdir()} if objects.is_dir() else set()
+    return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names) and all(
+        _OURS.fullmatch(name) or is_temporary(name) for name in parts
+    )
 
 
 def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
@@ -311,13 +336,23 @@ def _without_objects(search: SimilaritySearch) -> SimilaritySearch:
     return empty
 
 
+def _held(search: SimilaritySearch) -> tuple[Any, Any]:
+    """Return the objects and the vectors of a search, each None unless `rerank`, which may have changed, keeps them."""
+    return search.objects_ if search._keeps_objects else None, search.vectors_ if search._projected else None
+
+
+def _joined(ids: list[Ids]) -> Ids:
+    """Return the ids of all parts, of which there may be none."""
+    return np.concatenate([np.empty(0, np.int64), *ids])
+
+
 def _kept_lists(files: list[Path], stored: list[Ids], wanted: Ids, mmap: bool) -> list[tuple[Segment, Ids]]:
     """Return the stored inverted lists of large additions, each with those of its ids that are in use.
 
     `stored` holds the ids of each of the `files` of objects, and `wanted` those in use: an id is that of the last file.
     """
     firsts = np.cumsum([0, *map(len, stored)])
-    rows = _last_rows(np.concatenate([np.empty(0, np.int64), *stored]), wanted)
+    rows = _last_rows(_joined(stored), wanted)
     kept = []
     for path, ids, first in zip(files, stored, firsts.tolist(), strict=False):
         alive = ids[np.sort(rows[(rows >= first) & (rows < first + len(ids))]) - first]
@@ -329,12 +364,10 @@ def _kept_lists(files: list[Path], stored: list[Ids], wanted: Ids, mmap: bool) -
 
 def _last_rows(stored: Ids, wanted: Ids) -> Ids:
     """Return the last position in `stored` of each id of `wanted`; raise if an id is missing."""
-    order = np.argsort(stored, kind="stable")
-    place = np.searchsorted(stored, wanted, side="right", sorter=order) - 1
-    rows = order[place]
-    if len(wanted) and (place.min() < 0 or (stored[rows] != wanted).any()):
+    if not np.isin(wanted, stored).all():
         raise ValueError("objects of the search are missing: its folder is damaged; restore it from a copy")
-    return rows
+    order = np.argsort(stored, kind="stable")
+    return order[np.searchsorted(stored, wanted, side="right", sorter=order) - 1]
 
 
 def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -343,13 +376,19 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
     if overwrite and is_search(folder):
         return _replaced(search, folder)
     made = SearchFolder.create(folder, search)
-    with lock_of(search).reading():
-        features = _by_features(search)
-        codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
-        index = search.index_ if features and len(search) else None
-        made._append(codes, search.objects_, search.vectors_, None, search.ids_, None, index)
-        made.store.change(next_id=search.index_.next_id_ if features else search.index_._rows.next_id)
-    return made.folder
+    try:
+        with lock_of(search).reading():
+            features = _by_features(search)
+            codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
+            index = search.index_ if features and len(search) else None
+            made._append(codes, *_held(search), None, search.ids_, None, index)
+            made.store.change(next_id=search.index_.next_id_ if features else search.index_._rows.next_id)
+    except BaseException:
+        (folder / _SEARCH).unlink()  # first: what is left is no search
+        for name in (_CODES, _OBJECTS):
+            shutil.rmtree(folder / name)
+        raise
+    return folder
 
 
 def _replaced(search: SimilaritySearch, folder: Path) -> Path:
@@ -369,7 +408,10 @@ def _replaced(search: SimilaritySearch, folder: Path) -> Path:
     try:
         save_search(search, new)
         shutil.copymode(place, new)
-        with Store.open(place / _CODES).writing():  # raises if another process is writing to it
+        with ExitStack() as held:
+            held.enter_context(Store.open(place / _CODES).writing())  # raises if another process is writing to it
+            if _WINDOWS:
+                held.close()  # it renames no folder that holds an open file
             place.rename(old)
             try:
                 new.rename(place)
