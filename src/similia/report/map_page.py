@@ -22,7 +22,8 @@ from similia.objects.sequences import at_least_one
 from similia.report._context import TEXTS, checked_names, for_page, look_at
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
-from similia.search.similarity_map import SimilarityMap, metric_of_map
+from similia.search.metric import metric_from
+from similia.search.similarity_map import SimilarityMap
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
 
@@ -104,7 +105,7 @@ def write_map(
     names = checked_names(names, n)
     rng = np.random.default_rng(random_state)
     chosen = sampled(X, max_objects, rng)
-    X = metric_of_map(model.similarity).as_objects(taken(X, chosen))
+    X = metric_from(model.similarity, "similarity").as_objects(taken(X, chosen))
     places = None if points is None else np.asarray(points, dtype=np.float64)
     if places is not None and (places.shape != (n, 2) or not np.isfinite(places).all()):
         raise BadParameter("points", f"finite numbers of shape ({n}, 2)", f"shape {places.shape}")

@@ -51,8 +51,6 @@ def nearest(parts: Sequence[Part], queries: Codes, k: int) -> tuple[Distances, I
     """
     n_rows = sum(len(part.ids) for part in parts)
     step = rows_per_block(24 * k * (n_rows // _GRAIN + 1), at_most=max(1, len(queries)))
-    if len(queries) == 1:
-        return _nearest(parts, n_rows, as_words(queries), k)
     distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
     for start in range(0, len(queries), step):
         block = slice(start, start + step)

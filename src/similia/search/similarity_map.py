@@ -55,7 +55,7 @@ from similia.embeddings.pseudo_euclidean import PseudoEuclidean
 from similia.embeddings.spectrum import with_signs
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.search.metric import Metric, feature_distances, metric_from
+from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.similarity import ComparesObjects, read_objects
 from similia.sources.dask import lazily, refuse_lazy
@@ -193,7 +193,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         return self._place(X) if self.objects_ is None else self._place_among(X)
 
     def _fit(self, X: Any, y: Any) -> None:
-        metric = metric_of_map(self.similarity)
+        metric = metric_from(self.similarity, "similarity")
         if self.method not in ("landmarks", "neighbours"):
             raise BadParameter("method", "'landmarks' or 'neighbours'", repr(self.method))
         umap = _umap() if self.method == "neighbours" else None
@@ -229,7 +229,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         step = rows_per_block(32 * len(self.embedding_), at_most=len(rows))
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
-            D = _distances(metric, take(X, block), X, norms)
+            D = metric.distances(take(X, block), X, norms).astype(np.float64)
             total += len(block) * np.array(neighbourhoods_kept(D, self.embedding_, _NEAR, block))
         return float(total[0] / len(rows)), float(total[1] / len(rows))
 
@@ -282,7 +282,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         out, step = np.empty((n, 2)), rows_per_block(32 * len(self.embedding_), at_most=_BLOCK)
         for start in track(range(0, n, step), "SimilarityMap", -(-n // step)):
             rows = np.arange(start, min(n, start + step))
-            D = _distances(metric, take(X, rows), self.objects_, norms)
+            D = metric.distances(take(X, rows), self.objects_, norms).astype(np.float64)
             for i, row in zip(rows, D, strict=True):
                 near = np.flatnonzero(row <= np.partition(row, k - 1)[k - 1])  # whatever order partition leaves
                 near = near[np.argsort(row[near], kind="stable")[:k]]
@@ -294,16 +294,11 @@ class SimilarityMap(ComparesObjects, Transformer):
         return (
             Metric(self.features_.kernel_, True)
             if isinstance(self.features_, Nystroem)
-            else metric_of_map(self.similarity)
+            else metric_from(self.similarity, "similarity")
         )
 
     def _example(self) -> Any:
         return take(self.features_.landmarks_, [0])
-
-
-def metric_of_map(similarity: Any) -> Metric:
-    """Return a kernel or distance of similia as a `Metric`; raise if `similarity` is anything else."""
-    return metric_from(similarity, "similarity")
 
 
 def interpolated(distances: Floats, places: Floats) -> Floats:
@@ -358,16 +353,6 @@ def _kept(
         ranks = 1 + np.searchsorted(np.sort(true[i, others]), true[i, near])
         excess += int(np.maximum(ranks - k, 0).sum())
     return 1.0 - 2.0 * excess / (m * k * (2 * n - 3 * k - 1))
-
-
-def _distances(metric: Metric, X: Any, Y: Any, norms: Any = None) -> Floats:
-    """Return the distances of the objects of `X` and `Y`, shape (n, m), in float64; `norms` are those of `Y`."""
-    values = metric.between(X, Y).astype(np.float64)
-    if not metric.is_kernel:
-        return values
-    own = metric.norms(X)
-    found: Floats = feature_distances(values, own[:, None], metric.norms(Y) if norms is None else norms)  # type: ignore[index]
-    return found
 
 
 def _umap() -> Any:
