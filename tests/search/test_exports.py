@@ -98,6 +98,11 @@ def test_an_empty_index_has_no_faiss_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_codes_have_no_faiss_file(tmp_path):
+    with pytest.raises(TypeError, match=r"index is a ndarray, expected a HammingIndex .* HammingIndex\(n_bits\)\.fit"):
+        exports.write_faiss(codes_of(3, 8), tmp_path / "codes.faiss")
+
+
 def test_a_table_for_lancedb_has_ids_and_bytes():
     codes, ids = codes_of(50, 40), np.arange(50) * 3 + 7
     for given, expected in ((codes, np.arange(50)), (HammingIndex(40).fit(codes, ids), ids)):

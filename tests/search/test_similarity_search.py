@@ -16,10 +16,12 @@ from sklearn.preprocessing import FunctionTransformer
 import similia as sm
 from naive import similarities as naive
 from similia.distances import DTW, FromFunction, Levenshtein
-from similia.kernels import Cosine, Spectrum, WeisfeilerLehman
+from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
 from similia.search import recall
 from similia.search.metric import Metric, as_metric, metric_of, shares_found, sorted_candidates
+from similia.search.metric import feature_distances as distances_of_features
+from similia.search.recall import true_metric
 
 laws = settings(max_examples=15, deadline=None)
 
@@ -231,6 +233,16 @@ def test_objects_that_do_not_fit_are_not_half_added():
     assert len(search) == len(search.index_) == len(search.objects_) == 120
 
 
+def test_large_ids_of_any_type_are_compared_exactly():
+    far = np.arange(2**60, 2**60 + 100)
+    ids = np.concatenate([np.arange(20), far[::2]])
+    search = sm.SimilaritySearch(string_encoder(), Levenshtein(), n_candidates=20).fit(words(70), ids=ids)
+    with pytest.raises(ValueError, match=f"no object with the id {far[1]}"):
+        search.objects(far[1::2].astype(np.uint64))
+    search.remove(np.concatenate([[0], far[:40:2], far[60::2]]).astype(np.uint64))
+    assert search.ids_.tolist() == sorted(search.index_.ids.tolist()) == [*range(1, 20), *far[40:60:2].tolist()]
+
+
 def test_projected_vectors_follow_adding_and_removing():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 6))
@@ -403,6 +415,17 @@ def test_recall_of_a_search_without_objects():
     assert 0 < by_kernel <= 1
 
 
+def test_recall_decides_the_kernel_from_all_objects():
+    """Blocks of queries must not each have a width of their own."""
+    X = np.random.default_rng(0).normal(size=(90, 4)) * np.repeat([[1], [9]], 45, axis=0)
+    search = sm.SimilaritySearch(sm.SignRandomProjection(64, random_state=0), RBF("median"), n_candidates=90).fit(X)
+    found = true_metric(search, "kernel", search.objects_)
+    assert found.function.gamma == RBF("median").decided(X).gamma
+    distances = recall._by_metric(search, X, RBF("median"), None)
+    blocks = [distances(np.arange(i, i + 9)) for i in range(0, 90, 9)]
+    np.testing.assert_allclose(np.concatenate(blocks), distances(np.arange(90)), atol=1e-6)
+
+
 def test_recall_among_the_projected_vectors():
     X, Q = words(), words(10, seed=4)
     search = sm.SimilaritySearch(string_encoder(), "projected", n_candidates=120).fit(X)
@@ -410,6 +433,7 @@ def test_recall_among_the_projected_vectors():
     assert search.set_params(n_candidates=10).recall(Q, metric="projected").recall < 1
     with pytest.raises(ValueError, match="vectors that only rerank='projected' keeps"):
         sm.SimilaritySearch(string_encoder()).fit(X).recall(Q, metric="projected")
+    assert search.set_params(rerank=None).recall(Q, metric="projected").recall < 1  # the vectors are still there
 
 
 def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
@@ -481,6 +505,11 @@ def test_what_makes_no_codes_is_refused_with_what_to_pass():
     with pytest.raises(TypeError, match=r"encoder predicts and does not encode"):
         sm.SimilaritySearch(sm.KernelSVC(Spectrum(k=2))).fit(X, y)
     assert len(sm.SimilaritySearch(model[:-1]).fit(X)) == 120
+
+
+def test_the_largest_kernel_values_have_distances():
+    largest = 1.5e308
+    assert distances_of_features(np.array([largest, largest / 2]), largest, largest).tolist() == [0, largest**0.5]
 
 
 def test_the_metric_of_an_encoder():

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
@@ -370,6 +372,19 @@ def test_a_search_of_vectors_needs_no_pipeline():
     assert curve[5].recall < curve[60].recall
 
 
+def test_a_frozen_pipeline_is_used_as_it_is(tmp_path):
+    X = vectors(300)
+    frozen = make_pipeline(PCA(8), VectorIndex(random_state=0)).fit(X)
+    before, center = frozen.steps[-1][1].ids, frozen.steps[-1][1].center_.copy()
+    search = sm.SimilaritySearch(FrozenEstimator(frozen)).fit(X[:50] + 1).add(X[50:] + 1)
+    np.testing.assert_array_equal(frozen.steps[-1][1].ids, before)
+    np.testing.assert_array_equal(frozen.steps[-1][1].center_, center)
+    expected = frozen.steps[-1][1].unfilled().add(frozen[:-1].transform(X + 1)).kneighbors(frozen[:-1].transform(X), 5)
+    search.save(tmp_path / "search")
+    for one in (search, sm.SimilaritySearch.load(tmp_path / "search")):
+        np.testing.assert_array_equal(one.kneighbors(X, 5), expected)
+
+
 def test_auto_takes_vectors_where_bits_find_less():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 12))
@@ -408,6 +423,7 @@ def test_readers_see_the_index_before_or_after_a_change():
     [
         (lambda: VectorIndex(3).fit(np.eye(3)), "bits must be 1, 2, 4 or 8, got 3"),
         (lambda: VectorIndex().fit(["ab"]), "numbers"),
+        (lambda: VectorIndex().reconstruct([0]), "not fitted yet"),
         (lambda: VectorIndex().fit(np.full((2, 2), np.nan)), r"X\[0\] holds NaN"),
         (lambda: VectorIndex().fit(np.eye(3)).kneighbors(np.eye(4), 1), "4 features"),
         (lambda: VectorIndex().fit(np.eye(3)).kneighbors(np.eye(3), 4), "more than the 3 vectors"),

@@ -20,7 +20,8 @@ from similia.objects import n_objects, take
 from similia.report._model import as_recipe, check_model, coded, parts_of
 from similia.report.approximation import steps_to
 from similia.report.displays import Display, Floats, line, mark
-from similia.search.metric import as_metric, shares_found
+from similia.search.metric import shares_found
+from similia.search.recall import true_metric
 from similia.similarity import name_of
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # of flipped bits
@@ -306,8 +307,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
         kept = search.objects_ if objects is None else objects
         if kept is None or n_objects(kept) != len(search):
             raise ValueError(f"the search does not keep its {len(search)} objects, to compare with them; pass objects=")
-        own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
-        true = (own or as_metric(metric, search.encoder, "metric")).decided(kept)
+        true = true_metric(search, metric, kept)
         codes, index, ids = search._encode(search._parsed(X))[0], search.index_, search.ids_
         distances, against = true.distances(true.as_objects(X), true.as_objects(kept)), type(true.function).__name__
     found = index.kneighbors(codes, most, return_distance=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from similia.core.errors import part_from
@@ -28,11 +29,16 @@ _ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
 # ---- codes and vectors
 def _has_steps(encoder: Any) -> bool:
     """Return whether an encoder is a pipeline of several steps."""
-    return isinstance(encoder, Pipeline) and len(encoder) > 1
+    return len(getattr(encoder, "steps", ())) > 1  # of a frozen pipeline, too
 
 
 def fitted_vectors(encoder: Any, X: Any, y: Any) -> Any:
-    """Fit the steps of an encoder before the last, a `VectorIndex`, as `fitted_codes` does; return the vectors."""
+    """Fit the steps of an encoder before the last, a `VectorIndex`, as `fitted_codes` does; return the vectors.
+
+    A frozen pipeline stays as it is.
+    """
+    if isinstance(encoder, FrozenEstimator):
+        return encoded(encoder, X, projected=False)[0]
     for _, step in encoder.steps[:-1] if isinstance(encoder, Pipeline) else ():
         X = X if step is None or step == "passthrough" else step.fit(X, y).transform(X)
     return X

@@ -119,6 +119,11 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
 
     file = as_path(path)
     index = _index_of(index)
+    if not isinstance(index, HammingIndex):
+        raise TypeError(
+            f"index is a {type(index).__name__}, expected a HammingIndex or a SimilaritySearch; for codes, give "
+            "HammingIndex(n_bits).fit(codes)"
+        )
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
     with threads(1) as faiss:

@@ -12,8 +12,8 @@ from similia.core.config import rows_per_block
 from similia.core.estimators import check_fitted, twin_of
 from similia.core.validation import check_positive_int
 from similia.objects import n_objects, take
-from similia.search._candidates import by_angle
-from similia.search.metric import Floats, Index, as_metric, shares_found
+from similia.search._candidates import by_angle, encoded
+from similia.search.metric import Floats, Index, Metric, as_metric, shares_found
 
 
 class Recall(NamedTuple):
@@ -129,11 +129,18 @@ def measured_recall(
     return [Recall(float(row.mean()), e, s / q, brute / q) for row, e, s in zip(shares, error, seconds, strict=True)]
 
 
+def true_metric(search: Any, metric: Any, objects: Any) -> Metric:
+    """Return what defines true neighbours, as `SimilaritySearch.recall` documents, decided from all `objects`."""
+    own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
+    true = own or as_metric(metric, search.encoder, "metric")
+    return true.decided(true.as_objects(objects))
+
+
 def _by_vectors(search: Any, X: Any) -> Callable[[Index], Floats]:
     """Return a function that maps positions in `X` to the distances from these vectors to all vectors searched."""
     if search.vectors_ is None:
         raise ValueError("metric='projected' compares the vectors that only rerank='projected' keeps; name another")
-    vectors: Any = search._encode(X)[1]
+    vectors: Any = encoded(search.encoder_, X, projected=True)[1]  # `rerank` may have been changed since the fit
     everyone = np.arange(len(search.ids_))
     return lambda rows: by_angle(vectors[rows], search.vectors_, np.tile(everyone, (len(rows), 1)))[0]
 
@@ -144,8 +151,7 @@ def _by_metric(search: Any, X: Any, metric: Any, objects: Any) -> Callable[[Inde
     if kept is None or n_objects(kept) != len(search.ids_):
         found = "the search keeps none" if kept is None else f"{n_objects(kept)} are given"
         raise ValueError(f"recall compares queries with all {len(search.ids_)} objects, but {found}; give objects=")
-    own = search._metric() if isinstance(metric, str) and metric == "kernel" else None
-    true = own or as_metric(metric, search.encoder, "metric")
+    true = true_metric(search, metric, kept)
     queries, all_objects = true.as_objects(X), true.as_objects(kept)
     norms = true.norms(all_objects)
     return lambda rows: true.distances(take(queries, rows), all_objects, norms)

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from similia.core.errors import BadType
@@ -45,6 +46,7 @@ from similia.search.scan import check_radius
 from similia.search.vector_index import vectors_index
 from similia.similarity import as_objects
 from similia.sources.dask import is_lazy
+from similia.storage.store import check_ids
 
 _CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share
 
@@ -183,7 +185,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             return self._emptied()._append(X, None, X, ids)
         if (index := vectors_index(self.encoder_)) is not None:
             V = fitted_vectors(self.encoder_, X, y)
-            self.index_ = index.emptied(V)
+            self.index_ = index.unfilled() if isinstance(self.encoder_, FrozenEstimator) else index.emptied(V)
             return self._emptied()._append(V, unit(V) if self._projected else None, X, ids)
         codes, vectors = fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
@@ -220,6 +222,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     def remove(self, ids: Any) -> Self:
         """Remove objects by their ids; every id must exist."""
         check_fitted(self, "encoder_")
+        ids = check_ids(ids)
         self.index_ = twin_of(self.index_).remove(ids)
         kept = np.flatnonzero(~np.isin(self.ids_, ids))
         self.ids_ = self.ids_[kept]
@@ -248,10 +251,11 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
                 f"the search keeps no objects, since rerank={self.rerank!r} needs none; look the ids up in your data"
             )
         now = present(self)
-        unknown = ~np.isin(ids, now.ids_)
+        wanted = ids.astype(np.int64)  # uint64 would be compared as float64; what is too large becomes negative
+        unknown = ~np.isin(wanted, now.ids_)
         if unknown.any():
             raise ValueError(f"there is no object with the id {ids[np.argmax(unknown)]}")
-        return take(now.objects_, now._rows(ids.astype(np.int64)))
+        return take(now.objects_, now._rows(wanted))
 
     def kneighbors(
         self, X: Any, n_neighbors: int = 10, return_distance: bool = True, *, return_similarity: bool = False

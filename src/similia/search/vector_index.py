@@ -283,13 +283,18 @@ class VectorIndex(BaseEstimator):
         self._rows = Rows(self._width)
         return self
 
+    def unfilled(self) -> Self:
+        """Return a copy of this fitted index, with its mean and its rotation, that holds no vectors."""
+        self._check_fitted()
+        return self.holding(Rows(self._width))
+
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors as the index stores them, uint8 (n, n_bits // 8); `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
         self._check_fitted()
         if isinstance(X, Source):
-            return np.concatenate([*each_block(X, _BLOCK, _encoded, self.holding(Rows(self._width)))])
+            return np.concatenate([*each_block(X, _BLOCK, _encoded, self.unfilled())])
         X = self._checked(X)
         codes = np.empty((len(X), self._width), np.uint8)
         step = rows_per_block(24 * X.shape[1], at_most=_BLOCK)
@@ -304,7 +309,8 @@ class VectorIndex(BaseEstimator):
 
     def reconstruct(self, ids: Any) -> Codes:
         """Return the rows of the index that have the given ids, as `encode` makes them."""
-        return self._rows.take(self._found(check_ids(ids), "looked up"))
+        rows = self._found(check_ids(ids), "looked up")
+        return self._rows.take(rows)
 
     def holding(self, rows: Rows) -> Self:
         """Return a copy of this index that holds `rows`, as `encode` makes them, with their ids."""
