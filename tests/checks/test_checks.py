@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import similia as sm
 from similia.checks.laws import check_codes, check_distance, check_embedding, check_kernel
@@ -137,6 +139,12 @@ def test_an_embedding_passes_and_stays_unfitted():
     check_embedding(PCA(n_components=2), X)
     assert not hasattr(embedding, "components_")
     assert embedding.random_state is None
+
+
+def test_pipelines_pass_and_their_steps_get_a_seed():
+    drawn = sm.SignRandomProjection(n_bits=64, random_state=None)
+    check_embedding(make_pipeline(StandardScaler(), make_pipeline(Embedding())), X)
+    check_codes(make_pipeline(StandardScaler(), drawn), X)
 
 
 @pytest.mark.parametrize("fault", EMBEDDING_FAULTS)

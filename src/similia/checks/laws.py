@@ -105,7 +105,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        The check fits only clones of it. If its ``random_state`` is None, the clones use 0 instead.
+        The check fits only clones of it. If a ``random_state`` is None, also of a nested estimator, the clones use 0
+        instead.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -136,7 +137,8 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     Parameters
     ----------
     encoder : scikit-learn transformer
-        The check fits only clones of it. If its ``random_state`` is None, the clones use 0 instead.
+        The check fits only clones of it. If a ``random_state`` is None, also of a nested estimator, the clones use 0
+        instead.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -191,17 +193,32 @@ def _check_transformer(estimator: Any, X: Any, y: Any, tolerance: float) -> npt.
 
 def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
     """Return a fitted clone with a fixed seed; raise if ``fit`` does not return the clone or changes its parameters."""
-    from sklearn.base import clone
-
-    copy = clone(estimator)
-    if copy.get_params(deep=False).get("random_state", 0) is None:
-        copy.set_params(random_state=0)
+    copy = _seeded_clone(estimator)
     before = copy.get_params()
     _require(copy.fit(X, y) is copy, "fit: it does not return the estimator itself")
-    changed = [name for name, value in copy.get_params().items() if value is not before.get(name)]
+    after = copy.get_params()
+    changed = [
+        name for name in after if after[name] is not before.get(name) and not _in_place(copy, name, before.get(name))
+    ]
     names = ", ".join(map(repr, changed))
     _require(not changed, f"fit: it changes the parameter {names}; learnt values belong in attributes such as mean_")
     return copy
+
+
+def _seeded_clone(estimator: Any) -> Any:
+    """Return a clone in which every parameter `random_state` that is None becomes 0."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    unset = [key for key, value in copy.get_params().items() if key.endswith("random_state") and value is None]
+    return copy.set_params(**dict.fromkeys(unset, 0))
+
+
+def _in_place(estimator: Any, name: str, value: Any) -> bool:
+    """Return whether `fit` may change a parameter: a pipeline fits its steps in place and makes a new list of them."""
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(estimator, Pipeline) and (name.split("__")[-1] == "steps" or hasattr(value, "fit"))
 
 
 def _require(holds: Any, sentence: str) -> None:

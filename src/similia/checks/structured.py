@@ -32,10 +32,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
-from similia.checks.laws import _check_equal, _require
+from similia.checks.laws import _check_equal, _in_place, _require, _seeded_clone
 from similia.core.text import short
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch
@@ -141,10 +141,10 @@ def check_fit(case: Case) -> None:
             case.fresh().fit_transform(case.X, case.y)
     after = estimator.get_params()
     for name in before:
-        in_place = isinstance(estimator, Pipeline) and (name == "steps" or hasattr(before[name], "fit"))  # by design
-        same = in_place or (after.get(name) is before[name] and _digest(after[name]) == digests[name])
+        same = after.get(name) is before[name] and _digest(after[name]) == digests[name]
         _require(
-            same, f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_"
+            same or _in_place(estimator, name, before[name]),
+            f"parameters: fit changes the parameter {name!r}; learnt values belong in attributes such as mean_",
         )
     unchanged = joblib.hash(case.X) == objects and joblib.hash(case.y) == targets
     _require(unchanged, "mutation: fit or a method changes X or y")
@@ -400,9 +400,7 @@ class Case:
 
     def fresh(self) -> Any:
         """Return a clone in which every parameter `random_state` that is None becomes 0."""
-        copy = clone(self.estimator)
-        unset = [key for key, value in copy.get_params().items() if key.endswith("random_state") and value is None]
-        return copy.set_params(**dict.fromkeys(unset, 0))
+        return _seeded_clone(self.estimator)
 
     def fit(self, estimator: Any, X: Any = None) -> Any:
         return estimator.fit(self.X if X is None else X, self.y)
