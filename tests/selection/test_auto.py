@@ -4,13 +4,15 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from samples.select import rows, sample
@@ -236,6 +238,31 @@ def test_objects_are_taken_in_every_form(few):
     X, y = sample("strings", 30)
     auto = sm.AutoClassifier(**QUICK).fit(sm.objects.as_strings(X), y)
     np.testing.assert_array_equal(auto.predict(X), auto.predict(take(sm.objects.as_strings(X), np.arange(30))))
+
+
+def test_columns_of_data_frames_are_told_by_name(few, tmp_path):
+    X, y = sample("vectors", 30)
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    auto = sm.AutoClassifier(**QUICK).fit(frame, y)
+    assert auto.feature_names_in_.tolist() == ["a", "b"]
+    assert auto.n_features_in_ == 2
+    auto = sm.load(sm.save(auto, tmp_path / "auto"))
+    for ask in (auto.predict, lambda X: auto.score(X, y)):
+        ask(frame)
+        with pytest.raises(ValueError, match="Feature names must be in the same order"):
+            ask(frame[["b", "a"]])
+    assert not hasattr(auto.refit(X, y), "feature_names_in_")
+
+
+def test_candidates_pass_on_arrays_if_transformers_make_data_frames(monkeypatch):
+    only(monkeypatch, LinearSVC(), ("features", sm.KernelFeatures(Spectrum(k=2))))
+    X, y = sample("strings", 30)
+    plain = sm.AutoClassifier(**QUICK).fit(X, y)
+    with config_context(transform_output="pandas"):
+        auto = sm.AutoClassifier(**QUICK).fit(X, y)
+        np.testing.assert_array_equal(auto.predict(X), plain.predict(X))
+        assert auto.refit(X, y).score(X, y) == plain.score(X, y)
+    assert auto.cv_results_["mean_test_score"] == plain.cv_results_["mean_test_score"]
 
 
 @pytest.mark.parametrize("unit", ["CC(C)=O", "ACGTGA"])

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import Tags
@@ -20,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import config, settings
 from similia.core.errors import warn_user
-from similia.core.estimators import all_at_once, offered_if
+from similia.core.estimators import all_at_once, check_columns, check_table, offered_if
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int
 from similia.learn.targets import Task
 from similia.objects import n_objects
 from similia.objects.molecules import look_like_smiles
+from similia.objects.tables import is_frame, to_array
 from similia.pipelines import Pipeline
 from similia.selection._evaluate import fitted
 from similia.selection.budget import Budget, Leaderboard
@@ -123,6 +125,7 @@ class _Auto(BaseEstimator):
         clock = Budget(seconds)
         check_positive_int(self.max_voters, "max_voters")
         own = own_similarities(self.similarity)
+        given = X
         kind, X = recognised(X, any_kind=bool(own))
         check_similarities(own, X)
         if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
@@ -134,20 +137,23 @@ class _Auto(BaseEstimator):
         shown = settings().progress if self.progress is None else self.progress
         with clock.paused():
             compile_loops(kind, shown)
-        with warnings.catch_warnings(), config(progress=False), Leaderboard(shown, clock, self.measure_) as board:
+        with (
+            warnings.catch_warnings(),
+            config(progress=False),
+            config_context(transform_output="default"),
+            Leaderboard(shown, clock, self.measure_) as board,
+        ):
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
             near = kind == "strings" and groups is None
             Run(self, X, y, kind, own, folds, together, clock, board, near).choose(notes)
         self.kind_ = kind
-        self._learn_form(X, y)
+        self._learn_form(given, X, y)
         return self
 
-    def _learn_form(self, X: Any, y: npt.NDArray) -> None:
-        """Set `n_features_in_` for vectors, and `classes_` for classification."""
-        self.__dict__.pop("n_features_in_", None)
-        if self.kind_ == "vectors":
-            self.n_features_in_ = X.shape[1]
+    def _learn_form(self, given: Any, X: Any, y: npt.NDArray) -> None:
+        """Set `n_features_in_` and, of a data frame, `feature_names_in_` for vectors; `classes_` for classification."""
+        check_table(self, X if self.kind_ == "vectors" else None, given, reset=True)
         if self._task == "classification":
             self.classes_ = np.unique(y)
 
@@ -158,10 +164,11 @@ class _Auto(BaseEstimator):
         For example, after scoring on a test part, refit to the training and test parts together.
         """
         check_is_fitted(self, "best_estimator_")
-        X = recognised(X, any_kind=True)[1]
+        given, X = X, recognised(X, any_kind=True)[1]
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
-        self.best_estimator_ = fitted(self._unfitted, X, y)
-        self._learn_form(X, y)
+        with config_context(transform_output="default"):
+            self.best_estimator_ = fitted(self._unfitted, X, y)
+        self._learn_form(given, X, y)
         return self
 
     @property
@@ -169,19 +176,29 @@ class _Auto(BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
+    def _read(self, X: Any) -> Any:
+        """Return a data frame of vectors as an array, as `fit` does; raise if its columns are not those of `fit`."""
+        if self.kind_ != "vectors" or not is_frame(X):
+            return X
+        check_columns(self, X, reset=False)
+        return to_array(X)
+
     def predict(self, X: Any) -> npt.NDArray:
         """Return the predictions of the chosen pipeline for m objects, shape (m,)."""
-        return self._winner.predict(X)
+        with config_context(transform_output="default"):
+            return self._winner.predict(self._read(X))
 
     @offered_if(_winner_has("predict_proba"))
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline can predict it."""
-        return self._winner.predict_proba(X)
+        with config_context(transform_output="default"):
+            return self._winner.predict_proba(self._read(X))
 
     @offered_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> npt.NDArray:
         """Return the decision values of the chosen pipeline for m objects; only if it has `decision_function`."""
-        return self._winner.decision_function(X)
+        with config_context(transform_output="default"):
+            return self._winner.decision_function(self._read(X))
 
     @available_if(_embeds)
     def transform(self, X: Any) -> Any:
@@ -189,11 +206,12 @@ class _Auto(BaseEstimator):
 
         Not available if the chosen pipeline is a learner alone, or if several pipelines vote.
         """
-        return self._winner[:-1].transform(X)
+        return self._winner[:-1].transform(self._read(X))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the score, as `scoring` defines it, of the predictions for m objects with the targets `y`."""
-        return float(get_scorer(self.scoring or self._usual)(self._winner, X, y))
+        with config_context(transform_output="default"):
+            return float(get_scorer(self.scoring or self._usual)(self._winner, self._read(X), y))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -269,6 +287,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Sorted labels.
     n_features_in_ : int
         Number of columns; only for vectors.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns; only for vectors from a data frame. Data frames with other columns, or in another order,
+        are refused.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
         Kind of the objects; "objects" if only `similarity` can read them.
     measure_ : str
@@ -396,7 +417,8 @@ class AutoRegressor(RegressorMixin, _Auto):
     best_estimator_ : Pipeline or VoteRegressor
         The chosen pipeline, or several whose predictions are averaged, fitted to all objects.
     best_name_, best_score_, best_score_interval_, n_outer_folds_, cv_results_ : see `AutoClassifier`
-    n_features_in_, kind_, measure_, seconds_, stopped_, stopped_early_, notes_ : see `AutoClassifier`
+    n_features_in_, feature_names_in_, kind_, measure_ : see `AutoClassifier`
+    seconds_, stopped_, stopped_early_, notes_ : see `AutoClassifier`
 
     Raises
     ------
