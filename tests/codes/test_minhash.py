@@ -217,3 +217,5 @@ def test_the_planned_number_of_hashes_suffices():
     assert (errors > 0.2).mean() <= 0.1
     with pytest.raises(ValueError, match="n_pairs must be an integer >= 1"):
         minhash_n_hashes(0.1, 0.05, n_pairs=0)
+    with pytest.raises(ValueError, match="eps=1e-200 needs more than 1e308 samples or features"):
+        minhash_n_hashes(1e-200, 0.05)

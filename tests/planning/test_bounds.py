@@ -117,6 +117,8 @@ def test_n_components_refuses_bad_numbers():
         for value in values:
             with pytest.raises(ValueError, match=f"{name} must"):
                 d2ke_n_components(**{**good, name: value})
+    with pytest.raises(ValueError, match="eps=1e-200 needs more than 1e308 samples or features"):
+        d2ke_n_components(**{**good, "eps": 1e-200})
 
 
 # ---- the effective dimension

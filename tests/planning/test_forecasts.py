@@ -356,6 +356,8 @@ SAMPLES = {
     "series": ({"distance": sm.distances.DTW()}, [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]], 3.0),
     "sets": ({"distance": sm.distances.Hausdorff()}, [[[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], 2.0),
     "vectors": ({"kernel": sm.kernels.Cosine()}, [[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]], 3.0),
+    "array of series": ({"encoder": sm.SequenceEncoder(n_bits=64), "kind": "series"}, np.zeros((2, 7)), 7.0),
+    "graphs, edges": ({"kernel": sm.kernels.WeisfeilerLehman(), "edges": 6.0}, [RING, RING], 3.0),
     "encoder of strings": ({"encoder": sm.NGramEncoder(n_bits=64)}, ["ACG", "ACGTA"], 4.0),
 }  # fmt: skip
 

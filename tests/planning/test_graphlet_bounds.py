@@ -81,6 +81,8 @@ def test_bad_numbers():
     for eps in (0, 2, -0.1, "a", np.nan):
         with pytest.raises(ValueError, match="eps must lie between 0 and 2"):
             graphlet_samples(3, eps, 0.05)
+    with pytest.raises(ValueError, match="eps=1e-200 needs more than 1e308 samples or features"):
+        graphlet_samples(3, 1e-200, 0.05)
     for delta in (0, 1, np.nan, None):
         with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
             graphlet_samples(3, 0.1, delta)

@@ -112,8 +112,9 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     check_positive(effective_dimension, "effective_dimension", zero=True)
     s = np.geomspace(1e-9, 0.9, 5000)
     log_cover = np.maximum(0.0, np.log(constant) + effective_dimension * np.log(4 * gamma / (s * eps)))
-    needed = (2 * log_cover + np.log(2 / delta)) / (2 * np.square((1 - s) * eps))
-    return int(np.ceil(needed.min()))
+    with np.errstate(divide="ignore", over="ignore"):
+        needed = (2 * log_cover + np.log(2 / delta)) / (2 * np.square((1 - s) * eps))
+    return _rounded_up(needed.min(), eps)
 
 
 def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: RandomState = 0) -> EffectiveDimension:
@@ -312,7 +313,9 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     _check_share(delta, "delta")
     check_choice(features, "features", ("match_iso", "match"))
     n_kinds = _N_GRAPHS[size - 2] if features == "match_iso" else 2 ** (size * (size - 1) // 2)
-    return math.ceil(2 * (n_kinds * math.log(2) + math.log(1 / delta)) / eps**2)
+    with np.errstate(divide="ignore", over="ignore"):
+        needed = 2 * (n_kinds * math.log(2) + math.log(1 / delta)) / np.square(float(eps))
+    return _rounded_up(needed, eps)
 
 
 def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
@@ -360,8 +363,9 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     _check_share(eps, "eps")
     _check_share(delta, "delta")
     n_pairs, bits = check_positive_int(n_pairs, "n_pairs"), check_positive_int(bits, "bits")
-    needed = np.log(2 * n_pairs / delta) / (2 * np.square((1 - 2.0**-bits) * eps))
-    return 8 * int(np.ceil(needed / 8))
+    with np.errstate(divide="ignore", over="ignore"):
+        needed = np.log(2 * n_pairs / delta) / (2 * np.square((1 - 2.0**-bits) * eps))
+    return 8 * _rounded_up(needed / 8, eps)
 
 
 def mmd_error(n_components: int | None, n_samples: int, delta: float, features: str = "gaussian_complex") -> float:
@@ -462,6 +466,13 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
         centres.append(int(nearest.argmax()))
         np.minimum(nearest, D[centres[-1]], out=nearest)
     return centres, radii
+
+
+def _rounded_up(needed: float, eps: float) -> int:
+    """Return a number rounded up; raise if it is infinite because the acceptable error `eps` is too small."""
+    if not math.isfinite(needed):
+        raise ValueError(f"eps={eps!r} needs more than 1e308 samples or features; allow a larger error")
+    return math.ceil(needed)
 
 
 def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:

@@ -7,10 +7,11 @@ of length L, in `calls` chunks, are compared with s landmarks (or random objects
 embed  calls (1 + s + s L) + n (1 + L + s + s L + s^2): features or rows of the objects, their kernel values with the
        landmarks, the product with the components; s L^2 instead of s L if data objects are aligned with each other,
        and L^2 if a graph is walked from each node; random objects have a length that does not depend on L
-fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; random objects: 1 + L + s;
+fit    1 + s + s L + s^2 (1 + L) + s^3: kernel values of the landmarks, eigendecomposition; a distance: 1 + L + s;
        for a given encoder: the m objects that it is fitted to
 signs  calls + n (1 + s + s b)
-index calls + n b, once for each time that rows are copied (`storage.store`) search 1 + n b
+index calls + n b, once for each time that rows are copied (`storage.store`)
+search 1 + n b
 ====== ==========================================================================================================
 
 The constants minimise squared relative errors, by non-negative least squares over medians of a few rounds; every round

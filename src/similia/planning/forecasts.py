@@ -217,11 +217,8 @@ def _described(
     kind = _kind(kind, comparison, batch)
     letters = check_positive_int(letters, "letters")
     channels = (2 if kind == "sets" else 1) if channels is None else check_positive_int(channels, "channels")
-    ratio = 1.0
-    if edges is not None:
-        if kind != "graphs":
-            raise ValueError(f"edges is for graphs, but the objects are {kind}; leave it out")
-        ratio = check_positive(edges, "edges", zero=True) / check_positive(length, "length")
+    if edges is not None and kind != "graphs":
+        raise ValueError(f"edges is for graphs, but the objects are {kind}; leave it out")
     if batch is None:
         hint = "; it is the mean number of letters, nodes, points or components of an object"
         length = check_positive(length, "length", hint=hint)
@@ -229,6 +226,7 @@ def _described(
         length = float(batch.shape[1])
     else:
         length = max(1.0, (batch.n_nodes if kind == "graphs" else len(batch.values)) / n_objects(batch))
+    ratio = 1.0 if edges is None else check_positive(edges, "edges", zero=True) / length
     return Objects(kind, ratio, letters, channels, sample), length
 
 
@@ -236,7 +234,7 @@ def _read(sample: Any, comparison: Any, kind: str | None) -> tuple[Any, Any]:
     """Return the sample as the kernel or distance reads it, and as a batch or array, which tells the lengths."""
     sample = sample if comparison is None else as_objects(comparison, sample)
     at_least_one(sample, "sample")
-    if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2):
+    if isinstance(sample, Batch) or (isinstance(sample, np.ndarray) and sample.ndim == 2 and kind in (None, "vectors")):
         return sample, sample
     readers: dict[str, Any] = {"strings": as_strings, "graphs": as_graphs, "series": as_series, "sets": as_sets}
     kind = kind or kind_of_item(item(sample, 0))
