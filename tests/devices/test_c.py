@@ -222,6 +222,7 @@ def test_codes_only_have_no_labels(tmp_path):
     model = sm.Pipeline([("signs", sm.SignRandomProjection(80, random_state=0))]).fit(X)
     small = sm.export_c(model, tmp_path, X)
     assert "predict" not in (tmp_path / "model.h").read_text()
+    assert "written: 78 bytes" in (tmp_path / "model.txt").read_text()
     found = answers(built("gcc, checked", tmp_path), small, small.input.arguments(small.input.read(X)))
     assert [(status, label, code) for status, label, code in found] == [
         (0, -1, code.tobytes()) for code in small.transform(X)
@@ -238,6 +239,15 @@ def test_without_objects_the_landmarks_are_the_tests(tmp_path):
         assert subprocess.run(built("gcc", tmp_path / name), capture_output=True, text=True).stdout == (
             "0 of 20 objects differ\n"
         )
+
+
+def test_landmarks_beyond_the_bounds_are_no_tests(tmp_path):
+    words = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "GCGC", "CCG"]
+    model = sm.recipes.nyshd(sm.kernels.Spectrum(2), 6, 64, random_state=0).fit(words, [0, 0, 1, 1, 1, 1])
+    small = sm.quantise(model, words[3:], max_length=5)
+    with pytest.raises(ValueError, match=r"landmarks\[\d\] has \d letters, expected at most 5; give X, whose first"):
+        sm.export_c(small, tmp_path)
+    sm.export_c(small, tmp_path, words[3:])
 
 
 def test_no_library_is_called_and_nothing_is_written_to_the_heap(exported):
@@ -400,10 +410,19 @@ def test_nothing_is_overwritten_or_half_written(tmp_path):
     assert (tmp_path / "a.c").read_bytes() == before["a.c"]
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a", "stdint"])
+@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "ä", "../a", "stdint", 5])
 def test_names_are_those_of_c(name, tmp_path):
     with pytest.raises(ValueError, match="name must be a letter followed by letters, digits and under"):
         sm.export_c(*example("vectors")[:1], tmp_path / "new", example("vectors")[1], name=name)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_label_that_no_bytes_stand_for_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    steps = [("signs", sm.SignRandomProjection(64, random_state=0)), ("c", sm.HDClassifier())]
+    model = sm.Pipeline(steps).fit(X, ["a", "\udcff"] * 10)
+    with pytest.raises(ValueError, match=r"the label .* holds a surrogate"):
+        sm.export_c(model, tmp_path / "new", X)
     assert not (tmp_path / "new").exists()
 
 

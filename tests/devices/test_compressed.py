@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 
 import similia as sm
@@ -123,6 +124,16 @@ def test_sizes_are_compared_if_folds_differ_in_size_and_landmarks_explain_all():
     assert {size.n_landmarks for size in found.sizes} == {31, 16, 8}  # 31 of 47 objects are in the smallest fold
     assert len(found.sizes) == 18
     assert len(found.model[0].landmark_indices_) <= 4
+
+
+def test_sizes_are_compared_if_transformers_make_data_frames():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model, y = sm.recipes.nyshd(sm.kernels.RBF(), 8, 256, random_state=0), X[:, 0] > 0
+    plain = sm.devices.compress(model, X, y, cv=3)
+    with config_context(transform_output="pandas"):
+        found = sm.devices.compress(model, X, y, cv=3)
+        assert sm.quantise(found.model, X).loss(X).bits > 0.95
+    assert found.sizes == plain.sizes
 
 
 def test_halves():

@@ -16,7 +16,7 @@ import similia as sm
 from devices.compiled import IN_FLOATS, MAKERS, example
 from naive import floats as slow
 from naive import whole_numbers as naive
-from similia.devices.floats import Decay, FloatHadamard, FloatPrototypes, FloatSigns, exp_minus
+from similia.devices.floats import Decay, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns, exp_minus
 from similia.devices.inputs import Curve, Units
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
 from similia.devices.tables import sizes_of
@@ -310,6 +310,22 @@ def test_steps_before_the_projection_are_part_of_the_coordinates(steps):
     assert sm.quantise(model.fit(X, y), X).loss(X).bits > 0.99
 
 
+@pytest.mark.parametrize("numbers", ["whole", "float"])
+def test_whitened_coordinates_without_variance_are_zero(numbers):
+    X = np.random.default_rng(0).normal(size=(40, 3)) * [3, 0, 1]
+    model = make_pipeline(PCA(whiten=True), sm.SignRandomProjection(400, random_state=0)).fit(X)
+    assert sm.quantise(model, X, numbers=numbers).loss(X).bits > 0.99
+
+
+def test_factors_are_finite_and_shifts_stay_below_64():
+    linear = Linear.of(np.array([[1.0], [2.0**-70]]), np.zeros(2), 100)
+    assert linear.shifts.tolist() == [0, 63]
+    for make in (lambda A, c: Linear.of(A, c, 100), FloatLinear.of):
+        for A, c in (([[1.0], [np.inf]], [0.0, 0.0]), ([1.0, 2.0], [0.0, np.nan])):
+            with pytest.raises(ValueError, match="coordinate 1 has a factor or offset that is not finite"):
+                make(np.array(A), np.array(c))
+
+
 def test_small_eigenvalues_get_wider_factors():
     X = np.random.default_rng(0).normal(size=(300, 3))
     model = sm.recipes.nyshd(sm.kernels.RBF(0.1), 120, 400, random_state=0).fit(X, X[:, 0] > 0)
@@ -515,6 +531,24 @@ def test_graphs_that_are_too_large_are_named():
         small.predict([large])
     model, _ = example("graphs without labels")
     assert sm.quantise(model, X, max_length=40).predict([large]).shape == (1,)
+
+
+def test_a_smaller_graph_may_have_more_arcs_per_node():
+    paths = [(np.array([[*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)]]), n) for n in (8, 9, 10, 10)]
+    model = sm.recipes.nyshd(sm.kernels.WeisfeilerLehman(), 3, 64, random_state=0).fit(paths, [0, 1, 0, 1])
+    complete = (np.argwhere(~np.eye(5, dtype=bool)).T, 5)
+    assert sm.quantise(model, [complete], max_length=5).predict([complete]).shape == (1,)
+
+
+def test_an_encoder_is_copied_and_its_output_is_an_array():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    encoder = sm.LevelEncoder(n_bits=64, random_state=0).set_output(transform="pandas").fit(X)
+    small = sm.quantise(make_pipeline(encoder), X)
+    before = small.transform(X)
+    assert small.loss(X).bits == 1
+    encoder.set_params(random_state=1).fit(X)
+    np.testing.assert_array_equal(small.transform(X), before)
+    assert type(before) is np.ndarray
 
 
 def test_letters_and_lengths_may_be_given():

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
+from similia.core.text import short
 from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.floats import LARGEST, LN2, LN2_REST, LOG2_E, SERIES, Decay, FloatHadamard, FloatVectors
 from similia.devices.inputs import Edits, NGrams, Substrings, Subtrees, Warped
@@ -174,7 +175,7 @@ def _counter_bits(read: Any) -> int:
 
 def _scratch(small: Quantised) -> int:
     """Return the number of bytes of static memory that the C writes to."""
-    read, total = small.input, small.n_bits // 8
+    read, total = small.input, 0 if small.prototypes is None else small.n_bits // 8
     if isinstance(small.prototypes, Prototypes):
         total += 4 * len(small.prototypes.R)
     if small.linear is None:
@@ -196,6 +197,8 @@ def _scratch(small: Quantised) -> int:
 
 def _quoted(text: str) -> str:
     """Return a string literal in C, with escapes for all but plain ASCII."""
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(f"the label {short(text)} holds a surrogate, which UTF-8 cannot express; rename the label")
     plain = "".join(
         c if " " <= c <= "~" and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode()) for c in text
     )

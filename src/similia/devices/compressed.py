@@ -215,9 +215,11 @@ class _Maker:
         """Yield (number of landmarks, of bits, of prototype bits), the accuracy on `new`, and the fitted model."""
         order = self._order(X)
         for n_landmarks in self.landmarks:
-            nystroem = clone(self.nystroem).set_params(landmarks=order[:n_landmarks]).fit(X)
+            nystroem = clone(self.nystroem).set_params(landmarks=order[:n_landmarks])
+            nystroem.set_output(transform="default").fit(X)
             vectors = nystroem.transform(X), nystroem.transform(new)
-            codes = [self._signs(n_bits).fit(vectors[0]).transform(part) for part in vectors]
+            longest = self._signs(n_bits).set_output(transform="default").fit(vectors[0])
+            codes = [longest.transform(part) for part in vectors]
             for bits in _halves(n_bits, _LEAST_BITS):
                 signs = self._signs(bits).fit(vectors[0])
                 known, asked = (part[:, : bits // 8] for part in codes)

@@ -6,6 +6,7 @@ The input turns an object into whole numbers k (or float32). The coordinates tha
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def input_of_encoder(encoder: Any, X: Any, length: int | None, letters: str) -> 
         raise TypeError(f"{name_of(encoder)} returns counts, not codes; quantise an encoder with output='bits'")
     if X is None:
         raise _needs_objects(type(encoder).__name__)
+    encoder = deepcopy(encoder).set_output(transform="default")
     if isinstance(encoder, NGramEncoder):
         if encoder.binding != "multiply":
             raise TypeError(f"{name_of(encoder)} cannot be quantised; NGramEncoder with binding='multiply' can")
@@ -198,7 +200,8 @@ def _distances(
         cost = 2 * 2**15 if distance.local == "euclidean" else _most_squared(landmarks.n_dims)
         rows = in_steps(landmarks, units)
         return _holding(Warped(distance, units, rows, length, Curve.of(curve, both * cost)), X, landmarks)
-    raise TypeError(f"the distance {name_of(distance)} cannot be quantised; Levenshtein and DTW (one channel) can")
+    can = "Levenshtein and DTW (one channel, or local='sqeuclidean') can"
+    raise TypeError(f"the distance {name_of(distance)} cannot be quantised; {can}")
 
 
 def after_step(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
@@ -216,7 +219,9 @@ def after_step(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
     if isinstance(step, PCA):
         axes = step.components_
         if step.whiten:
-            axes = axes / np.sqrt(step.explained_variance_)[:, None]
+            scale = np.sqrt(step.explained_variance_)
+            known = scale >= np.finfo(scale.dtype).eps  # scikit-learn divides the others, which are noise, by eps
+            axes = axes / np.where(known, scale, np.inf)[:, None]
         return axes * A if A.ndim == 1 else axes @ A, axes @ (c - step.mean_)
     raise TypeError(
         f"the step {name_of(step)} cannot be quantised; StandardScaler, MinMaxScaler without clip, MaxAbsScaler and "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, warn_user
+from similia.core.errors import BadParameter, BadValue, warn_user
 from similia.core.text import short
 from similia.devices.inputs import Gaussian, Substrings, Subtrees, Warped
 from similia.devices.quantised import Loss, Quantised, quantise
@@ -22,7 +22,8 @@ _COMPARED, _ALIKE = 300, 0.97  # maximum number of objects compared with the pip
 
 def check_name(name: str) -> None:
     """Raise if `name` cannot begin the names of files, of functions in C, or of a module in Verilog."""
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in ("stdint", "stdio", "string"):
+    fits = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
+    if not fits or name in ("stdint", "stdio", "string"):
         expected = "a letter followed by letters, digits and underscores, such as 'model', but not a header of C"
         raise BadParameter("name", expected, short(name))
 
@@ -87,7 +88,8 @@ def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.ui
 
     A label is the number of its class, or 0 if the model has no classes.
     """
-    if X is None:
+    given = X is not None
+    if not given:
         X = getattr(small.input, "landmarks", None)
         if small.input.kind == "vector":
             raise BadParameter("X", "vectors such as the training vectors, which become the tests", "nothing")
@@ -95,7 +97,13 @@ def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.ui
             X = next(step.landmarks_ for step in steps_of(small.model) if hasattr(step, "landmarks_"))
         elif isinstance(small.input, Warped | Gaussian):
             X = _in_units(small.input)
-    objects = small.input.read(take(X, np.arange(min(most, n_objects(X)))))
+    try:
+        objects = small.input.read(take(X, np.arange(min(most, n_objects(X)))))
+    except BadValue as error:
+        if given:
+            raise
+        remedy = "give {parameter}, whose first objects then become the tests"
+        raise error.changed(collection="landmarks", remedy=remedy, parameter="X") from None
     codes = small.codes(objects)
     labels = np.zeros(len(codes), int) if small.prototypes is None else small.prototypes(codes).argmax(axis=1)
     return objects, codes, labels

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.validation import check_vectors
-from similia.devices.stages import hadamard
+from similia.devices.stages import check_factors, hadamard
 
 Floats = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
@@ -123,10 +123,8 @@ class FloatLinear:
     @classmethod
     def of(cls, A: npt.NDArray, c: npt.NDArray) -> FloatLinear:
         """Scale by a power of two that brings the largest factor near 1, then round `A` and `c` to float32."""
-        largest = np.abs(A).max(initial=0.0)
-        if not largest > 0:
-            raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
-        scale = -int(np.ceil(np.log2(largest)))
+        check_factors(A, c)
+        scale = -int(np.ceil(np.log2(np.abs(A).max())))
         return cls(np.ldexp(A, scale).astype(np.float32), np.ldexp(c, scale).astype(np.float32))
 
     def __call__(self, k: npt.NDArray) -> Floats:

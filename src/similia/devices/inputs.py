@@ -16,7 +16,8 @@ Levels      a vector or a series in steps                 none: it makes codes (
 NGrams      letters, one byte each                        none: it makes codes (`NGramEncoder`)
 ==========  ============================================  ==============================================
 
-A curve is a function of a distance, such as exp(-gamma d), stored as a table of whole numbers below 2^24 (`Curve`).
+A curve is a function of a distance, such as exp(-gamma d), stored as a table of whole numbers below 2^24 (`Curve`)
+or, for float32, computed (`Decay`).
 `similia.devices.reading` defines the steps, the known letters and the maximum lengths.
 """
 
@@ -278,7 +279,7 @@ class Subtrees(_OfFeatures):
         nodes = max(int(np.diff(batch.node_offsets).max()) for batch in batches)
         arcs = max(int(np.diff(batch.indptr[batch.node_offsets]).max()) for batch in batches)
         if most_nodes is not None:
-            arcs = -(-arcs * most_nodes // max(nodes, 1))
+            arcs = max(arcs, -(-arcs * most_nodes // max(nodes, 1)))  # a smaller graph may be denser
         edges = kernel.edge_labels and kernel.n_iter > 0 and landmarks.edge_labels is not None
         features = Features.of(kernel, landmarks)
         return cls(features, most_nodes or nodes, arcs, landmarks.node_labels is not None, bool(edges))

@@ -169,7 +169,7 @@ class Quantised:
             if isinstance(step, HDClassifier):
                 break
             X = step.transform(X)
-        return X
+        return np.asarray(X)
 
     def __repr__(self) -> str:
         classes = "codes only" if self.classes_ is None else f"{len(self.classes_)} classes"
@@ -236,11 +236,12 @@ def quantise(
     With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
     exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
     of a matrix and these similarities. A coordinate is left out if its mean squared change by rounding the similarities
-    exceeds its mean square. The entries of the matrix have 16 bits, or up to 32 if 16 would change the coordinates by
-    more than 1 %; each row has a power of two as its scale. The entries of the projection have 8 bits, and those of
-    prototypes 8 bits or the classifier's `prototype_bits`. The norm of an object is not computed, because it does not
-    change the signs that make up the code. With ``SignRandomProjection(method="hadamard")``, a device stores no
-    projection matrix, but only two to three bits for each bit of the code.
+    exceeds its mean square, and so is one of ``PCA(whiten=True)`` without variance. The entries of the matrix have 16
+    bits, or up to 32 if 16 would change the coordinates by more than 1 %; each row has a power of two as its scale. The
+    entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The norm
+    of an object is not computed, because it does not change the signs that make up the code. With
+    ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
+    each bit of the code.
 
     Examples
     --------

@@ -59,6 +59,7 @@ class Linear:
 
         Factors have 16 bits, or up to 32 if 16 change the coordinates of `examples` by more than 1 %.
         """
+        check_factors(A, c)
         r = len(A)
         rows = A.reshape(r, -1)
         room = int(_SUM_BITS - 1 - np.ceil(np.log2(limit * rows.shape[1])))  # for |c| and a factor
@@ -72,7 +73,7 @@ class Linear:
                 break
         offsets = np.rint(np.ldexp(c, scales)).astype(np.int64)
         most = float((np.abs(factors).sum(axis=1) * limit + np.abs(offsets)).max() + 1)
-        shifts = (scales - scales.min()).astype(np.int64)
+        shifts = np.minimum(scales - scales.min(), 63).astype(np.int64)  # C leaves shifts by 64 bits or more open
         guard = int(min(shifts.max(), _SUM_BITS - np.ceil(np.log2(most))))
         return cls(factors.astype(np.int64).reshape(A.shape), offsets, shifts, guard, _coordinate_bits(r))
 
@@ -176,6 +177,18 @@ class Prototypes:
         return scores
 
 
+def check_factors(A: npt.NDArray, c: npt.NDArray) -> None:
+    """Raise if a coordinate A k + c has a factor or offset that is not finite, or if no coordinate depends on k."""
+    finite = np.isfinite(A.reshape(len(A), -1)).all(axis=1) & np.isfinite(c)
+    if not finite.all():
+        raise ValueError(
+            f"coordinate {np.argmin(finite)} has a factor or offset that is not finite; a step before the projection "
+            "may scale it by a number too close to 0"
+        )
+    if not A.any():
+        raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
+
+
 def fit_to(z: Ints, n_bits: int) -> Ints:
     """Shift each row so that its largest number takes `n_bits` bits; a row of zeros stays zero."""
     length = bit_length(np.abs(z).max(axis=1, initial=0))
@@ -202,8 +215,6 @@ def hadamard(rows: npt.NDArray) -> npt.NDArray:
 def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDArray[np.int32]:
     """Return s for each row: its factors times 2^s take at most `width` bits, and c 2^s at most half of a sum."""
     largest = np.abs(rows).max(axis=1)
-    if not (largest > 0).any():
-        raise ValueError("all coordinates are constant, so every object has the same code; fit on other data")
     with np.errstate(divide="ignore"):
         scales = np.floor(np.log2((2.0**width - 1) / largest))
         scales = np.minimum(scales, np.floor(_SUM_BITS - 1 - np.log2(np.abs(c))))
@@ -212,7 +223,7 @@ def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDA
             f"sums of coordinates need {_SUM_BITS + width - room} bits, but only {_SUM_BITS} are available; use fewer "
             "landmarks or shorter objects"
         )
-    # a coordinate that does not depend on k gets the finest scale of the others
+    # a coordinate that is always 0 gets the finest scale of the others
     return np.where(np.isfinite(scales), scales, scales[largest > 0].max()).astype(np.int32)
 
 
