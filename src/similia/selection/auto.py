@@ -287,7 +287,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Sorted labels.
     n_features_in_ : int
         Number of columns; only for vectors.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+    feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns; only for vectors from a data frame. Data frames with other columns, or in another order,
         are refused.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
