@@ -298,7 +298,7 @@ def svr():
 
 def stored(matrix, n):
     """The matrix with only the first `n` of its stored numbers."""
-    return sp.csr_array((matrix.data[:n], matrix.indices[:n], [0, n]), matrix.shape)
+    return type(matrix)((matrix.data[:n], matrix.indices[:n], [0, n]), matrix.shape)
 
 
 FORGED = {
@@ -320,7 +320,7 @@ FORGED = {
     "fewer coefficients of a regressor": (svr, "_dual_coef_", lambda a: a[:, :3]),
     "classes of a regressor": (svr, "_n_support", lambda a: np.tile(a, 2)),
     "fewer stored coefficients": (
-        lambda: SVR().fit(sp.csr_array(VECTORS), VECTORS[:, 0]), "_dual_coef_", lambda a: stored(a, 3)
+        lambda: SVR().fit(sp.csr_matrix(VECTORS), VECTORS[:, 0]), "_dual_coef_", lambda a: stored(a, 3)
     ),
     "fewer coefficients of outliers": (lambda: OneClassSVM().fit(VECTORS), "_dual_coef_", lambda a: a[:, :3]),
     "a method": (nystroem, "transform", lambda a: 1),
