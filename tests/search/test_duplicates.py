@@ -123,6 +123,13 @@ def test_some_short_strings_do_not_stop_the_hashes(monkeypatch):
     assert len(found.pairs) > 0.95 * len(true)
 
 
+def test_the_plan_of_edits_is_made_for_strings_of_all_lengths_though_they_are_sorted():
+    X = [*families(800, length=200, most=3), *families(800, length=20, most=3, seed=1)]
+    found = near_duplicates(X, Levenshtein(), 4, method="hashes", random_state=0)
+    true = brute(X, Levenshtein(), 4)
+    assert len(found.pairs) > 0.95 * len(true)
+
+
 @pytest.mark.filterwarnings("ignore:hashes find about")
 @pytest.mark.parametrize(("threshold", "relative"), [(1e12, False), (1e300, False), (1 - 1e-12, True)])
 def test_thresholds_beyond_any_length(threshold, relative):

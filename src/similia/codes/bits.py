@@ -229,12 +229,12 @@ def hamming(A: npt.NDArray[np.uint8], B: npt.NDArray[np.uint8]) -> npt.NDArray[n
     def fill(start: int, stop: int) -> None:
         for first in range(start, stop, _ROWS):
             rows = slice(first, min(stop, first + _ROWS))
-            _hamming(as_words(A[rows]), words, distances[rows])
+            _hamming(as_words(A[rows]), words, distances, first, 0)
 
     def fill_half(low: int, high: int) -> None:
         for first in [i for k in range(low, high) for i in {k, last - k}]:  # short rows with long ones
             start, after = first * _ROWS, (first + 1) * _ROWS
-            _hamming(words[start:after], words[start:], distances[start:after, start:])
+            _hamming(words[start:after], words[start:], distances, start, start)
             distances[after:, start:after] = distances[start:after, after:].T
 
     last = -(-len(A) // _ROWS) - 1
@@ -259,11 +259,11 @@ def are_words(codes: npt.NDArray[np.uint8]) -> bool:
 
 
 @njit()
-def _hamming(A, B, distances):  # type: ignore[no-untyped-def]
+def _hamming(A, B, distances, row, column):  # type: ignore[no-untyped-def]
     for first in range(0, len(B), _TILE):
         for i in range(len(A)):
             for j in range(first, min(len(B), first + _TILE)):
                 count = np.uint64(0)
                 for word in range(A.shape[1]):
                     count += popcount(A[i, word] ^ B[j, word])
-                distances[i, j] = count
+                distances[row + i, column + j] = count

@@ -110,9 +110,10 @@ def _of_kernel(limit: Limit, some: Any) -> Iterator[tuple[Any, Floats, Floats]]:
 def _of_edits(limit: Limit, some: Any, rng: np.random.Generator) -> Iterator[tuple[Any, Floats, Floats]]:
     """Yield the same for k-mers of several lengths; pairs at the threshold are made by random edits."""
     alphabet = np.unique(some.values)
-    edited, lengths = [], np.diff(some.offsets)
-    most = _MOST_EDITS * int(lengths.max(initial=1))
-    for i, n_letters in enumerate(lengths[:_PER_SIDE]):
+    lengths = np.diff(some.offsets)
+    rows = np.arange(0, len(lengths), max(1, len(lengths) // _PER_SIDE))  # evenly: strings may be sorted by length
+    edited, most = [], _MOST_EDITS * int(lengths.max(initial=1))
+    for i, n_letters in zip(rows, lengths[rows], strict=True):
         letters = some.values[some.offsets[i] : some.offsets[i] + n_letters].tolist()
         edited.append(_with_edits(letters, min(most, limit.edits(n_letters)), alphabet, rng))
     some_edited = StringBatch(
@@ -120,14 +121,14 @@ def _of_edits(limit: Limit, some: Any, rng: np.random.Generator) -> Iterator[tup
         np.concatenate([[0], np.cumsum([len(letters) for letters in edited])]).astype(np.int64),
         some.is_bytes,
     )
-    rows, lengths = np.arange(len(edited)), lengths[: len(edited)]
+    lengths = lengths[rows]
     for k in _KS:
         kernel = Spectrum(k)
         long = (lengths >= k) & (np.diff(some_edited.offsets) >= k)
         if np.count_nonzero(long) < 0.9 * np.count_nonzero(lengths >= _KS[0]) or not long.any():
             return  # shorter strings are compared with all of similar length
         shared = MinMax(kernel)
-        at = np.asarray(shared.paired(some, some_edited, rows[long], rows[long]))
+        at = np.asarray(shared.paired(some, some_edited, rows[long], np.flatnonzero(long)))
         K = shared(some)
         yield kernel, at, K[np.triu_indices(len(K), 1)]
 
