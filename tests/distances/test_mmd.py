@@ -456,3 +456,12 @@ def test_a_result_is_shown_in_one_line():
     result = two_sample_test(words(9, "ab", 0), words(9, "cd", 1), Spectrum(1), 1000, 0)
     assert repr(result) == f"TwoSampleResult(statistic={result[0]:.6g}, p_value=0.000999001, null=<1000 statistics>)"
     assert len(result.null) == 1000
+
+
+def test_codes_of_an_encoder_are_vectors_of_signs():
+    X, Y = words(12, "ab", 0), words(9, "abc", 1)
+    encoder = sm.recipes.nyshd(Spectrum(k=2), 8, 64, random_state=0)[:-1].fit([*X, *Y])
+    bits = np.unpackbits(encoder.transform([*X, *Y]), axis=1).astype(float)
+    signs = 2 * bits - 1
+    assert mmd2(X, Y, encoder) == pytest.approx(mmd2(signs @ signs.T, 12, "precomputed"))
+    assert two_sample_test(X, Y, encoder, random_state=0).statistic == pytest.approx(mmd2(X, Y, encoder))

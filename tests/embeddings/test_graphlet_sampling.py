@@ -310,6 +310,11 @@ def test_maps_of_your_own_in_other_types(dtype):
     np.testing.assert_allclose(found, fitted(lambda a: a).transform(graphs()), rtol=1e-6)
 
 
+def test_packed_bits_have_no_mean():
+    with pytest.raises(ValueError, match="features=SignRandomProjection returns packed bits"):
+        fitted(sm.SignRandomProjection(64))
+
+
 def test_a_class_is_no_map():
     with pytest.raises(TypeError, match=r"features is the class PCA, .* write PCA\(...\)"):
         GraphletSampling(features=PCA).fit(graphs())

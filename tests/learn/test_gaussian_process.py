@@ -18,6 +18,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier as TheirClassifie
 from sklearn.gaussian_process import GaussianProcessRegressor as TheirRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
 
 import similia as sm
 from similia.learn.gaussian_process_classifier import _averaged_logistic
@@ -408,3 +409,22 @@ def test_the_classifier_takes_all_objects_as_landmarks():
     ]
     for model in models[1:]:
         np.testing.assert_allclose(model.predict_proba(X), models[0].predict_proba(X))
+
+
+def test_samples_of_a_kernel_with_float32_values():
+    X = np.linspace(0, 1, 100, dtype=np.float32)[:, None]
+    y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=100)
+    model = maximized(rbf_kernel).fit(X, y)
+    samples = model.sample_y(X, 50)
+    mean, std = model.predict(X, return_std=True, with_noise=False)
+    assert (np.abs(samples.mean(axis=1) - mean) < 5 * (std + np.sqrt(1e-4 * model.scale_)) / np.sqrt(50)).all()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_stored_gram_matrix_is_not_overwritten(order):
+    X, y = points(30)
+    K = np.array(CURVE(X), order=order)
+    kept = K.copy()
+    model = maximized(lambda A, B=None: K if B is None else K[np.ix_(A[:, 0], B[:, 0])]).fit(np.arange(30)[:, None], y)
+    np.testing.assert_array_equal(K, kept)
+    np.testing.assert_allclose(model.predict(np.arange(30)[:, None]), maximized(CURVE).fit(X, y).predict(X), rtol=1e-6)

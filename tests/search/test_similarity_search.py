@@ -1,5 +1,6 @@
 """Search of any objects against brute force, with every way to sort the candidates."""
 
+import copy
 from functools import partial
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import similia as sm
 from naive import similarities as naive
+from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
@@ -521,3 +523,37 @@ def test_the_metric_of_an_encoder():
     assert as_metric(Spectrum(k=3), None, "rerank").is_kernel
     with pytest.raises(ValueError, match="has no kernel or distance"):
         metric_of(make_pipeline(sm.Nystroem("precomputed"), sm.SignRandomProjection(64)))
+
+
+@pytest.mark.parametrize("kind", ["exact", "ivf"])
+def test_a_copy_and_its_original_each_keep_what_they_add(kind):
+    X = words(40)
+    first = sm.SimilaritySearch(string_encoder(), index=sm.HammingIndex(256, kind, random_state=0)).fit(X[:39])
+    first.add(X[39:]).kneighbors(X[:1], 1)  # the array of codes has room for more
+    second = copy.copy(first)
+    first.add(["aaaaaaaa", "bbbbbbbb"])
+    assert first.kneighbors(["aaaaaaaa"], 1)[0].item() == 0.0
+    second.add(["cdcdcdcd"])
+    for search, own in ((first, ["aaaaaaaa", "bbbbbbbb"]), (second, ["cdcdcdcd"])):
+        distances, ids = search.kneighbors(own, 1)
+        assert ids[:, 0].tolist() == [40, 41][: len(own)]
+        assert (distances == 0).all()
+        distances, _ = search.kneighbors(["aaaaaaaa", "cdcdcdcd"], len(search))
+        wanted = brute_bits(search, ["aaaaaaaa", "cdcdcdcd"], [*X, *own])
+        np.testing.assert_array_equal(distances, np.sort(wanted, axis=1))
+
+
+def brute_bits(search, queries, X):
+    a, b = (bits_of(search.encoder_.transform(objects)) for objects in (queries, X))
+    return (a[:, None] != b).sum(axis=2)
+
+
+def test_an_older_view_of_an_index_finds_no_rows_that_were_added_to_the_shared_structure():
+    codes = np.random.default_rng(0).integers(0, 256, (50, 8), np.uint8)
+    old = sm.HammingIndex(64, "ivf", random_state=0).fit(codes[:40])
+    old.kneighbors(codes[:1], 1)
+    new = twin_of(old).add(codes[40:])
+    new.kneighbors(codes[:1], 1)  # adds rows to the structure that both hold
+    distances, ids = old.kneighbors(codes[40:], 40)
+    assert set(ids.ravel()) == set(range(40))
+    np.testing.assert_array_equal(distances, np.sort((bits_of(codes[40:])[:, None] != bits_of(codes[:40])).sum(2), 1))

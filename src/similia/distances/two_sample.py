@@ -65,7 +65,7 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
-        their inner products as kernel. With ``"precomputed"``, X is the Gram matrix of all n + m objects; the objects
+        their inner products as kernel (packed bits are vectors of -1 and 1). With ``"precomputed"``, X is the Gram matrix of all n + m objects; the objects
         of the first collection come first. Settings such as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
@@ -235,8 +235,7 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         _check_sizes(n, m, least)
         K = np.empty((n + m, n + m))
         if hasattr(kernel, "transform"):
-            vectors = [kernel.transform(X), as_second(kernel.transform, Y)]
-            Z = np.concatenate([as_floats(block, "the embedding returned") for block in vectors]).astype(np.float64)
+            Z = np.concatenate([_vectors(kernel.transform(X)), as_second(lambda Y: _vectors(kernel.transform(Y)), Y)])
             row_product(Z, Z.T, K)
         else:
             X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
@@ -247,6 +246,13 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"the kernel is {K[i, j]} for the pooled objects {i} and {j}, expected finite numbers")
     return K, n
+
+
+def _vectors(made: Any) -> Array:
+    """Return what an embedding made of objects as float64 rows, packed bits as rows of -1 and 1."""
+    if np.ndim(made) == 2 and getattr(made, "dtype", None) == np.uint8:
+        return 2.0 * np.unpackbits(made, axis=1) - 1.0
+    return as_floats(made, "the embedding returned").astype(np.float64)
 
 
 def _decided_by_both(kernel: Any, X: Any, Y: Any) -> Any:

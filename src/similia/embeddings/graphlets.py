@@ -422,6 +422,11 @@ class PerPattern:
 
     def check(self, rows: npt.NDArray, n: int) -> None:
         """Raise if `rows`, which the function returned for n graphlets, are not `n_features` numbers for each."""
+        if rows.dtype == np.uint8 and hasattr(self.function, "transform"):
+            raise ValueError(
+                f"features={type(self.function).__name__} returns packed bits, whose bytes have no mean; take a "
+                "transformer that returns numbers"
+            )
         if rows.shape != (n, self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
                 f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for the adjacency bits of "

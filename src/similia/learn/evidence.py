@@ -137,7 +137,7 @@ class AllPairs(Decomposition):
     def __init__(self, K: Floats, y: Floats) -> None:
         self.n, self.y, self.kept, self.lost = len(K), y, None, np.zeros(len(K))
         self.unit = float(np.trace(K)) / len(K) or 1.0
-        values, U = eigh(K, overwrite_a=True, check_finite=False)
+        values, U = eigh(K, check_finite=False)  # K may be an array that the user's kernel keeps
         large = np.abs(values) > _RANK * np.abs(values).max(initial=0.0)
         self.values, self.basis = values[large], np.ascontiguousarray(U[:, large])
         self.coordinates = self.basis.T @ np.column_stack([y, np.ones(self.n)])

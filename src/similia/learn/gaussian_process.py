@@ -356,7 +356,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         """
         check_is_fitted(self)
         check_positive_int(n_samples, "n_samples")
-        z, means, prior = self._joint(X)
+        z, means, prior, rounding = self._joint(X)
         rng, m, dof = generator(random_state), len(means), self._dof
         components = rng.choice(len(self.weights_), n_samples, p=self.weights_)
         draws = rng.standard_normal((m, n_samples))
@@ -367,7 +367,7 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
             half = z * np.sqrt(shares[:, c])
             covariance = prior - row_product(half, np.ascontiguousarray(half.T)) + np.outer(tilts[:, c], tilts[:, c])
             unit = prior.diagonal().mean() or covariance.diagonal().mean()  # all k(x, x) may be 0, as of empty strings
-            added = _JITTER * unit + (self._ratios()[c] if with_noise else 0.0)
+            added = max(_JITTER, rounding) * unit + (self._ratios()[c] if with_noise else 0.0)
             covariance[np.diag_indices_from(covariance)] += added
             covariance *= self.scales_[c] / inflation(dof)
             with one_blas_thread():
@@ -493,17 +493,19 @@ class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
         mixture = StudentMixture(self.weights_, found[:, :k] + self.intercepts_, width, self._dof)
         return found[:, -1] + self.intercept_, mixture
 
-    def _joint(self, X: Any) -> tuple[Floats, Floats, Floats]:
-        """Return z (m, rank), the means of the components (m, n_components) and k (m, m) for m objects."""
+    def _joint(self, X: Any) -> tuple[Floats, Floats, Floats, float]:
+        """Return z (m, rank), means of the components (m, n_components), k (m, m) and its rounding for m objects."""
         objects = read_objects(self, self.kernel_, X, reset=False)
         m = at_least_one(objects)
         check_memory(f"the covariance of {m} objects takes", 24 * m**2, "take fewer objects")
         z = self._over_blocks(X, self.objects_, lambda K: row_product(K, self.basis_), self.basis_.shape[1])
-        return z, row_product(z, self._slopes()) + self.intercepts_, self._gram(self.kernel_, objects, m)
+        prior = kernel_values(self.kernel_, objects, None, range(m), range(m), "X[{}] and X[{}]")
+        rounding = m * float(np.finfo(prior.dtype).eps)  # of the eigenvalues, in units of the prior variance
+        return z, row_product(z, self._slopes()) + self.intercepts_, prior.astype(np.float64, copy=False), rounding
 
     def _covariance(self, X: Any) -> Floats:
         """Return the covariance of f at m objects: the average within components, plus that of their means."""
-        z, means, prior = self._joint(X)
+        z, means, prior, _ = self._joint(X)
         half = z * np.sqrt(self._mean_shares() * self.scale_)
         spread = (means - (self.weights_ * means).sum(axis=1, keepdims=True)) * np.sqrt(self.weights_)
         added = np.column_stack([self._tilts(z) * np.sqrt(self.weights_ * self.scales_), spread])

@@ -47,6 +47,7 @@ class Rows:
         self.fixed: list[tuple[Codes, Ids]] = []
         self.n_fixed = self.n_dead = self.next_id = 0
         self._tail = 0
+        self._used = [0]  # rows of `_codes` that were written; copies that share the array share this list
         self._codes, self._ids = np.empty((0, width), np.uint8), np.empty(0, np.int64)
         self._dead = np.zeros(0, np.bool_)
         self._sorted: tuple[Ids, Ids] = np.empty(0, np.int64), np.empty(0, np.int64)  # ids, and their row numbers
@@ -103,7 +104,7 @@ class Rows:
         return codes
 
     def copy(self) -> Rows:
-        """Return a copy that shares arrays with this object; from then on, only the copy may be changed."""
+        """Return a copy that shares arrays with this object until one of the two is changed."""
         twin = twin_of(self)
         twin.fixed, twin._recent = [*self.fixed], {**self._recent}
         return twin
@@ -111,11 +112,12 @@ class Rows:
     def append(self, codes: Codes, ids: Ids) -> None:
         """Append copies of codes and their ids, which must be new."""
         stop = self._tail + len(ids)
-        if stop > len(self._ids):
+        if stop > len(self._ids) or self._used[0] != self._tail:  # full, or a copy has appended rows of its own
             capacity = max(stop, 2 * len(self._ids), 16)
             self._codes, self._ids = _grown(self._codes, capacity), _grown(self._ids, capacity)
+            self._used = [0]
         self._codes[self._tail : stop], self._ids[self._tail : stop] = codes, ids
-        self._tail = stop
+        self._tail = self._used[0] = stop
         self._note(ids)
 
     def attach(self, codes: Codes, ids: Ids) -> None:

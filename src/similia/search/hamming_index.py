@@ -366,7 +366,7 @@ class HammingIndex(BaseEstimator):
             from similia.search import jaccard_scan
 
             return jaccard_scan.nearest(self._rows.parts(), self._by_size, queries, k)
-        if self.kind == "exact":
+        if self.kind == "exact" or self._structure.ntotal != self._n_built:  # a copy has added its rows to the structure
             if len(queries) == 1 and (found := nearest_to_one(self._rows, as_words(queries), k)) is not None:
                 return found
             return nearest(self._rows.parts(), queries, k)
@@ -389,6 +389,8 @@ class HammingIndex(BaseEstimator):
             self._by_size = sorted_by_size(self._rows.parts())
             return
         structure, n_built = self._structure if self._has_structure() else None, self._n_built
+        if structure is not None and structure.ntotal != n_built:  # a copy has added its rows
+            structure = None
         self._structure, self._n_built = None, 0
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
