@@ -65,8 +65,9 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
         A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
-        their inner products as kernel (packed bits are vectors of -1 and 1). With ``"precomputed"``, X is the Gram matrix of all n + m objects; the objects
-        of the first collection come first. Settings such as ``gamma="median"`` are computed from all n + m objects.
+        their inner products as kernel (packed bits are vectors of -1 and 1). With ``"precomputed"``, X is the Gram
+        matrix of all n + m objects; the objects of the first collection come first. Settings such as ``gamma="median"``
+        are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
         squared distance of the two mean embeddings; for a positive semi-definite kernel it is never negative, except by

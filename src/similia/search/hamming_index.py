@@ -366,7 +366,7 @@ class HammingIndex(BaseEstimator):
             from similia.search import jaccard_scan
 
             return jaccard_scan.nearest(self._rows.parts(), self._by_size, queries, k)
-        if self.kind == "exact" or self._structure.ntotal != self._n_built:  # a copy has added its rows to the structure
+        if self.kind == "exact" or self._structure.ntotal != self._n_built:  # a copy has added rows of its own
             if len(queries) == 1 and (found := nearest_to_one(self._rows, as_words(queries), k)) is not None:
                 return found
             return nearest(self._rows.parts(), queries, k)
