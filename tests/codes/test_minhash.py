@@ -82,6 +82,20 @@ def test_rounding_keeps_the_expected_minimum():
         assert abs(found.mean() - expected) < 4 * 0.5 / np.sqrt(4000)
 
 
+def test_small_objects_keep_an_element_and_only_those_without_features_have_none():
+    X = np.random.default_rng(0).random((300, 40))
+    X[:100] *= 1e-9
+    X[100] = 0
+    model = sm.MinHash(None, 64, random_state=0).fit(X)
+    numbers = minhash._numbers_of_elements(model.kernel_.counted(X), model.scale_, model.seed_)
+    sums = np.add.reduceat(numbers, np.arange(0, 299 * 40, 40))  # 40 features each, but for the object of zeros
+    assert (sums[:100] == 1).all()
+    assert (sums[100:] > 64).all()
+    codes = model.transform(X)
+    np.testing.assert_array_equal(codes[:100], model.transform(X[:100]))
+    assert len(np.unique(codes[:100], axis=0)) > 1  # objects without features are all alike
+
+
 @pytest.mark.parametrize(
     ("rows", "n_hashes", "least", "most"),
     [

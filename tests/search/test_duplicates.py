@@ -15,6 +15,7 @@ from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehm
 from similia.search import near_duplicates
 from similia.search._join import Join, Limit
 from similia.search._signs import Signs
+from similia.search.duplicates import has_hashes
 from similia.search.metric import metric_from
 
 SHINGLES = MinMax(Spectrum(4))
@@ -145,6 +146,15 @@ def test_objects_without_features_are_no_duplicates_of_each_other():
     ]
 
 
+def test_equal_objects_far_smaller_than_the_others_are_found():
+    X = np.random.default_rng(0).random((2500, 50))
+    X[:100] *= 1e-6  # their features would all be rounded to 0
+    X[1], X[2001] = X[0], X[2000]
+    found = near_duplicates(X, MinMax(), 0.9, random_state=0)
+    assert [0, 1] in found.pairs.tolist()
+    assert [2000, 2001] in found.pairs.tolist()
+
+
 def test_groups_are_connected_components_named_by_their_first_object():
     X = ["abcdef", "zzzzzz", "abcdeg", "abcdhg", "zzzzzy"]
     found = near_duplicates(X, Levenshtein(), 1)
@@ -193,6 +203,23 @@ def test_cosines_by_signs(form):
 
 
 @pytest.mark.same_bits
+def test_only_cosines_of_explicit_features_are_hashed():
+    by_distance = sm.kernels.DistanceRBF(Levenshtein())
+    assert has_hashes(Normalized(sm.kernels.Sum([Spectrum(3), Spectrum(4)])))
+    assert not has_hashes(Normalized(sm.kernels.Sum([Spectrum(3), by_distance])))
+    assert has_hashes(sm.kernels.Intersection(Spectrum(3), normalize=True))
+    assert not has_hashes(sm.kernels.Intersection(normalize=True))  # of numbers that may be fractions
+
+
+def test_of_an_asymmetric_distance_that_to_the_later_object_counts():
+    shorter = sm.distances.FromFunction(lambda x, y: max(len(x) - len(y), 0), symmetric=False)
+    for X, n in ((["abc", "a"], 0), (["a", "abc"], 1)):
+        found = near_duplicates(X, shorter, 0)
+        assert len(found.pairs) == n
+        checked = found.check(X)
+        assert (checked.n_true, checked.n_found) == (2 * n, 2 * n)
+
+
 def test_the_cosine_of_sparse_rows_depends_on_the_two_alone():
     rng = np.random.default_rng(0)
     kept = rng.random((300, 400)) < np.where(rng.random(400) < 0.1, 1.0, 0.05)

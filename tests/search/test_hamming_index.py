@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import jaccard
 from sklearn.base import clone
 
 import similia as sm
@@ -504,9 +505,9 @@ def test_an_index_that_was_loaded_grows_as_its_original(kind, mmap, tmp_path):
 
 # ---- Jaccard distances
 def by_jaccard(queries, codes):
-    """Return one minus the share of common bits among those that either code has, by sets."""
+    """Return the share of bits that only one code has among those that either has, by sets."""
     sets = [[set(np.flatnonzero(np.unpackbits(code)).tolist()) for code in some] for some in (queries, codes)]
-    return np.array([[1 - len(x & y) / len(x | y) if x | y else 0.0 for y in sets[1]] for x in sets[0]])
+    return np.array([[len(x ^ y) / len(x | y) if x | y else 0.0 for y in sets[1]] for x in sets[0]])
 
 
 @pytest.mark.same_bits
@@ -533,6 +534,14 @@ def test_jaccard_neighbours_are_those_of_sets(tmp_path, n_bits, density):
         inside = np.lexsort((ids[kept], row))[: np.count_nonzero(row <= 0.75)]
         np.testing.assert_array_equal(found, ids[kept][inside])
         np.testing.assert_array_equal(near, row[inside])
+
+
+def test_a_jaccard_radius_is_met_by_the_distance_that_scipy_computes():
+    x, y = np.zeros((2, 64), bool)
+    x[:10] = y[:7] = True
+    index = HammingIndex(64, metric="jaccard").fit(np.packbits(y)[None])
+    assert index.radius_neighbors(np.packbits(x)[None], 0.3)[1][0].tolist() == [0]  # 1 - 7 / 10 is above 0.3 in floats
+    assert index.kneighbors(np.packbits(x)[None], 1)[0].item() == jaccard(x, y) == 0.3
 
 
 def test_jaccard_is_exact_only():

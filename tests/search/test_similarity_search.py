@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
+from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -557,3 +558,46 @@ def test_an_older_view_of_an_index_finds_no_rows_that_were_added_to_the_shared_s
     distances, ids = old.kneighbors(codes[40:], 40)
     assert set(ids.ravel()) == set(range(40))
     np.testing.assert_array_equal(distances, np.sort((bits_of(codes[40:])[:, None] != bits_of(codes[:40])).sum(2), 1))
+
+
+def test_the_metric_gets_the_objects_themselves_whatever_the_encoder_leaves_of_them():
+    def triangle(labels):
+        return [[0, 1, 1, 2], [1, 0, 2, 1]], 3, {"node_labels": labels}
+
+    X = [triangle([6, 6, 6]), triangle([7, 7, 7]), triangle([6, 6, 7])]
+    index = sm.search.FeatureIndex(sm.kernels.Graphlet(3))  # reads no labels
+    search = sm.SimilaritySearch(index, rerank=sm.kernels.VertexHistogram()).fit(X)
+    for queries in (X[1:2], X[1:]):  # one query has a way of its own
+        distances, ids = search.kneighbors(queries, 3)
+        assert ids[0].tolist() == [1, 2, 0]
+        np.testing.assert_allclose(distances[0], [0, np.sqrt(8), np.sqrt(18)], rtol=1e-12)
+    search.add([triangle([7, 7, 6])])
+    assert search.kneighbors([triangle([7, 6, 7])], 1)[1].item() == 3
+
+
+def test_a_function_of_the_user_gets_objects_as_they_are():
+    def total_variation(x):
+        return float(np.abs(np.diff(x)).sum())
+
+    distance = FromFunction(lambda x, y: abs(total_variation(x) - total_variation(y)))
+    X = [[0.0, 0, 0, 0], [0, 5, 0, 5], [0, 1, 2, 3]]
+    encoder = make_pipeline(sm.D2KE(DTW(), 8, random_state=0), sm.SignRandomProjection(64, random_state=0))
+    search = sm.SimilaritySearch(encoder, rerank=distance).fit(X)
+    for queries in ([X[1]], X):
+        distances, _ = search.kneighbors(queries, 3)
+        np.testing.assert_array_equal(distances, np.sort(distance(queries, X), axis=1))
+
+
+def test_the_automatic_choice_leaves_out_features_that_some_object_makes_negative():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[0] = 1  # has no negative feature
+    search = sm.SimilaritySearch("auto", rerank=sm.kernels.Optical()).fit(X)
+    assert search.kneighbors(X[:5], 1)[1].ravel().tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_the_automatic_choice_makes_no_frames(output):
+    X = words(40)
+    with config_context(transform_output=output):
+        search = sm.SimilaritySearch("auto", rerank=Levenshtein()).fit(X)
+    assert (search.kneighbors(X[:5], 1)[0] == 0).all()

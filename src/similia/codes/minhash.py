@@ -111,7 +111,7 @@ class MinHash(ComparesObjects, Transformer):
         hashing needs. The sum of an object's counts is called its number of elements. `fit` takes the median of this
         number over at most 256 training objects, without those that have no features. `scale_` is 1 if their features
         are whole numbers and the median is at most 64 * n_hashes. Otherwise it is a power of two that brings the median
-        to 4 to 8 times n_hashes.
+        to 4 to 8 times n_hashes. An object with features has at least one element.
     seed_ : int
         Seed of all hashes.
 
@@ -353,7 +353,9 @@ def _numbers_of_elements(counts: Counts, scale: float, seed: int) -> npt.NDArray
         found = f"has features that add up to {counts.squared_norms[i]:.6g}"
         remedy = "are they on the scale of the training objects?"
         raise BadValue(i, found, f"at most {_MOST / scale:.6g}", remedy)
-    return _rounded(counts.ids, counts.values, scale, np.uint64(seed))
+    numbers = _rounded(counts.ids, counts.values, scale, np.uint64(seed))
+    _at_least_one(counts.offsets, counts.ids, counts.values, np.uint64(seed), numbers)
+    return numbers
 
 
 @njit()
@@ -363,9 +365,26 @@ def _rounded(ids, values, scale, seed):  # type: ignore[no-untyped-def]
     for k in range(len(ids)):
         value = values[k] * scale
         whole = np.floor(value)
-        u = np.float64(mix(ids[k] ^ seed) >> np.uint64(11)) * 2.0**-53
-        numbers[k] = np.int64(whole) + (value - whole > u)
+        numbers[k] = np.int64(whole) + (value - whole > _uniform(ids[k], seed))
     return numbers
+
+
+@njit()
+def _at_least_one(offsets, ids, values, seed, numbers):  # type: ignore[no-untyped-def]
+    """Give each object whose features were all rounded to 0 one element; large features are more likely to be it."""
+    for i in range(len(offsets) - 1):
+        if offsets[i] < offsets[i + 1] and numbers[offsets[i] : offsets[i + 1]].max() == 0:
+            first, most = offsets[i], 0.0
+            for k in range(offsets[i], offsets[i + 1]):
+                ratio = values[k] / (_uniform(ids[k], seed) + 2.0**-54)
+                if ratio > most:
+                    first, most = k, ratio
+            numbers[first] = 1
+
+
+@njit()
+def _uniform(feature, seed):  # type: ignore[no-untyped-def]
+    return np.float64(mix(feature ^ seed) >> np.uint64(11)) * 2.0**-53
 
 
 @njit()

@@ -308,7 +308,7 @@ def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[n
         if kept is None or n_objects(kept) != len(search):
             raise ValueError(f"the search does not keep its {len(search)} objects, to compare with them; pass objects=")
         true = true_metric(search, metric, kept)
-        codes, index, ids = search._encode(search._parsed(X))[0], search.index_, search.ids_
+        codes, index, ids = search._encode(search._parsed(X)[0])[0], search.index_, search.ids_
         distances, against = true.distances(true.as_objects(X), true.as_objects(kept)), type(true.function).__name__
     found = index.kneighbors(codes, most, return_distance=False)
     order = np.argsort(ids)

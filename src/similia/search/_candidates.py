@@ -15,15 +15,33 @@ from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import Batch, at_least_one
+from similia.objects.strings import StringBatch
 from similia.pipelines import transformed, transformed_in_two
 from similia.search.feature_index import FeatureIndex
 from similia.search.metric import Floats, Index, Metric, feature_distances, parameters_of
 from similia.search.vector_index import vectors_index
-from similia.similarity import diagonal
+from similia.similarity import as_objects, diagonal
 
 _QUERIES = 512  # queries answered together
 _ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
+
+
+def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
+    """Return objects as the encoder and as `metric` compare them; `first` is what the encoder's first step compares by.
+
+    Strings, and objects for the kernel or distance of the encoder itself, are read once. Others are read twice:
+    `Graphlet` leaves out the labels of graphs, for instance, and a function of the user takes objects as they are.
+    """
+    if first is None or hasattr(X, "columns"):
+        objects = X if metric is None else metric.as_objects(X)
+        return X if isinstance(objects, Batch) and not isinstance(objects, StringBatch) else objects, objects
+    batch = as_objects(first, X)
+    batch = batch if isinstance(batch, Batch) else X
+    if metric is None:
+        return batch, batch
+    alike = first is metric.function or isinstance(batch, StringBatch)
+    return batch, metric.as_objects(batch if alike else X)
 
 
 # ---- codes and vectors

@@ -162,6 +162,9 @@ def checked(limit: Limit, pairs: Index, n: int, sample: Index, queries: Any, par
     for objects in parts:
         stop = start + n_objects(objects)
         values = np.asarray(limit.metric.between(queries, objects), np.float64)
+        if not limit.metric.symmetric:  # of a pair, the distance from the earlier object to the later one counts
+            back = np.asarray(limit.metric.between(objects, queries), np.float64).T
+            values = np.where(np.arange(start, stop) < sample[:, None], back, values)
         longer = None if lengths is None else np.maximum(lengths[:, None], limit.lengths(objects))
         rows, columns = np.nonzero(limit.passes(values, longer) & (np.arange(start, stop) != sample[:, None]))
         n_true += np.bincount(rows, minlength=len(sample))

@@ -23,13 +23,11 @@ from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
 from similia.core.estimators import Transformer
-from similia.objects.sequences import Batch
 from similia.pipelines import Pipeline
-from similia.search._candidates import by_angle, unit
+from similia.search._candidates import by_angle, parsed, unit
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Floats, Index, Metric, function_of, sorted_candidates
 from similia.search.scan import nearest_to_one, smallest
-from similia.similarity import as_objects
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
@@ -62,26 +60,19 @@ class OneQuery:
         models, steps = self.seen  # a fit may give a model another __dict__
         return all(map(_same, map(dict.values, map(_held, self.models)), models)) and all(map(_same, self.steps, steps))
 
-    def parsed(self, X: Any) -> Any:
-        """Return what ``search._parsed(X)`` returns."""
-        if self.first is not None and not hasattr(X, "columns"):
-            batch = as_objects(self.first, X)
-            X = batch if isinstance(batch, Batch) else X
-        return X if self.metric is None else self.metric.as_objects(X)
-
     def nearest(self, search: SimilaritySearch, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
         """Return what ``search._nearest`` returns, for a collection of one object."""
-        X = self.parsed(X)
+        X, objects = parsed(self.first, self.metric, X)
         codes, vectors = self._encoded(X, search._projected) or search._encode(X)
         if search.rerank is None:
             distances, ids = _candidates(search.index_, codes, k)
             return distances.astype(np.float64), None, ids
         _, ids = _candidates(search.index_, codes, min(search.n_candidates, len(search.ids_)))
         rows = search._rows(ids)
-        if self.distances is not None and (row := self.distances(X, rows[0])) is not None:
+        if self.distances is not None and (row := self.distances(objects, rows[0])) is not None:
             nearest, ids = smallest(row, ids[0], k)
             return nearest, None, ids
-        by_metric = None if self.metric is None else search._compared(self.metric, X, rows)
+        by_metric = None if self.metric is None else search._compared(self.metric, objects, rows)
         values, similarities = by_metric or by_angle(vectors, search.vectors_, rows)
         order = sorted_candidates(values, ids)[0, :k]
         return values[:, order], None if similarities is None else similarities[:, order], ids[:, order]

@@ -21,9 +21,9 @@ from similia.core.hashing import mix
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 from similia.core.validation import generator
-from similia.kernels.combine import Normalized
-from similia.kernels.features import FeatureKernel
+from similia.kernels.combine import Normalized, Sum
 from similia.kernels.hypersphere import Cosine, to_hypersphere
+from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
 from similia.search.metric import Floats
 
@@ -34,8 +34,15 @@ _GRAIN = 64  # objects worth a call in a thread
 def is_cosine(function: Any) -> bool:
     """Return whether a similarity is the cosine of the angle between explicit features."""
     if isinstance(function, Normalized):
-        return hasattr(function.kernel, "features")
-    return type(function) is Cosine or (isinstance(function, FeatureKernel) and function.normalize is True)
+        return _has_features(function.kernel)
+    return type(function) is Cosine or (_has_features(function) and getattr(function, "normalize", False) is True)
+
+
+def _has_features(kernel: Any) -> bool:
+    """Return whether a kernel has explicit features, as far as its type says; those of `Intersection` are of counts."""
+    if isinstance(kernel, Sum | Normalized):
+        return all(map(_has_features, kernel._parts() if isinstance(kernel, Sum) else [kernel.kernel]))
+    return hasattr(kernel, "features") and not (isinstance(kernel, Intersection) and kernel.kernel is None)
 
 
 def agreement_of_signs(cosines: Floats) -> Floats:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -31,7 +32,7 @@ from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Index, Metric
 from similia.search.vector_index import VectorIndex, vectors_index
 
-_SAMPLE, _QUERIES, _NEIGHBOURS = 5000, 50, 10
+_SAMPLE, _QUERIES, _NEIGHBOURS, _PROBED = 5000, 50, 10, 256
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured
 _LENGTHS = 3  # lengths of k-mers that are tried
 _N_BITS, _COLUMNS = 256, 4096  # of codes, and into which counts of k-mers are folded
@@ -41,6 +42,11 @@ _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mer
 
 def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
     """Return the chosen encoder or index, unfitted, and what was measured; see `SimilaritySearch.trials_`."""
+    with config_context(transform_output="default"):
+        return _chosen(X, metric, n_candidates)
+
+
+def _chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
     ways = list(_ways(X, metric))
     n, rng = n_objects(X), np.random.default_rng(0)
     if n <= _NEIGHBOURS:
@@ -79,17 +85,19 @@ def _ways(X: Any, metric: Metric) -> Iterator[Any]:
         k = kmer_length(X)
         for length in range(k + 1, k + 1 + _LENGTHS):
             yield FeatureIndex(MinMax(Spectrum(length)))
-    elif metric.is_kernel and _has_features(metric.function, take(X, [0])):
-        yield FeatureIndex(metric.function)
+    elif metric.is_kernel:
+        probed = np.unique(np.linspace(0, n_objects(X) - 1, _PROBED).astype(np.int64))
+        if _has_features(metric.function, take(X, probed)):
+            yield FeatureIndex(metric.function)
     bits = bits_for(X, metric)
     yield bits
     yield Pipeline([*_embedding(bits).steps, ("index", VectorIndex(random_state=0))])
 
 
-def _has_features(kernel: Any, one: Any) -> bool:
+def _has_features(kernel: Any, some: Any) -> bool:
     """Return whether a `FeatureIndex` takes the kernel: it has explicit features, none of them negative."""
     try:
-        FeatureIndex(kernel).fit(one)
+        FeatureIndex(kernel).fit(some)
     except (TypeError, ValueError):
         return False
     return True

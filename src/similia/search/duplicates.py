@@ -170,7 +170,8 @@ def near_duplicates(
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
     threshold : float
-        For a kernel, the least value of a pair to return; for a distance, the largest.
+        For a kernel, the least value of a pair to return; for a distance, the largest. Of an asymmetric distance, that
+        from the earlier object to the later one counts.
     relative : bool, default=False
         For `Levenshtein`: whether the threshold is a share of the length of the longer string, such as 0.1 for one
         edit in ten letters.

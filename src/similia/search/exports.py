@@ -127,7 +127,7 @@ def write_faiss(index: HammingIndex | SimilaritySearch, path: str | os.PathLike[
     if len(index) == 0:
         raise ValueError("the index is empty; call fit or add first")
     with threads(1) as faiss:
-        inner = faiss.IndexBinaryFlat(index.n_bits) if index.kind == "exact" else empty_structure(index)
+        inner = faiss.IndexBinaryFlat(int(index.n_bits)) if index.kind == "exact" else empty_structure(index)
         mapped = faiss.IndexBinaryIDMap(inner)
         mapped.add_with_ids(index.reconstruct(), index.ids)
         data = faiss.serialize_index_binary(mapped)

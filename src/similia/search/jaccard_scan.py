@@ -310,7 +310,7 @@ def _greatest(counts, n):  # type: ignore[no-untyped-def]
 def _offer(shared, own, size, id_, bounds, distances, found, i):  # type: ignore[no-untyped-def]
     """Put a row of `size` bits into the heap of query i if it is nearer than the last."""
     union = own + size - shared
-    distance = 1 - shared / union if union > 0 else 0.0
+    distance = (union - shared) / union if union > 0 else 0.0
     if distance < distances[i, 0] or (distance == distances[i, 0] and id_ < found[i, 0]):
         replace_last(distances[i], found[i], distance, id_)
         bounds[i] = min(bounds[i], distances[i, 0])

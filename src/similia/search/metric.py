@@ -25,6 +25,13 @@ _WITHIN = 64  # neighbours that `within_radius` asks for at first
 class Metric(Comparison):
     """A kernel or distance, with methods that compare all pairs of objects, or each query with its own candidates."""
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
+        facts = getattr(self.function, "facts", None)
+        known = facts is not None and facts.symmetric and getattr(self.function, "symmetric", True)
+        return self.is_kernel or bool(known)
+
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
         return diagonal(self.function, X) if self.is_kernel else None

@@ -207,7 +207,7 @@ def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integ
     norms = metric.norms(X)
     for rows, columns, D in track(_tiles(metric, X, n, norms), "neighbours"):
         sides = [(D, rows, columns)]
-        if columns is not rows and _symmetric(metric):
+        if columns is not rows and metric.symmetric:
             sides.append((np.ascontiguousarray(D.T), columns, rows))
         for tile, own, others in sides:
 
@@ -218,20 +218,12 @@ def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integ
     return best, which
 
 
-def _symmetric(metric: Metric) -> bool:
-    """Return whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
-    facts = getattr(metric.function, "facts", None)
-    return metric.is_kernel or bool(
-        facts is not None and facts.symmetric and getattr(metric.function, "symmetric", True)
-    )
-
-
 def _tiles(metric: Metric, X: Any, n: int, norms: Any) -> Iterator[tuple[Index, Index, Floats]]:
     """Yield rows, columns and distances of tiles; if symmetric, only those on the diagonal and to the right of it.
 
     A symmetric tile on the diagonal repeats its upper half below: each pair has one value, whatever the tiles.
     """
-    symmetric, step = _symmetric(metric), min(_TILE, n)
+    symmetric, step = metric.symmetric, min(_TILE, n)
     width = rows_per_block(4 * 8 * step, at_most=4 * _TILE)
     step = min(step, width)
     for start in range(0, n, step):

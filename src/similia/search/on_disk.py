@@ -256,15 +256,14 @@ class SearchFolder:
 
 def kept_objects(search: SimilaritySearch, X: Any) -> Any:
     """Return objects as the search keeps them, or None if it keeps none."""
-    return search._parsed(X) if search._keeps_objects else None
+    return search._parsed(X)[1] if search._keeps_objects else None
 
 
 def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray[np.uint8], Any]:
     """Return codes to store for objects, and their vectors or None; raise if objects do not fit the `example`."""
-    kept = kept_objects(search, X)
-    X = X if kept is None else kept
-    if kept is not None:
-        concatenate([example, take(kept, [0])])  # raises if they are not compatible
+    X, objects = search._parsed(X)
+    if search._keeps_objects:
+        concatenate([example, take(objects, [0])])  # raises if they are not compatible
     if (index := vectors_index(search.encoder_)) is not None:
         V, vectors = search._encode(X)
         return index.encode(V), vectors

@@ -24,7 +24,7 @@ from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
 from similia.core.validation import check_encoder, check_positive_int
 from similia.objects import concatenate, n_objects, take
-from similia.objects.sequences import Batch, at_least_one
+from similia.objects.sequences import at_least_one
 from similia.search._candidates import (
     Known,
     by_angle,
@@ -33,6 +33,7 @@ from similia.search._candidates import (
     fitted_vectors,
     in_blocks,
     order_of,
+    parsed,
     positions,
     unit,
 )
@@ -44,7 +45,6 @@ from similia.search.metric import Floats, Index, Metric, as_metric, function_of,
 from similia.search.recall import MeasuresRecall
 from similia.search.scan import check_radius
 from similia.search.vector_index import vectors_index
-from similia.similarity import as_objects
 from similia.sources.dask import is_lazy
 from similia.storage.store import check_ids
 
@@ -172,21 +172,21 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             remedy = "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex"
             raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
-        X = self._parsed(X)
+        X, objects = self._parsed(X)
         if self._automatic:
             metric = self._metric()
             assert metric is not None  # `_check` holds this
-            self.encoder_, self.trials_ = chosen(X, metric, self.n_candidates)
+            self.encoder_, self.trials_ = chosen(objects, metric, self.n_candidates)
         else:
             self.encoder_ = clone(self.encoder)
             self.__dict__.pop("trials_", None)
         if isinstance(self.encoder_, FeatureIndex):
             self.index_ = self.encoder_.emptied(X)
-            return self._emptied()._append(X, None, X, ids)
+            return self._emptied()._append(X, None, objects, ids)
         if (index := vectors_index(self.encoder_)) is not None:
             V = fitted_vectors(self.encoder_, X, y)
             self.index_ = index.unfilled() if isinstance(self.encoder_, FrozenEstimator) else index.emptied(V)
-            return self._emptied()._append(V, unit(V) if self._projected else None, X, ids)
+            return self._emptied()._append(V, unit(V) if self._projected else None, objects, ids)
         codes, vectors = fitted_codes(self.encoder_, X, y, self._projected)
         n_bits = 8 * codes.shape[1]
         self.index_ = HammingIndex(n_bits) if self.index is None else clone(self.index)
@@ -195,7 +195,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
                 f"index has n_bits={self.index_.n_bits}, but the encoder makes codes of {n_bits} bits; use "
                 f"HammingIndex({n_bits})"
             )
-        return self._emptied()._append(codes, vectors, X, ids)
+        return self._emptied()._append(codes, vectors, objects, ids)
 
     def _emptied(self) -> Self:
         self.ids_ = np.zeros(0, np.int64)
@@ -214,8 +214,8 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         """
         self._check_ready()
         at_least_one(X)
-        X = self._parsed(X)
-        return self._append(*self._encode(X), X, ids)
+        X, objects = self._parsed(X)
+        return self._append(*self._encode(X), objects, ids)
 
     @exclusively
     @all_at_once
@@ -444,19 +444,13 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             )
         return k
 
-    def _parsed(self, X: Any) -> Any:
-        """Return objects as parsed for `rerank`; an encoder that reads the same parsed form need not parse again."""
-        function, _ = function_of(self.encoder)
-        if function is not None and not hasattr(X, "columns"):
-            batch = as_objects(function, X)
-            X = batch if isinstance(batch, Batch) else X
-        metric = self._metric()
-        return X if metric is None else metric.as_objects(X)
+    def _parsed(self, X: Any) -> tuple[Any, Any]:
+        return parsed(function_of(self.encoder)[0], self._metric(), X)
 
     @exclusively
     @all_at_once
-    def _append(self, codes: Any, vectors: Any, X: Any, ids: Any) -> Self:
-        objects = X if self._keeps_objects else None
+    def _append(self, codes: Any, vectors: Any, objects: Any, ids: Any) -> Self:
+        objects = objects if self._keeps_objects else None
         if objects is not None and self.objects_ is not None:
             objects = concatenate([self.objects_, objects])  # raises for incompatible objects, before codes are added
         if vectors is not None and self.vectors_ is not None:
@@ -486,7 +480,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
             if plan is None:
                 plan = self._plan = OneQuery(self, metric)
             return plan.nearest(self, X, k)
-        X = self._parsed(X)
+        X, objects = self._parsed(X)
         codes, vectors = self._encode(X)
         if self.rerank is None:
             distances, ids = self.index_.kneighbors(codes, k)
@@ -494,7 +488,7 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         _, ids = self.index_.kneighbors(codes, min(self.n_candidates, len(self.ids_)))
         rows = self._rows(ids)
         values, similarities = (
-            by_angle(vectors, self.vectors_, rows) if metric is None else self._compared(metric, X, rows)
+            by_angle(vectors, self.vectors_, rows) if metric is None else self._compared(metric, objects, rows)
         )
         order = sorted_candidates(values, ids)[:, :k]
         place = np.arange(len(order))[:, None], order  # what `numpy.take_along_axis` makes in ten times the time
