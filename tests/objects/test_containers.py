@@ -224,8 +224,10 @@ def test_sktime_panels(name):
     panel = panels()[name]
     before = panel.copy() if hasattr(panel, "copy") else list(panel)
     is_series(from_sktime(panel))
-    is_series(from_aeon(panel))
-    if isinstance(panel, pd.DataFrame):
+    if isinstance(panel, list):  # frames of aeon have a row for each channel
+        is_series(from_aeon([frame.T for frame in panel]))
+    else:
+        is_series(from_aeon(panel))
         pd.testing.assert_frame_equal(panel, before)
 
 
@@ -291,10 +293,13 @@ def test_tslearn_containers():
 @pytest.mark.ecosystem
 def test_aeon_itself():
     datasets = pytest.importorskip("aeon.testing.data_generation", reason="aeon is not installed")
+    from aeon.utils.conversion import convert_collection
+
     X, _ = datasets.make_example_3d_numpy(n_cases=4, n_channels=2, n_timepoints=9)
     assert (from_aeon(X).lengths == 9).all()
     X, _ = datasets.make_example_3d_numpy_list(n_cases=4, n_channels=2, min_n_timepoints=5, max_n_timepoints=9)
     assert from_aeon(X).lengths.tolist() == [x.shape[1] for x in X]
+    assert lists(from_aeon(convert_collection(X, "df-list"))) == lists(from_aeon(X))
 
 
 @pytest.mark.ecosystem

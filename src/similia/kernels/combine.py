@@ -22,7 +22,18 @@ from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects.sequences import Batch
-from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
+from similia.objects.tables import objects_in
+from similia.similarity import (
+    Kernel,
+    as_objects,
+    check_kernel,
+    compared,
+    decided,
+    diagonal,
+    evaluate,
+    precision,
+    self_values,
+)
 
 
 class _Composite(ListParams, Kernel):
@@ -37,11 +48,11 @@ class _Composite(ListParams, Kernel):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the batch type that all kernels read; return `X` itself if there is no such type."""
+        """Convert `X` to the batch type that all kernels read; without one, return `X`, or its column if it has one."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         # A kernel that compares only structure reads no labels; take the batch with the most attributes.
-        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
+        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else objects_in(X)
 
     def _parts(self) -> list[Any]:
         """Return the list of kernels; raise if it is empty or a kernel is not callable."""
@@ -79,6 +90,13 @@ class _Composite(ListParams, Kernel):
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         return self._combined(diagonal(kernel, X) for kernel in self.kernels)
+
+    def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
+        X = self.as_objects(X)
+        return self._combined(self_values(kernel, X) for kernel in self.kernels)
+
+    def _precision(self, X: Any) -> float:
+        return max(precision(kernel, X) for kernel in self.kernels)
 
 
 class Sum(_Composite):
@@ -226,6 +244,14 @@ class Normalized(Kernel):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         return np.ones(n_objects(self.as_objects(X)))
+
+    def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
+        X = self.as_objects(X)
+        squares = self._squared_norms(X, "X")
+        return self_values(self.kernel, X) / np.where(squares > 0, squares, np.inf)
+
+    def _precision(self, X: Any) -> float:
+        return precision(self.kernel, X)
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return the explicit features of `kernel`, each row divided by sqrt(kernel(x, x)), shape (n, n_features)."""

@@ -40,6 +40,7 @@ from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel, counts_of, products_with
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
+from similia.objects.strings import check_kinds
 
 Letters = npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.int64]
@@ -59,6 +60,9 @@ class StringKernel(FeatureKernel):
         if self.reverse_complement:
             check_letters(batch)
         return batch
+
+    def _check_alike(self, X: StringBatch, Y: StringBatch) -> None:
+        check_kinds(X, Y)
 
     def _ids_per_letter(self) -> int:
         """Check the parameters; return the largest number of features that start at one letter."""
@@ -84,7 +88,7 @@ class StringKernel(FeatureKernel):
             return None
 
         def values(X: Any) -> npt.NDArray[np.float64] | None:
-            if type(X) is not StringBatch or len(X) != 1:
+            if type(X) is not StringBatch or len(X) != 1 or X.is_bytes != Y.is_bytes:
                 return None
             return products(self._ids(X.values.astype(np.uint32), X.offsets)[0])
 

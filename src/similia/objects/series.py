@@ -168,6 +168,7 @@ def from_aeon(X: Any) -> SeriesBatch:
 
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "np-list": a list of arrays ``(n_channels, length)``, not padded;
+        - "df-list": a list of frames ``(n_channels, length)``, not padded;
         - "numpy2D" and "pd-wide": an array or a frame ``(n, length)`` of one channel;
         - any other format that `from_sktime` reads.
 
@@ -184,7 +185,9 @@ def from_aeon(X: Any) -> SeriesBatch:
     >>> batch.lengths, batch.n_dims
     (array([50, 40]), 2)
     """
-    if hasattr(X, "columns") or _is_frames(X):
+    if _is_frames(X):
+        return as_series([_table(i, frame) for i, frame in enumerate(X)], axes="channel, time")
+    if hasattr(X, "columns"):
         return from_sktime(X)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return as_series(X)
