@@ -53,7 +53,7 @@ _WRAPPED = {  # where a wrapper keeps its models: (fitted, unfitted)
     "TunedThresholdClassifierCV": ("estimator_", "estimator"),
 }
 _SUMMING = ("decision_function", "_decision_function", "_linear_predictor")  # methods of linear models
-_COMPARED_BY = (("kernel_", True), ("kernel", True), ("distance", False))  # (attribute, whether it holds a kernel)
+_COMPARED_BY = (("kernel", True), ("distance", False))  # (parameter, whether it holds a kernel)
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -510,15 +510,18 @@ def each_step(model: Any) -> Iterator[Any]:
 def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
-    The first of these that the step has is returned: the property ``estimated_kernel`` (of `MinHash`); if `fitted`, the
-    attribute ``kernel_`` that ``fit`` sets; the parameter ``kernel``; the parameter ``distance``. The parameter
-    ``distance`` may hold a kernel; the step then searches neighbours in the feature space of the kernel. A `Pairwise`
-    is a kernel or a distance, according to the name of the parameter that holds it.
+    The first of these that the step has is returned: the property ``estimated_kernel`` (of `MinHash`); the parameter
+    ``kernel``; the parameter ``distance``. If `fitted`, the attributes ``kernel_`` and ``distance_`` that ``fit`` sets
+    take the place of the parameters. The parameter ``distance`` may hold a kernel; the step then searches neighbours in
+    the feature space of the kernel. A `Pairwise` is a kernel or a distance, according to the name of the parameter that
+    holds it.
     """
     if hasattr(step, "estimated_kernel"):
         return Comparison(step.estimated_kernel, True)
-    for name, is_kernel in _COMPARED_BY if fitted else _COMPARED_BY[1:]:
+    for name, is_kernel in _COMPARED_BY:
         function = getattr(step, name, None)
+        if fitted and (is_kernel or function is not None):
+            function = getattr(step, f"{name}_", function)
         if callable(function) and not isinstance(function, type):
             ours = isinstance(function, Kernel) and not isinstance(function, Pairwise)
             return Comparison(function, ours or (is_kernel and not isinstance(function, Distance)))

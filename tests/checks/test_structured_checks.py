@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -24,13 +25,13 @@ from sklearn.svm import SVC, LinearSVC
 from test_sklearn_checks import OTHERS, VECTORS, public_estimators
 
 import similia as sm
-from similia import distances, kernels
+from similia import distances, kernels, similarity
 from similia.checks.structured import check_structured_estimator
 from similia.codes import RecordEncoder
 from similia.embeddings import Hydra, Representatives, SeriesVectors
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.objects import AttributeScaler, GraphToSets, SeriesToSets, as_graphs, as_series, as_strings
+from similia.objects import AttributeScaler, GraphToSets, SeriesToSets, as_graphs, as_series, as_strings, take
 from similia.objects.transformers import FromColumn, as_column
 
 STRINGS = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC", "TTACAT", "GCGC", "TATTAG", "GGCC", "ACATTA", "CGGCG", "", "A"]
@@ -159,6 +160,52 @@ def test_none_is_forgotten():
     of_vectors = {type(estimator).__name__ for estimator in VECTORS}
     assert set(OTHERS) <= held
     assert public_estimators() <= held | of_vectors
+
+
+# ---- a fitted model keeps the kernel and the distance it was fitted with
+COMPARING = {
+    **CASES,
+    "OutlierDetector": (sm.OutlierDetector(distances.DTW(), n_neighbors=2, novelty=True), SERIES),
+    "OutlierDetector, span": (sm.OutlierDetector(SPECTRUM, "reconstruction", novelty=True), STRINGS),
+    "SimilaritySearch": (sm.SimilaritySearch(CODES), STRINGS),  # `rerank` may be set at any time
+    "SimilaritySearch of features": (sm.SimilaritySearch(sm.search.FeatureIndex(kernels.MinMax(SPECTRUM))), STRINGS),
+    "FeatureIndex": SEARCHES["FeatureIndex"],
+    "Pipeline of features": (
+        sm.Pipeline([("features", sm.KernelFeatures(SPECTRUM, 64)), ("svc", LinearSVC())]),
+        STRINGS,
+    ),
+}
+ANSWERS = ("transform", "predict", "predict_proba", "decision_function", "score_samples", "p_values")
+
+
+def comparisons(model):
+    """Return the kernels and distances among the parameters of a model, also nested ones."""
+    values = model.get_params().values()
+    return [value for value in values if isinstance(value, similarity.Kernel | similarity.Distance)]
+
+
+def answers(model, X):
+    found = {name: getattr(model, name)(X) for name in ANSWERS if hasattr(model, name)}
+    if hasattr(model, "kneighbors"):
+        found["kneighbors"] = model.kneighbors(X, n_neighbors=2)
+    return {name: value.toarray() if sparse.issparse(value) else value for name, value in found.items()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name, (model, _) in COMPARING.items() if comparisons(model)])
+def test_a_fitted_model_keeps_its_kernel_when_parameters_of_the_given_one_change(name):
+    estimator, X = COMPARING[name]
+    model = clone(estimator)
+    given = comparisons(model)
+    model.fit(take(X, np.arange(9)), Y[:9])
+    before = answers(model, X)
+    for function in [*given, *comparisons(model)]:
+        plain = [key for key, value in function.get_params(deep=False).items() if not hasattr(value, "get_params")]
+        function.set_params(**dict.fromkeys(plain, "changed"))
+    after = answers(model, X)
+    assert before.keys() == after.keys() != set()
+    for method, values in before.items():
+        np.testing.assert_array_equal(after[method], values)
 
 
 # ---- broken ones

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import similia as sm
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, detached
 from similia.core.threads import SharedLock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
@@ -68,6 +68,27 @@ def test_a_fit_returns_the_estimator_itself():
     model = Halfway()
     assert model.fit(1) is model
     assert vars(model) == {"error": None, "first_": 1, "second_": 1}
+
+
+def test_a_detached_copy_has_parameters_of_its_own_and_shares_the_rest():
+    inner = sm.kernels.Spectrum(k=2)
+    kernel = sm.kernels.Sum([sm.kernels.Normalized(inner), len], weights=np.ones(2))
+    kernel.learnt_ = inner
+    copy = detached(kernel)
+    assert (copy.weights is kernel.weights, copy.learnt_ is inner, copy.kernels[1] is len) == (True, True, True)
+    kernel.set_params(k0__kernel__k=3, k1=inner)
+    assert (copy.kernels[0].kernel.k, copy.kernels[1]) == (2, len)
+    assert detached(len) is len
+    assert detached(sm.kernels.Spectrum) is sm.kernels.Spectrum
+
+
+def test_a_failed_fit_keeps_the_kernel_of_the_fit_before():
+    X, kernel = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC"], sm.kernels.Spectrum(k=2)
+    model = sm.KernelSVC(kernel).fit(X, [0, 0, 1, 1])
+    before = model.decision_function(["TTACAT", "GCGC"])
+    with pytest.raises(ValueError, match="has 3 labels"):
+        model.set_params(kernel__k=1).fit(X, [0, 0, 1])
+    np.testing.assert_array_equal(model.decision_function(["TTACAT", "GCGC"]), before)
 
 
 def estimators():

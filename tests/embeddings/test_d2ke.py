@@ -17,7 +17,7 @@ import similia as sm
 from naive.similarities import d2ke_feature, edit_distance
 from samples.d2ke import CALLS, LABELS, SERIES, SETS, WORDS, Counted, rng
 from similia.distances import DTW, FromFunction, Levenshtein, ModifiedHausdorff
-from similia.embeddings import D2KE, RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.embeddings import D2KE, Mosaics, RandomSeries, RandomSets, RandomStrings, Representatives
 from similia.kernels.from_distance import distance_matrix
 from similia.objects import SeriesBatch, SetBatch, StringBatch
 
@@ -169,6 +169,14 @@ def test_extension_needs_no_training_objects_where_the_sampler_knows_all(distanc
     small = D2KE(distance, 10, random_state=5).fit(X).extend(20)
     assert same_objects(small.random_objects_, D2KE(distance, 20, random_state=5).fit(X).random_objects_)
     assert type(small.random_objects_) is type(distance.as_objects(X))
+
+
+def test_extension_draws_and_compares_as_fit_did():
+    distance, objects = DTW(), Mosaics(n_pieces=2)
+    large = D2KE(DTW(), 20, Mosaics(n_pieces=2), random_state=5).fit(SERIES)
+    small = D2KE(distance, 10, objects, random_state=5).fit(SERIES)
+    small.set_params(distance__window=0, objects__n_pieces=1).extend(20, SERIES)
+    np.testing.assert_array_equal(small.transform(SERIES), large.transform(SERIES))
 
 
 def test_extension_refuses():

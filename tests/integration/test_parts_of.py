@@ -127,6 +127,9 @@ def test_the_comparison_is_that_of_the_first_step_that_has_one():
     assert found.function is distance
     assert not found.is_kernel
     assert parts_of(sm.learn.KNeighborsClassifier(distance)).comparison().function is distance
+    fitted = sm.D2KE(distance, 4, X, random_state=0).fit(X)
+    assert comparison_of(fitted).function is fitted.distance_
+    assert comparison_of(fitted, fitted=False).function is distance
     assert parts_of(LinearSVC()).comparison() is None  # has no kernel
     from sklearn.svm import SVC
 

@@ -229,6 +229,20 @@ def test_a_union_and_what_is_in_it_are_fitted_all_at_once():
     np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
+def test_a_fitted_step_keeps_its_kernel_when_another_pipeline_sets_it():
+    kernel, models, expected = sm.kernels.Spectrum(k=2), {}, {}
+    for k in (2, 3, 4):
+        models[k] = sm.recipes.nyshd(kernel, 16, 256, random_state=0).set_params(nystroem__kernel__k=k)
+        expected[k] = models[k].fit(WORDS[:50], LABELS[:50]).decision_function(WORDS[50:60])
+    for k, model in models.items():
+        np.testing.assert_array_equal(model.decision_function(WORDS[50:60]), expected[k])
+    nystroem = sm.Nystroem(sm.kernels.Spectrum(k=2), 8, random_state=0).fit(WORDS[:50])
+    before = nystroem.transform(WORDS[50:60])
+    model = sm.Pipeline([("nystroem", nystroem)]).fit(WORDS[:50])
+    assert model.set_params(nystroem__kernel__k=5).fit(WORDS[:50])[0].kernel_.k == 5
+    np.testing.assert_array_equal(nystroem.transform(WORDS[50:60]), before)
+
+
 def test_a_saved_pipeline_is_one_again(tmp_path):
     model = hypervectors()
     loaded = sm.load(sm.save(model, tmp_path / "model"))

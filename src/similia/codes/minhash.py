@@ -39,7 +39,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue, part_from
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import Transformer, all_at_once, detached
 from similia.core.hashing import GOLDEN, mix, scramble
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
@@ -204,7 +204,7 @@ class MinHash(ComparesObjects, Transformer):
         if self.output == "onehot" and n_hashes << bits > 2**31 - 1:
             expected = f"below {2**31 >> bits}, as the output has n_hashes * 2**bits columns"
             raise BadParameter("n_hashes", expected, str(n_hashes))
-        self.kernel_ = decided(Intersection(self.kernel), X)
+        self.kernel_ = detached(decided(Intersection(self.kernel), X))
         few = _some(read_objects(self, self.kernel_, _some(X) if isinstance(X, Distributed) else X, reset=True))
         self.compared_ = compared(self.kernel_, few)
         self.scale_ = _scale(self.kernel_.counted(few), n_hashes)

@@ -28,6 +28,25 @@ def twin_of(estimator: Estimator) -> Estimator:
     return twin
 
 
+def detached(value: Estimator) -> Estimator:
+    """Return a copy of a kernel, distance or estimator that `set_params` of the original, nested or not, cannot change.
+
+    Its parameters that are estimators or lists of them are copied likewise; the copy shares all other attributes, such
+    as learnt ones. Whatever has no parameters, such as a function, is returned itself.
+    """
+    if isinstance(value, type) or not hasattr(value, "set_params"):
+        return value
+    twin = twin_of(value)
+    for name, part in vars(value).items():
+        if name.startswith("_") or name.endswith("_"):
+            continue
+        if type(part) in (list, tuple) and any(hasattr(one, "set_params") for one in part):
+            vars(twin)[name] = type(part)(map(detached, part))
+        elif hasattr(part, "set_params"):
+            vars(twin)[name] = detached(part)
+    return twin
+
+
 def present(estimator: Estimator) -> Estimator:
     """Return the estimator as it is now, for reading without a lock.
 

@@ -87,7 +87,7 @@ def first_stage(
     if isinstance(first, D2KE):
         del steps[0]
         decay = Decay(float(first.gamma_))
-        found = _distances(first.distance, first.random_objects_, X, letters, length, decay, whole)
+        found = _distances(first.distance_, first.random_objects_, X, letters, length, decay, whole)
         factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
         return found, None, factors, np.zeros(found.width)
     if not whole:

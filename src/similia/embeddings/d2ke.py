@@ -20,7 +20,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia.core.errors import BadParameter, pairs_named
-from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.estimators import Transformer, all_at_once, detached, example_of
 from similia.core.fingerprints import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
@@ -37,8 +37,9 @@ GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
 @state(
-    distance="comparison", random_objects_=objects("r"), _n_features_out=count("r"), gamma_="positive", seed_=count(),
-    sampler_=optional("sampler"), memory=one_of(None), representative_indices_=array("i8", None),
+    distance="comparison", distance_="comparison", random_objects_=objects("r"), _n_features_out=count("r"),
+    gamma_="positive", seed_=count(), sampler_=optional("sampler"), memory=one_of(None),
+    representative_indices_=array("i8", None),
 )  # fmt: skip
 class D2KE(ComparesObjects, Transformer):
     r"""Embed objects by their distances to random objects, for any distance on any objects.
@@ -70,6 +71,8 @@ class D2KE(ComparesObjects, Transformer):
 
     Attributes
     ----------
+    distance_ : callable
+        `distance` as it was in `fit`.
     random_objects_ : collection of objects, length R
         The random objects, in the layout that the distance uses.
     gamma_ : float
@@ -136,8 +139,9 @@ class D2KE(ComparesObjects, Transformer):
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
         R = check_positive_int(self.n_components, "n_components")
+        self.distance_ = detached(self.distance)
         cached = self._cached_distances()
-        X = read_objects(self, self.distance, X, reset=True)
+        X = read_objects(self, self.distance_, X, reset=True)
         n = at_least_one(X)
         if y is not None and n_objects(y) != n:
             raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
@@ -151,7 +155,7 @@ class D2KE(ComparesObjects, Transformer):
             rows = np.sort(random_stream(self.seed_, 1).permutation(n)[:GAMMA_ROWS])
             some = take(first, np.arange(min(GAMMA_COLUMNS, n_objects(first))))
             with pairs_named(rows, range(n_objects(some)), "X[{}] and random object {}"):
-                median = float(np.median(cached(self.distance, take(X, rows), some)))
+                median = float(np.median(cached(self.distance_, take(X, rows), some)))
             self.gamma_ = factor / median if median > 0 else factor
         return self
 
@@ -179,13 +183,13 @@ class D2KE(ComparesObjects, Transformer):
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
         check_is_fitted(self)
-        X = read_objects(self, self.distance, X, reset=False)
+        X = read_objects(self, self.distance_, X, reset=False)
         objects, R = self.random_objects_, self._n_features_out
         if check_positive_int(start, "start", minimum=0) > R:
             raise BadParameter("start", f"at most the number of random objects, {R}", str(start))
         if start:
             objects = take(objects, np.arange(min(start, R - 1), R))  # the last one, for the dtype, if start is R
-        return self._cached_distances()(self.distance, X, objects)[:, : R - start]
+        return self._cached_distances()(self.distance_, X, objects)[:, : R - start]
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """Turn distances to the random objects, shape (n, R), into features of this shape, as `transform` does."""
@@ -215,7 +219,7 @@ class D2KE(ComparesObjects, Transformer):
         if self.sampler_ is None:
             raise ValueError(f"the {had} random objects were given as a collection; there are no more to draw")
         if X is not None:
-            X = as_objects(self.distance, as_parts(X))
+            X = as_objects(self.distance_, as_parts(X))
         if isinstance(self.sampler_, Representatives):
             if X is None:
                 raise ValueError("Representatives are drawn from the training objects; write extend(n_components, X)")
@@ -223,7 +227,7 @@ class D2KE(ComparesObjects, Transformer):
         elif n_components > had:
             old = self.random_objects_
             new = draw(self.sampler_, X, had, n_components, self.seed_)
-            self._keep(joined([old, *new], self.distance, old), n_components)
+            self._keep(joined([old, *new], self.distance_, old), n_components)
         self.n_components = n_components
         return self
 
@@ -246,7 +250,7 @@ class D2KE(ComparesObjects, Transformer):
         if self.memory is None:
             return distance_matrix
         memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
-        key = fingerprint(self.distance, "memory cannot keep these distances: the distance")
+        key = fingerprint(self.distance_, "memory cannot keep these distances: the distance")
         return partial(check_memory(memory).cache(_remembered, ignore=["distance"]), key)
 
     def _sampler(self, X: Any) -> Any:
@@ -258,15 +262,15 @@ class D2KE(ComparesObjects, Transformer):
             objects = _AUTO.get(type(example_of(X)), Representatives)()
         if not is_sampler(objects):
             return None
-        return objects.complete(X) if hasattr(objects, "complete") else objects
+        return detached(objects.complete(X) if hasattr(objects, "complete") else objects)
 
     def _draw(self, X: Any, R: int) -> Any:
         """Return R random objects; `Representatives` are at most len(X), and a given collection is returned whole."""
         if self.sampler_ is None:
-            return as_objects(self.distance, self.objects)
+            return as_objects(self.distance_, self.objects)
         if isinstance(self.sampler_, Representatives):
             return take(X, self._order(n_objects(X))[:R])
-        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance, example_of(X))
+        return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance_, example_of(X))
 
     def _order(self, n: int) -> npt.NDArray[np.int64]:
         """Return a random permutation of n training objects: the order in which they become representatives."""

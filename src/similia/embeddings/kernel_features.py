@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 
 from similia.core.errors import ObjectsWarning, warn_user
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import Transformer, all_at_once, detached
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive_int, is_table
@@ -42,8 +42,8 @@ _MOST = 2**24  # up to this many columns, `met_` is kept: at most 2 MiB; a linea
 
 @state(
     fits=lambda state, sizes: len(state.get("met_", ())) in (0, -(-int(state["n_features"]) // 8)),
-    may_lack=("met_", "compared_"),  # met_ is not kept for more than _MOST columns
-    kernel="kernel", n_features=count(least=1), met_=array("u1", None), compared_="texts",
+    may_lack=("kernel_", "met_", "compared_"),  # met_ is not kept for more than _MOST columns
+    kernel="kernel", kernel_="kernel", n_features=count(least=1), met_=array("u1", None), compared_="texts",
 )  # fmt: skip
 class KernelFeatures(ComparesObjects, Transformer):
     """Turn objects into the sparse explicit features of a kernel.
@@ -63,6 +63,8 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     Attributes
     ----------
+    kernel_ : kernel
+        `kernel` as it was in `fit`.
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
         One bit per column: whether a training object had a feature in the column. `fit_transform`, which pipelines
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
@@ -108,17 +110,18 @@ class KernelFeatures(ComparesObjects, Transformer):
         TypeError
             If the kernel has no explicit features.
         """
-        self._check()
-        for learnt in ("met_", "compared_"):
+        for learnt in ("kernel_", "met_", "compared_"):
             if hasattr(self, learnt):
                 delattr(self, learnt)
+        self._check()
+        self.kernel_ = detached(self.kernel)
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-            read_objects(self, self.kernel, X, reset=True)
-        elif getattr(type(self.kernel), "_compared", Kernel._compared) is not Kernel._compared:
+            read_objects(self, self.kernel_, X, reset=True)
+        elif getattr(type(self.kernel_), "_compared", Kernel._compared) is not Kernel._compared:
             in_memory = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
             if in_memory and len(X):
                 first = X if isinstance(X, Batch) else take(X, range(min(_N_READ, len(X))))
-                self.compared_ = compared(self.kernel, first)
+                self.compared_ = compared(self.kernel_, first)
         return self
 
     @all_at_once
@@ -129,19 +132,25 @@ class KernelFeatures(ComparesObjects, Transformer):
         """
         self.fit(X, y)
         if not is_lazy(X):
-            X = X if is_table(X) else as_objects(self.kernel, X)
-            self.compared_ = compared(self.kernel, X)
+            X = X if is_table(X) else as_objects(self.kernel_, X)
+            self.compared_ = compared(self.kernel_, X)
         features: sp.csr_array = sp.csr_array(self.transform(X).compute()) if is_lazy(X) else self.transform(X)
         if self.n_features <= _MOST:
             self.met_ = np.zeros(-(-self.n_features // 8), np.uint8)
             _mark(features.indices, self.met_)
         return features
 
+    @property
+    def _learnt_kernel(self) -> Any:
+        """The kernel as it was in `fit`; before `fit`, the parameter."""
+        return getattr(self, "kernel_", self.kernel)
+
     def _check(self) -> None:
-        refuse_class(self.kernel, "kernel")
-        if not hasattr(self.kernel, "features"):
-            check_kernel(self.kernel)
-            raise TypeError(f"the kernel {self.kernel!r} has no explicit features; similia.Nystroem takes any kernel")
+        kernel = self._learnt_kernel
+        refuse_class(kernel, "kernel")
+        if not hasattr(kernel, "features"):
+            check_kernel(kernel)
+            raise TypeError(f"the kernel {kernel!r} has no explicit features; similia.Nystroem takes any kernel")
         check_positive_int(self.n_features, "n_features")
 
     @lazily
@@ -156,13 +165,14 @@ class KernelFeatures(ComparesObjects, Transformer):
             object) have no features, as happens with strings that are too short. Both warnings need `met_`.
         """
         self._check()
+        kernel = self._learnt_kernel
         if is_table(X):
-            X = read_objects(self, self.kernel, X, reset=False)
+            X = read_objects(self, kernel, X, reset=False)
         if getattr(self, "compared_", None):
-            X = as_objects(self.kernel, X)
-            check_alike(self.kernel, compared(self.kernel, X), self.compared_, "X", "the training objects")
-        features: sp.csr_array = self.kernel.features(X, self.n_features)
-        _check_features(features, (n_objects(X), self.n_features), self.kernel)
+            X = as_objects(kernel, X)
+            check_alike(kernel, compared(kernel, X), self.compared_, "X", "the training objects")
+        features: sp.csr_array = kernel.features(X, self.n_features)
+        _check_features(features, (n_objects(X), self.n_features), kernel)
         met = getattr(self, "met_", None)
         if met is not None and len(met) == -(-self.n_features // 8):  # n_features may have been set since
             strange = _strangers(features.indptr, features.indices, met, float(np.unpackbits(met).mean()))

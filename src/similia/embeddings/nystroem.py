@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from sklearn.utils import Tags
 
 from similia.core.errors import pairs_named
-from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import multiply_one, panels, row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, reads, state
@@ -113,8 +113,8 @@ class Nystroem(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : kernel
-        `kernel`, or a copy of it whose parameters with the value "auto" (such as `mapping` of kernels on vectors) are
-        set from the training objects.
+        `kernel` as it was in `fit`, with parameters of the value "auto" (such as `mapping` of kernels on vectors) set
+        from the training objects.
     landmarks_ : collection of objects, length n_landmarks
         The landmarks, in the layout that the kernel uses; their indices if the kernel is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
@@ -202,7 +202,7 @@ class Nystroem(ComparesObjects, Transformer):
         rng = generator(self.random_state)
         # One BLAS thread: a sum that differs in its last bit can choose another landmark or flip an eigenvector.
         with one_blas_thread():
-            kernel = self.kernel if precomputed else decided(self.kernel, X)
+            kernel = self.kernel if precomputed else detached(decided(self.kernel, X))
             gram = self._gram(kernel, X)
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import pairs_named
-from similia.core.estimators import Transformer, all_at_once, check_table
+from similia.core.estimators import Transformer, all_at_once, check_table, detached
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import array, count, objects, state
@@ -43,9 +43,9 @@ _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squa
 
 
 @state(
-    distance="comparison", landmarks_=objects("s"), landmark_indices_=array("i8", "s"), mean_=array("f8", "s"),
-    components_=array("f8", "s", "r"), rank_=count("r"), _n_features_out=count("r"), eigenvalues_=array("f8", "r"),
-    _n_train=count(),
+    distance="comparison", distance_="comparison", landmarks_=objects("s"), landmark_indices_=array("i8", "s"),
+    mean_=array("f8", "s"), components_=array("f8", "s", "r"), rank_=count("r"), _n_features_out=count("r"),
+    eigenvalues_=array("f8", "r"), _n_train=count(),
 )  # fmt: skip
 class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects in a pseudo-Euclidean space that reproduces their distances.
@@ -69,6 +69,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
     Attributes
     ----------
+    distance_ : callable or "precomputed"
+        `distance` as it was in `fit`.
     landmarks_ : collection of objects, length n_landmarks
         The landmarks, in the layout that the distance uses; their indices if the distance is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
@@ -169,7 +171,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
             X = _as_matrix(X)
             columns = landmark_columns(X, self.landmark_indices_, self._n_train, "D")
         else:
-            X = read_objects(self, self.distance, X, reset=False)
+            X = read_objects(self, self.distance_, X, reset=False)
         n = at_least_one(X)
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
         for rows in track(row_blocks(n, 8 * (3 * s + self.rank_)), "PseudoEuclidean"):
@@ -177,7 +179,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
                 D = X[np.ix_(rows, columns)]
             else:
                 part = X if len(rows) == n else take(X, rows)
-                D = distances_between(self.distance, part, self.landmarks_, rows[0], "X[{}] and landmark {}")
+                D = distances_between(self.distance_, part, self.landmarks_, rows[0], "X[{}] and landmark {}")
             if len(out) == 0:
                 out = np.empty((n, self.rank_), dtype=D.dtype)
             out[rows[0] : rows[-1] + 1] = self._project(D)
@@ -206,6 +208,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         """Learn the embedding; return the matrix of distances between the landmarks."""
         if self.n_components is not None:
             check_positive_int(self.n_components, "n_components")
+        self.distance_ = detached(self.distance)
         if self._precomputed:
             refuse_lazy(X, "the matrix of distances is needed here, as a numpy array; fit to X.compute()")
             X = _as_matrix(X, square=True)
@@ -219,7 +222,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
                     "see similia.distances"
                 )
             check_distance(self.distance)
-            X = read_objects(self, self.distance, X, reset=True)
+            X = read_objects(self, self.distance_, X, reset=True)
         n = at_least_one(X)
         chosen = np.arange(n)
         if self.n_landmarks is not None:
@@ -230,7 +233,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         else:
             self.landmarks_ = take(X, chosen) if self.n_landmarks is not None else X
             with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
-                D = distances_between(self.distance, self.landmarks_)
+                D = distances_between(self.distance_, self.landmarks_)
         self.landmark_indices_, self._n_train = chosen, n
         self.mean_, self.eigenvalues_, self.components_ = _decompose(D, chosen, self.n_components)
         positive = int((self.eigenvalues_ > 0).sum())

@@ -39,7 +39,8 @@ def collection(first: Any, x: Any) -> Any:
         for takes, read in _READ:
             if isinstance(step, takes):
                 return read(_alone(x))
-    compared = getattr(first, "kernel_", getattr(first, "kernel", getattr(first, "distance", None)))
+    names = [name for name in ("kernel_", "kernel", "distance_", "distance") if hasattr(first, name)]
+    compared = getattr(first, names[0]) if names else None
     return one_object(compared, x, "x") if callable(compared) else _alone(x)
 
 
@@ -100,7 +101,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: linear.Decision, nam
     if found.amounts is not None:
         row = dense(rows).ravel()
         return Found(found.amounts, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), found.intercept
-    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first.kernel)) is not None:
+    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
         parts = []
         for block, column in blocks:
             x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))

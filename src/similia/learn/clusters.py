@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
 from similia.core.errors import BadParameter, BadValue, warn_user
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, detached
 from similia.core.products import chosen_products, row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, made, objects, state
@@ -226,7 +226,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     embedding_ : Nystroem or D2KE
         The fitted embedding, `Nystroem` for a kernel and `D2KE` for a distance.
     similarity_ : callable
-        `similarity`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
+        `similarity` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
     n_seen_ : int
         Number of training objects, from all batches.
     n_features_in_ : int
@@ -394,6 +394,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         if not isinstance(function, Distance):
             check_kernel(function, "similarity")
             function = decided(function, X)
+        function = detached(function)
         X = read_objects(self, function, X, reset=True)
         n = at_least_one(X)
         least, name = (numbers[0], "") if numbers == [*_NUMBERS] else (numbers[-1], "n_clusters=")

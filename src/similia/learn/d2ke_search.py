@@ -335,7 +335,7 @@ def _all_distances(d2ke: D2KE, X: Any, n_folds: int) -> npt.NDArray | None:
         return None
     if isinstance(X, Distributed) or 8 * n * n > settings().max_memory:
         return None
-    return d2ke._cached_distances()(d2ke.distance, X, X)
+    return d2ke._cached_distances()(d2ke.distance_, X, X)
 
 
 def _distances(X: Any, start: int, d2ke: D2KE) -> npt.NDArray:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from similia.core.errors import BadParameter
+from similia.core.estimators import detached
 from similia.core.text import short
 from similia.core.validation import RandomState
 from similia.embeddings.nystroem import Nystroem
@@ -47,7 +48,7 @@ class GaussianProcess(KernelMachine):
     def _objects(self, kernel: Any, X: Any) -> tuple[Any, Any, int]:
         """Return (kernel with all parameters set, objects in its layout, their number)."""
         refuse_lazy(X, "several passes over the objects are needed")
-        kernel = decided(kernel, X)
+        kernel = detached(decided(kernel, X))
         objects = read_objects(self, kernel, X, reset=True)
         return kernel, objects, at_least_one(objects)
 

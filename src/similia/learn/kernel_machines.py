@@ -30,7 +30,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
-from similia.core.estimators import all_at_once, offered_if
+from similia.core.estimators import all_at_once, detached, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
@@ -60,7 +60,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         """Return (kernel with all parameters set, objects in its layout, n); raise if the Gram matrix is too large."""
         refuse_lazy(X, "fit compares all pairs of objects in memory; take Nystroem(kernel) and a linear model")
         check_kernel(self.kernel)
-        kernel = decided(self.kernel, X)
+        kernel = detached(decided(self.kernel, X))
         objects = read_objects(self, kernel, X, reset=True)
         n = at_least_one(objects)
         instead = f"take make_pipeline(similia.Nystroem(kernel), {self._linear_model})"
@@ -128,7 +128,7 @@ class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     kernel_ : callable
-        `kernel`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
+        `kernel` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
     support_ : ndarray of int64, shape (n_support,)
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects

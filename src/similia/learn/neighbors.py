@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadPairValue
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, detached
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
@@ -83,7 +83,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
             )
         check_positive_int(self.n_neighbors, "n_neighbors")
         check_choice(getattr(self, "weights", "uniform"), "weights", ("uniform", "distance"))
-        distance = decided(given, X)
+        distance = detached(decided(given, X))
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
         # similia.pairwise makes kernels, but its values count as distances
@@ -195,7 +195,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
     objects_ : collection of n objects
         The training objects, in the layout that the distance uses.
     distance_ : callable
-        `distance`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
+        `distance` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
     n_samples_fit_ : int
         Number n of training objects.
     n_features_in_ : int

@@ -115,7 +115,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     objects_ : collection of objects
         The training objects, in the layout that the similarity uses; for "reconstruction" only the landmarks.
     distance_ : callable
-        `similarity`, or a copy of it with settings such as ``gamma="median"`` fixed from the training objects.
+        `similarity` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
     n_samples_fit_ : int
         Number of `objects_`.
     n_features_in_ : int

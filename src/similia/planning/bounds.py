@@ -242,10 +242,10 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
             f"got {type(model).__name__} of {[type(step).__name__ for step in steps]}"
         )
     embedding, *scalers, linear = steps
-    facts = getattr(embedding.distance, "facts", None)
+    facts = getattr(embedding.distance_, "facts", None)
     if facts is not None and not facts.metric:
         raise ValueError(
-            f"{type(embedding.distance).__name__} need not satisfy the triangle inequality, so a small distance does "
+            f"{type(embedding.distance_).__name__} need not satisfy the triangle inequality, so a small distance does "
             "not bound the change of a function of it; take a metric such as Levenshtein, ERP or MSM"
         )
     w = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadType, BadValue
-from similia.core.estimators import all_at_once, twin_of
+from similia.core.estimators import all_at_once, detached, twin_of
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int
@@ -118,7 +118,7 @@ class FeatureIndex(BaseEstimator):
     Attributes
     ----------
     kernel_ : kernel
-        The kernel. If some of its settings depend on the data, `fit` has fixed them.
+        `kernel` as it was in `fit`, with settings that depend on the data fixed.
     ids : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
 
@@ -295,7 +295,7 @@ class FeatureIndex(BaseEstimator):
         check_kernel(self.kernel)
         if is_lazy(X):
             raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
-        self.kernel_ = decided(self.kernel, X)
+        self.kernel_ = detached(decided(self.kernel, X))
         self._read()
         objects = self._features_of.as_objects(X)
         self.compared_ = compared(self.kernel_, objects)

@@ -189,7 +189,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of n objects, shape (n, 2)."""
         check_is_fitted(self)
-        X = read_objects(self, self.similarity, X, reset=False)
+        X = read_objects(self, self._metric().function, X, reset=False)
         return self._place(X) if self.objects_ is None else self._place_among(X)
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -211,10 +211,10 @@ class SimilarityMap(ComparesObjects, Transformer):
         if metric.is_kernel:
             self.features_ = Nystroem(self.similarity, min(s, n), random_state=seeds[0]).fit(X)
             self._principal_axes(self._vectors(take(X, seen)))
-            metric = Metric(self.features_.kernel_, True)
         else:
             self.features_ = PseudoEuclidean(self.similarity, None, min(s, n), random_state=seeds[0]).fit(X)
             self._scaling_axes(self.features_.eigenvalues_)
+        metric = self._metric()
         self._n_features_out = 2
         self.embedding_, self.objects_ = self._place(X), None
         if umap is not None:
@@ -290,12 +290,9 @@ class SimilarityMap(ComparesObjects, Transformer):
         return out
 
     def _metric(self) -> Metric:
-        """Return the similarity, with the settings that `fit` decided."""
-        return (
-            Metric(self.features_.kernel_, True)
-            if isinstance(self.features_, Nystroem)
-            else metric_from(self.similarity, "similarity")
-        )
+        """Return the similarity as it was in `fit`, with the settings that `fit` decided."""
+        is_kernel = isinstance(self.features_, Nystroem)
+        return Metric(self.features_.kernel_ if is_kernel else self.features_.distance_, is_kernel)
 
     def _example(self) -> Any:
         return take(self.features_.landmarks_, [0])
