@@ -205,8 +205,8 @@ def save_index(index: HammingIndex, path: Path) -> None:
             "the whole search with SimilaritySearch.save, or this index to another folder",
         )
     exists = (path / MANIFEST).exists()
-    store = Store.open(path) if exists else Store.create(path, index.n_bits, settings_of(index))
-    with store.writing():
+    store = Store.open(path) if exists else Store.begin(path, index.n_bits, settings_of(index))
+    with store.writing(fresh=not exists):
         origin, rows = index._origin, index._rows
         first, removed, n_bits = 0, [], 8 * rows.width
         fields: dict[str, Any] = {"replace": True, "n_bits": n_bits, "token": os.urandom(8).hex(), "progress": {}}
