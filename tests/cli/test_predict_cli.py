@@ -184,8 +184,10 @@ def test_a_column_called_like_one_of_the_predictions(name, options, clashes, tmp
 
 
 def test_a_run_with_another_name_of_the_column_starts_anew():
-    keys = [Predictions(LOGISTIC, "csv", False, name).belongs for name in ("read", "other", "item", None)]
-    assert keys[0] != keys[1] != keys[2] == keys[3] == {}
+    names = ("read", "other", "item", 0, 1, None)  # without a name, rows are numbered
+    keys = [Predictions(LOGISTIC, "csv", False, name).belongs for name in names]
+    assert len({str(key) for key in keys}) == len(names)
+    assert keys[-1] == {}
 
 
 # ---- scores

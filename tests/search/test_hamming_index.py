@@ -376,6 +376,22 @@ def test_a_folder_that_others_changed_is_not_overwritten(tmp_path):
     assert HammingIndex.load(tmp_path).ids.tolist() == [0, 1, 2]
 
 
+def test_a_folder_that_others_changed_is_not_overwritten_by_rows_with_other_numbers(tmp_path):
+    codes = random_codes(10, 64)
+    codes.flags.writeable = False
+    fixed = HammingIndex(64).fit(codes).remove(np.arange(6))
+    fixed.save(tmp_path)  # most are removed: the folder numbers the others anew
+    loaded, theirs = HammingIndex.load(tmp_path).remove([6, 7, 8]), HammingIndex.load(tmp_path)
+    theirs.add(codes[:1]).save(tmp_path)
+    for mine in (fixed, loaded, loaded.add(codes[:1]).remove([9])):
+        with pytest.raises(ValueError, match=r"was changed after this index was loaded from it; load it again"):
+            mine.save(tmp_path)
+    assert HammingIndex.load(tmp_path).ids.tolist() == [6, 7, 8, 9, 10]
+    for change in (lambda: theirs.remove([6, 7, 8]), lambda: theirs.add(codes[:2]), lambda: theirs.remove([9, 11])):
+        change().save(tmp_path)
+        assert HammingIndex.load(tmp_path).ids.tolist() == theirs.ids.tolist()
+
+
 @pytest.mark.parametrize("place", [io.BytesIO(), 3, None], ids=["BytesIO", "int", "None"])
 def test_a_folder_must_be_named(place):
     index = HammingIndex(64).fit(random_codes(10, 64))
@@ -433,6 +449,8 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: longer().radius_neighbors(random_codes(1, 128), 1), "got 128; fit again"),
         (lambda: longer().add(random_codes(1, 128)), "n_bits must be 64"),
         (lambda: longer().save("nowhere"), "n_bits must be 64"),
+        (lambda: sm.save(longer(), io.BytesIO()), "n_bits must be 64"),
+        (lambda: pickle.dumps(HammingIndex(8).fit(random_codes(1, 8)).set_params(kind="flat")), "kind must be one of"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(call, sentence):

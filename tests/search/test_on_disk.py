@@ -1,7 +1,9 @@
 """A search in a folder: the same answers as in memory, and nothing half-added whatever happens."""
 
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +131,7 @@ def test_a_killed_create_is_gone_on_with(tmp_path, monkeypatch):
     search = string_search(None).fit(words())
     folder = tmp_path / "folder"
     with monkeypatch.context() as patch:
-        patch.setattr(on_disk.Store, "create", lambda *_: 1 / 0)
+        patch.setattr(on_disk.Store, "begin", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             SearchFolder.create(folder, search)
     (folder / ".search.similia.abc").write_bytes(b"half")
@@ -186,6 +188,9 @@ def test_what_rerank_no_longer_compares_is_not_saved(rerank, tmp_path):
     with pytest.raises(ValueError, match="that were not kept; fit again"):
         search.save(tmp_path / "other")
     assert not (tmp_path / "other").exists()
+    search.remove(search.ids_).save(tmp_path / "empty")  # nothing was kept that new objects could be joined to
+    SearchFolder.open(tmp_path / "empty").add(words(30))
+    assert_same_answers(sm.SimilaritySearch.load(tmp_path / "empty"), search.add(words(30)), words(9))
 
 
 def test_names_in_any_sequence(tmp_path):
@@ -201,7 +206,7 @@ def test_a_save_that_fails_leaves_no_search(tmp_path, monkeypatch):
 
     search = string_search(Levenshtein()).fit(words())
     with monkeypatch.context() as patch:
-        patch.setattr(on_disk.Store, "append", interrupted)
+        patch.setattr(on_disk.Store, "change", interrupted)
         with pytest.raises(KeyboardInterrupt):
             search.save(tmp_path / "folder")
     assert list((tmp_path / "folder").iterdir()) == []
@@ -308,7 +313,7 @@ def test_overwrite_replaces_a_search_and_nothing_else(tmp_path, monkeypatch):
     def full(*given):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(SearchFolder, "_append", full)
+    monkeypatch.setattr(SearchFolder, "_write", full)
     with pytest.raises(OSError, match="full"):
         second.save(folder, overwrite=True)
     assert len(sm.SimilaritySearch.load(folder)) == 28
@@ -374,6 +379,35 @@ def test_a_name_is_not_that_of_an_earlier_object_of_the_id(search, tmp_path):
     folder.remove([5])
     folder.add(words(1, seed=1), ids=[5])
     assert folder.load_named()[1] == {6: "b"}
+
+
+@pytest.mark.parametrize("search", every_search().values(), ids=every_search())
+def test_a_killed_save_leaves_no_search_and_can_be_repeated(search, tmp_path, monkeypatch):
+    search.fit(words(20)).remove([2, 19])
+    copies, fsync = [], os.fsync
+
+    def copied(descriptor):
+        copies.append(tmp_path / f"{len(copies)}")
+        shutil.copytree(tmp_path / "a", copies[-1])  # what a process that is killed here leaves
+        fsync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", copied)
+        search.save(tmp_path / "a")
+    whole = [is_search(folder) for folder in copies]
+    assert whole == sorted(whole)
+    assert not whole[3]
+    other = string_search(None).fit(words())
+    other.save(shutil.copytree(copies[-2], tmp_path / "other"))  # what was left of objects goes
+    assert sm.load(tmp_path / "other").objects_ is None
+    for folder in copies:
+        if not is_search(folder):
+            with pytest.raises(FileNotFoundError, match=r"no (model|index) at"):
+                sm.load(folder)
+            search.save(folder)
+        opened = SearchFolder.open(folder)
+        assert_same_answers(opened.load(), search, words(9))
+        assert opened.add(words(1)).tolist() == [20]
 
 
 # ---- inverted lists

@@ -323,6 +323,8 @@ FORGED = {
         lambda: SVR().fit(sp.csr_matrix(VECTORS), VECTORS[:, 0]), "_dual_coef_", lambda a: stored(a, 3)
     ),
     "fewer coefficients of outliers": (lambda: OneClassSVM().fit(VECTORS), "_dual_coef_", lambda a: a[:, :3]),
+    "too many nodes": (sm.GraphletSampling, "size", lambda a: 2**40),
+    "too many bonds": (sm.kernels.Morgan, "radius", lambda a: 2**31),
     "a method": (nystroem, "transform", lambda a: 1),
     "a step that is none": (
         lambda: make_pipeline(StandardScaler(), sm.SignRandomProjection(64)).fit(VECTORS), "steps", lambda a: [("x", 1)]

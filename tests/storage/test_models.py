@@ -140,6 +140,14 @@ def test_graphs_come_back_the_same(tmp_path):
     np.testing.assert_array_equal(loaded.transform(graphs), model.transform(graphs))
 
 
+def test_large_random_sets_come_back_the_same(tmp_path):
+    sets = [300 * np.eye(3)[:n] for n in (1, 2, 3)]
+    objects = sm.embeddings.RandomSets(size=200, radius=500)
+    model = sm.D2KE(sm.distances.ModifiedHausdorff(), 4, objects=objects, random_state=0).fit(sets)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.transform(sets), model.transform(sets))
+
+
 def test_a_users_function_is_refused_by_name_and_nothing_is_written(tmp_path):
     def shared_letters(X, Y):
         return np.array([[len(set(x) & set(y)) for y in Y] for x in X], dtype=float)

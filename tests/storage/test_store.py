@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -177,6 +180,29 @@ def test_a_crash_while_the_folder_is_made_can_be_repeated(tmp_path):
     assert crash.n_calls == 3
 
 
+@pytest.mark.parametrize("function", ["fsync", "unlink"])
+def test_a_crash_in_the_first_save_leaves_no_index_or_all_of_it(tmp_path, function):
+    seen = []
+    for step in range(1000):
+        folder = tmp_path / f"{step}"
+        with CrashAt(function, step) as crash:
+            HammingIndex(64).fit(codes_of(9)).remove([3]).save(folder)
+        seen.append((folder / "index.json").exists())
+        if seen[-1]:
+            assert len(HammingIndex.load(folder)) == 8
+        else:
+            with pytest.raises(ValueError, match="holds no similia index"):
+                HammingIndex.load(folder)
+        HammingIndex(64).fit(codes_of(9)).remove([3]).save(folder)
+        assert len(contents(folder)) == 8
+        assert len(files(folder)) == 5
+        if crash.n_calls <= step:
+            break
+    assert seen == sorted(seen)
+    assert seen[-1]
+    assert len(seen) > 3 or function == "unlink"
+
+
 WRITER = """
 import sys, zlib
 import numpy as np
@@ -239,6 +265,23 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
             store.compact()
         writer.kill()
     store.compact()
+
+
+def test_threads_that_share_a_store_write_one_after_the_other(tmp_path):
+    store = Store.create(tmp_path / "index", 64)
+    with ThreadPoolExecutor(1) as pool:
+        with store.writing():
+            ids = store.new_ids(None, 3)
+            other = pool.submit(store.append, codes_of(2))
+            wait([other], timeout=0.2)
+            store.change([(codes_of(3), ids)])
+        assert (ids.tolist(), other.result().tolist()) == ([0, 1, 2], [3, 4])
+    with store.writing():
+        copies = [copy.copy(store), copy.deepcopy(store), pickle.loads(pickle.dumps(store))]
+        for one in copies:  # another store of the folder, outside of the block
+            with pytest.raises(ValueError, match="another process is writing"):
+                one.append(codes_of(1))
+    assert [int(one.append(codes_of(1))[0]) for one in copies] == [5, 6, 7]
 
 
 @pytest.fixture

@@ -89,11 +89,11 @@ def _same(wanted: Any, found: int, sizes: Sizes) -> bool:
     return wanted is None or wanted == found
 
 
-def count(name: str | None = None, factor: int = 1, least: int = 0) -> Check:
-    """Return a check for an integer >= `least` that is `factor` times the size called `name` (None: any size)."""
+def count(name: str | None = None, factor: int = 1, least: int = 0, most: int = 2**63 - 1) -> Check:
+    """Return a check for an integer, `least` to `most`, that is `factor` times the size called `name` (None: any)."""
 
     def check(value: Any, sizes: Sizes) -> bool:
-        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
             return False
         return int(value) % factor == 0 and (name is None or _same(name, int(value) // factor, sizes))
 

@@ -52,7 +52,7 @@ _LARGEST_TABLE = 21  # up to this many bits, distinct patterns are found with a 
 
 @state(
     fits=lambda state, sizes: vars(state["map_"]).get("size") == state["size"],
-    seed_=count(), _n_features_out=count(), n_samples=count(least=1), size=count(least=2),
+    seed_=count(), _n_features_out=count(), n_samples=count(least=1), size=count(least=2, most=11),
     map_=made("Match", "MatchClasses", "Quadratic", "Waves", "PerPattern"),
 )  # fmt: skip
 class GraphletSampling(Transformer):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.state import count, state
 from similia.core.validation import check_choice, check_positive_int
 from similia.kernels.counts import Counts
 from similia.kernels.features import FeatureKernel
@@ -22,6 +23,7 @@ from similia.objects.molecules import SmilesBatch, as_smiles, import_rdkit, pars
 from similia.objects.sequences import offsets_of
 
 
+@state(radius=count(most=100))  # RDKit takes time for each, however small the molecule
 class Morgan(FeatureKernel):
     r"""Morgan kernel: inner product of the counts of atoms' neighbourhoods (ECFP without folding).
 

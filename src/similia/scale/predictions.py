@@ -67,8 +67,8 @@ class Predictions:
                     "JSON (a file that ends in .jsonl)"
                 )
         self._item = names if isinstance(names, str) else _ITEM
-        if self._item != _ITEM:
-            self.belongs["item"] = self._item
+        if names is not None:
+            self.belongs["item"] = names
         ours = {_LABEL, *(["scores"] if scores and form == "jsonl" else self._classes)}
         if names is not None and self._item in ours:
             raise ValueError(

@@ -207,17 +207,17 @@ def save_index(index: HammingIndex, path: Path) -> None:
             "the whole search with SimilaritySearch.save, or this index to another folder",
         )
     exists = (path / MANIFEST).exists()
-    store = Store.open(path) if exists else Store.create(path, index.n_bits, settings_of(index))
-    with store.writing():
+    store = Store.open(path) if exists else Store.begin(path, index.n_bits, settings_of(index))
+    with store.writing(fresh=not exists):
         origin, rows = index._origin, index._rows
         first, removed, n_bits = 0, [], 8 * rows.width
         fields: dict[str, Any] = {"replace": True, "n_bits": n_bits, "token": os.urandom(8).hex(), "progress": {}}
         if origin is not None and exists and origin["folder"] == path.resolve():
             if origin["version"] != store.version:
                 raise ValueError(f"{path} was changed after this index was loaded from it; load it again")
-            if store.settings.get("kind", "exact") == index.kind:
+            if origin["rows"] == store.n_rows and store.settings.get("kind", "exact") == index.kind:
                 first, removed, fields = origin["rows"], origin["removed"], {}
-            else:  # the folder may hold a structure of the other kind
+            else:  # the rows have other numbers, or the folder may hold a structure of the other kind
                 fields["progress"] = store.progress
         dead = np.concatenate([*removed, np.flatnonzero(rows.dead[first:]) + first])
         kept, structure = store.manifest["structure"], None
@@ -231,10 +231,7 @@ def save_index(index: HammingIndex, path: Path) -> None:
             store.compact()
         if index._mapped:
             _read(index, store, mmap=True)
-        if index._mapped or not compacted:
-            _set_origin(index, store)
-        else:  # the rows in the folder have other numbers now
-            index._origin = None
+        _set_origin(index, store, 0 if compacted and not index._mapped else store.n_rows)
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:
@@ -255,7 +252,7 @@ def _loaded(kind: type[HammingIndex], store: Store, mmap: bool) -> HammingIndex:
             check_ids(index.ids)
         except ValueError as error:
             raise ValueError(f"{store.folder} is damaged, {error}; restore it from a copy") from None
-    _set_origin(index, store)
+    _set_origin(index, store, store.n_rows)
     return index
 
 
@@ -279,9 +276,9 @@ def _read(given: HammingIndex, store: Store, mmap: bool) -> None:
     given.__dict__ = index.__dict__
 
 
-def _set_origin(index: HammingIndex, store: Store) -> None:
-    folder = store.folder.resolve()
-    index._origin = {"folder": folder, "version": store.version, "rows": store.n_rows, "removed": []}
+def _set_origin(index: HammingIndex, store: Store, n_rows: int) -> None:
+    """Note that a folder holds these rows now, the first `n_rows` of them under the same numbers."""
+    index._origin = {"folder": store.folder.resolve(), "version": store.version, "rows": n_rows, "removed": []}
 
 
 def settings_of(index: HammingIndex) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class HammingIndex(BaseEstimator):
         self._rows = Rows(int(self.n_bits) // 8)
         self._structure: Any = None  # of faiss
         self._n_built = 0  # rows in the structure
-        self._origin: dict[str, Any] | None = None  # the folder that stores these rows under the same numbers
+        self._origin: dict[str, Any] | None = None  # the folder of these rows; its first "rows" have the same numbers
         self._mapped = False
         self._by_size: Any = None  # for Jaccard distances: the rows in the order of their numbers of bits
 
@@ -237,7 +237,9 @@ class HammingIndex(BaseEstimator):
             self._rows.append(codes, ids)
         if not self._rows.fixed and 2 * self._rows.n_dead > self._rows.n_rows:
             self._rows.compact()
-            self._structure, self._n_built, self._origin, self._by_size = None, 0, None, None
+            self._structure, self._n_built, self._by_size = None, 0, None
+            if self._origin is not None:
+                self._origin = {**self._origin, "rows": 0, "removed": []}
 
     def _rows_of(self, ids: Ids, verb: str) -> Ids:
         self._check_fitted()
@@ -456,6 +458,8 @@ class HammingIndex(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = self.get_params()
         if self.__sklearn_is_fitted__():
+            self._check_parameters()  # as the copy will
+            self._check_fitted()
             rows = self._rows
             codes, ids, next_id = _live_codes(rows), _live_ids(rows), rows.next_id
             state |= {"codes_": codes, "ids_": ids, "next_id_": next_id}

@@ -15,8 +15,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,7 +64,7 @@ class SearchFolder:
     """The folder of a `SimilaritySearch`, to which objects can be added without loading the existing ones.
 
     Make one with `create` or `open`. Additions are atomic, even if the process is killed. Only one process may add at a
-    time.
+    time; its threads take turns.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class SearchFolder:
         Parameters
         ----------
         folder : str or path
-            New or empty, or left behind by a killed `create`.
+            New or empty, or left behind by a killed `create` or `SimilaritySearch.save`.
         search : SimilaritySearch
             The search; its encoder is written and, if it keeps objects, one of them as an example.
         meta : dict, optional
@@ -103,9 +103,19 @@ class SearchFolder:
         Raises
         ------
         ValueError
-            If the folder holds anything other than the remains of a killed `create`, the search compares what it did
-            not keep, or the search holds something that a model file cannot contain.
+            If the folder holds anything other than such remains, the search compares what it did not keep, or the
+            search holds something that a model file cannot contain.
         """
+        made = cls._begin(folder, search, meta)
+        with made._creating():
+            made.store.change()
+        return made
+
+    @classmethod
+    def _begin(
+        cls, folder: str | os.PathLike[str], search: SimilaritySearch, meta: dict[str, Any] | None = None
+    ) -> Self:
+        """Return a folder that holds no search before a commit in a block of `_creating`; see `create`."""
         search._check_ready()
         folder = as_path(folder, "folder")
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
@@ -120,13 +130,24 @@ class SearchFolder:
         objects, _ = _held(search)
         example = None if objects is None else take(objects, np.arange(min(1, len(search))))
         index = search.index_ if isinstance(search.index_, HammingIndex) else HammingIndex(_n_bits(search))
-
-        def write_search() -> None:
-            save({"search": empty, "example": example}, folder / _SEARCH)
-
         (folder / _OBJECTS).mkdir(parents=True, exist_ok=True)
-        store = Store.create(folder / _CODES, index.n_bits, settings_of(index), meta, write_search)
-        return cls(folder, empty, example, store)
+        return cls(folder, empty, example, Store.begin(folder / _CODES, index.n_bits, settings_of(index), meta))
+
+    @contextmanager
+    def _creating(self) -> Iterator[None]:
+        """Lock the folder and write the search; if the ``with`` block raises, delete all that was written."""
+        with ExitStack() as held:
+            held.enter_context(self.store.writing(fresh=True))
+            try:
+                self._clean()  # what a killed `save` left
+                save({"search": self.search, "example": self.example}, self.folder / _SEARCH)
+                yield
+            except BaseException:
+                (self.folder / _SEARCH).unlink(missing_ok=True)  # first: what is left is no search
+                held.close()  # Windows deletes no folder that holds an open file
+                for name in (_CODES, _OBJECTS):
+                    shutil.rmtree(self.folder / name)
+                raise
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
@@ -171,24 +192,26 @@ class SearchFolder:
         kept = kept_objects(self.search, X)
         return self._append(codes, kept, vectors, names, ids, progress)
 
-    def _append(
-        self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any, index: Any = None
-    ) -> Ids:
-        """Add what `encoded` and `kept_objects` returned; `index`, if given, is a `FeatureIndex` of these objects."""
+    def _append(self, codes: Any, objects: Any, vectors: Any, names: Any, ids: Any, progress: Any) -> Ids:
+        """Add what `encoded` and `kept_objects` returned."""
         with self.store.writing():
             self._check_not_replaced()
             self._clean()
             ids = self.store.new_ids(ids, len(codes))
-            reused = len(ids) and ids.min() < self.store.manifest["next_id"]  # perhaps named by earlier objects
-            if len(ids) and (reused or not (objects is None and vectors is None and names is None)):
-                part = {"ids": ids, "objects": objects, "vectors": vectors, "names": names}
-                path = self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia"
-                save(part, path)
-                if _by_features(self.search):
-                    given = twin_of(self.search.encoder_).add(objects, ids) if index is None else index
-                    _postings.write(given.segment(), path.with_suffix(_LISTS))
-                sync_folder(self.folder / _OBJECTS)
+            self._write(ids, objects, vectors, names)
             return self.store.append(codes, ids, progress=progress)
+
+    def _write(self, ids: Ids, objects: Any, vectors: Any, names: Any, index: FeatureIndex | None = None) -> None:
+        """Write what `_append` adds to a file that the next commit makes valid; `index`, if given, has its features."""
+        reused = len(ids) and ids.min() < self.store.manifest["next_id"]  # perhaps named by earlier objects
+        if not len(ids) or (objects is None and vectors is None and names is None and not reused):
+            return
+        path = self.folder / _OBJECTS / f"{self.store.manifest['commit']:012d}.similia"
+        save({"ids": ids, "objects": objects, "vectors": vectors, "names": names}, path)
+        if _by_features(self.search):
+            given = twin_of(self.search.encoder_).add(objects, ids) if index is None else index
+            _postings.write(given.segment(), path.with_suffix(_LISTS))
+        sync_folder(self.folder / _OBJECTS)
 
     def remove(self, ids: Any) -> None:
         """Remove objects by id, atomically."""
@@ -262,7 +285,7 @@ def kept_objects(search: SimilaritySearch, X: Any) -> Any:
 def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray[np.uint8], Any]:
     """Return codes to store for objects, and their vectors or None; raise if objects do not fit the `example`."""
     X, objects = search._parsed(X)
-    if search._keeps_objects:
+    if search._keeps_objects and example is not None:
         concatenate([example, take(objects, [0])])  # raises if they are not compatible
     if (index := vectors_index(search.encoder_)) is not None:
         V, vectors = search._encode(X)
@@ -317,7 +340,7 @@ def _no_codes(n: int) -> npt.NDArray[np.uint8]:
 
 
 def _left_by_create(folder: Path) -> bool:
-    """Return whether a folder is empty or holds only the remains of a killed `SearchFolder.create`."""
+    """Return whether a folder is empty or holds only the remains of a killed `SearchFolder.create` or `save_search`."""
     names, objects = {path.name for path in folder.iterdir()}, folder / _OBJECTS
     parts = {path.name for path in objects.iterdir()} if objects.is_dir() else set()
     return all(name in (_SEARCH, _CODES, _OBJECTS) or name.startswith(f".{_SEARCH}.") for name in names) and all(
@@ -374,19 +397,12 @@ def save_search(search: SimilaritySearch, folder: str | os.PathLike[str], overwr
     folder = as_path(folder, "folder")
     if overwrite and is_search(folder):
         return _replaced(search, folder)
-    made = SearchFolder.create(folder, search)
-    try:
-        with lock_of(search).reading():
-            features = _by_features(search)
-            codes = _no_codes(len(search)) if features else search.index_.reconstruct(search.ids_)
-            index = search.index_ if features and len(search) else None
-            made._append(codes, *_held(search), None, search.ids_, None, index)
-            made.store.change(next_id=search.index_.next_id_ if features else search.index_._rows.next_id)
-    except BaseException:
-        (folder / _SEARCH).unlink()  # first: what is left is no search
-        for name in (_CODES, _OBJECTS):
-            shutil.rmtree(folder / name)
-        raise
+    made = SearchFolder._begin(folder, search)
+    with lock_of(search).reading(), made._creating():
+        features, ids = _by_features(search), search.ids_
+        codes = _no_codes(len(search)) if features else search.index_.reconstruct(ids)
+        made._write(ids, *_held(search), None, search.index_ if features else None)
+        made.store.change([(codes, ids)], next_id=search.index_.next_id_ if features else search.index_._rows.next_id)
     return folder
 
 

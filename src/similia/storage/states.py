@@ -22,9 +22,8 @@ from similia.storage.estimators import STATES, check_trees_of
 _LARGEST = 2**31 - 1
 _MOST = {  # maxima of parameters that make a call costly and that no array in the file limits
     "n_bits": 2**24, "n": 2**16, "n_levels": 2**20, "n_iter": 10**4, "max_iter": 10**6, "n_samples": 10**7,
-    "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4, "size": 10**2,
+    "n_projections": 10**5, "k": 10**4, "gaps": 10**3, "mismatches": 20, "degree": 10**4,
     "n_components": 2**24, "n_features": _LARGEST, "n_candidates": 10**7, "n_hashes": 2**16,
-    "radius": 100,
 }  # fmt: skip
 _UNLISTED = {  # classes that models hold although they are not public, and their modules
     "similia.embeddings": {

@@ -18,8 +18,9 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,8 +29,17 @@ import numpy.typing as npt
 from similia.core.errors import BadFile
 from similia.core.npy import read_header
 from similia.core.text import short
+from similia.core.threads import lock_of
 from similia.core.validation import check_codes, check_n_bits
-from similia.storage.disk import is_leftover, is_temporary, replacing, sync_folder, take_lock, write_atomically
+from similia.storage.disk import (
+    TEMPORARY,
+    is_leftover,
+    is_temporary,
+    replacing,
+    sync_folder,
+    take_lock,
+    write_atomically,
+)
 
 _MAX_SEGMENTS = 64
 _BLOCK = 2**16  # rows copied at a time
@@ -39,6 +49,7 @@ Codes = npt.NDArray[np.uint8]
 T = TypeVar("T")
 FORMAT, VERSION = "similia-index", 1
 MANIFEST = "index.json"
+_BEGUN = f".{MANIFEST}{TEMPORARY}"  # in a folder until the first commit: array files without a manifest are leftovers
 _MOST_BITS = 2**31  # maximum bits of a code, because distances are int32
 OURS = re.compile(r"(codes|ids|dead|structure)-[0-9]{6,18}\.npy")  # names of array files
 MAX_ID = 2**63 - 1
@@ -48,14 +59,17 @@ Ids = npt.NDArray[np.int64]
 class Store:
     """A folder of binary codes with ids. After a crash, it holds either all changes of a commit or none.
 
-    Make a store with `create` or `open`. Every method that changes the folder locks it and then rereads the manifest
-    (the content of ``index.json``).
+    Make a store with `create` or `open`. Every method that changes the folder locks it, against other threads too, and
+    then rereads the manifest (the content of ``index.json``).
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._lock: Any = None
+        self._writer: tuple[int, int] | None = None  # the process and thread in a `writing` block
+
+    def __reduce__(self) -> Any:  # copies have a lock of their own
+        return type(self), (self.folder, self.manifest)
 
     @classmethod
     def create(
@@ -64,15 +78,30 @@ class Store:
         n_bits: int,
         settings: dict[str, Any] | None = None,
         meta: dict[str, Any] | None = None,
-        first: Callable[[], None] | None = None,
     ) -> Store:
-        """Create an empty index in `folder`, which must be new or empty.
+        """Create an empty index in `folder`; the parameters are those of `begin`."""
+        store = cls.begin(folder, n_bits, settings, meta)
+        with store.writing(fresh=True):
+            store.change()
+        return store
 
-        The manifest keeps two JSON dicts: `settings` of the search, and `meta`, which is the user's. ``first()`` is
-        called before the manifest is written, while the folder is locked.
+    @classmethod
+    def begin(
+        cls,
+        folder: str | os.PathLike[str],
+        n_bits: int,
+        settings: dict[str, Any] | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Store:
+        """Return a store for `folder`, which must be new or empty, and holds no index until a commit.
+
+        Make the first commit in a block of ``writing(fresh=True)``. The manifest keeps two JSON dicts: `settings` of
+        the search, and `meta`, which is the user's.
         """
         folder = Path(folder)
-        if folder.exists() and (not folder.is_dir() or any(not is_leftover(name) for name in os.listdir(folder))):
+        names = os.listdir(folder) if folder.is_dir() else []
+        ours = [name for name in names if is_leftover(name) or (_BEGUN in names and OURS.fullmatch(name))]
+        if len(ours) < len(names) or (folder.exists() and not folder.is_dir()):
             raise ValueError(f"{folder} exists and is not an empty folder; name a new folder, or open this index")
         folder.mkdir(parents=True, exist_ok=True)
         manifest = {
@@ -80,14 +109,7 @@ class Store:
             "token": os.urandom(8).hex(), "next_file": 1, "next_id": 0, "segments": [], "dead": [],
             "structure": None, "settings": settings or {}, "meta": meta or {}, "progress": {},
         }  # fmt: skip
-        store = cls(folder, manifest)
-        with store.writing(fresh=True):
-            if (folder / MANIFEST).exists():
-                raise ValueError(f"another process has just made an index in {folder}; open it")
-            if first is not None:
-                first()
-            store._commit(manifest)
-        return store
+        return cls(folder, manifest)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
@@ -184,21 +206,27 @@ class Store:
 
     @contextmanager
     def writing(self, fresh: bool = False) -> Iterator[None]:
-        """Lock the folder against other writers during a ``with`` block; such blocks may be nested.
+        """Lock the folder against other writers during a ``with`` block; such blocks may be nested in a thread.
 
-        The manifest is reread first, unless `fresh`.
+        Another thread waits; another process, or another store of the folder, raises. The manifest is reread first or,
+        if `fresh`, must not exist yet.
         """
-        if self._lock is not None:
+        me = os.getpid(), get_ident()
+        if self._writer == me:
             yield
             return
-        self._lock = take_lock(self.folder)
-        try:
-            if not fresh:
-                self.manifest = read_manifest(self.folder)
-            yield
-        finally:
-            self._lock.close()
-            self._lock = None
+        with lock_of(self).writing(), closing(take_lock(self.folder)):
+            try:
+                self._writer = me
+                if not fresh:
+                    self.manifest = read_manifest(self.folder)
+                elif (self.folder / MANIFEST).exists():
+                    raise ValueError(f"another process has just made an index in {self.folder}; open it")
+                else:
+                    (self.folder / _BEGUN).touch()
+                yield
+            finally:
+                self._writer = None
 
     def append(self, codes: Any, ids: Any = None, progress: dict[str, Any] | None = None) -> Ids:
         """Add rows in one commit and return their ids; by default, these follow the largest id ever used.
