@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, IsolationForest
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.multioutput import RegressorChain
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, RegressorChain
+from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, OneClassSVM
@@ -370,3 +371,22 @@ def test_a_prediction_of_two_numbers_is_not_explained_by_its_first(planted):
     model.fit(X, np.random.default_rng(0).normal(size=(len(X), 2)))
     with pytest.raises(ValueError, match="predicts 2 numbers, expected one"):
         explain(model, X[0])
+
+
+def test_labels_that_are_no_rivals_are_refused(planted):
+    X, y, _ = planted
+    Y = np.column_stack([y == "a", y != "b"]).astype(int)
+    strings = sm.KernelSVC(sm.kernels.Spectrum(2, normalize=True))
+    features = make_pipeline(sm.KernelFeatures(sm.kernels.Spectrum(2)), LogisticRegression())
+    for model in (OneVsRestClassifier(strings), MultiOutputClassifier(strings), MultiOutputClassifier(features)):
+        with pytest.raises(
+            ValueError, match=r"predicts several labels.*a model of one label, such as estimators_\[0\]"
+        ):
+            explain(model.fit(X, Y), X[0])
+        assert explain(model.estimators_[0], X[0]).title.endswith(("for 1 against 0", "for 0 against 1"))
+    for learner in (RidgeClassifier(), KNeighborsClassifier()):
+        model = make_pipeline(sm.KernelFeatures(sm.kernels.Spectrum(2)), learner).fit(X, Y)
+        with pytest.raises(
+            ValueError, match=f"{type(learner).__name__} predicts several labels.*a model of one label$"
+        ):
+            explain(model, X[0])

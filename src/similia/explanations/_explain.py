@@ -459,6 +459,8 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
     ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)
     weights = machine._weights(distances[None])[0] if ours else _weights(machine, distances)
     if hasattr(machine, "classes_"):
+        if not ours:
+            linear.check_one_label(machine, X)
         classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
         if len(classes) == 1:
             raise ValueError(

@@ -98,9 +98,13 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     view = view_of(X, naming)
     scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
     scored = is_regressor(learner) or (scored and hasattr(learner, "classes_"))
-    if view.n_places < _LEAST.get(view.kind, np.inf) or not scored:
+    if view.n_places < _LEAST.get(view.kind, np.inf):
         return None
     rows = through(steps[:-1], X)
+    if hasattr(learner, "classes_"):
+        linear.check_one_label(learner, rows)
+    if not scored:
+        return None
     scores = _scores(learner, rows)[0]
     value, kind, title = float(scores[0]), "prediction", linear.PREDICTED
     if not is_regressor(learner):

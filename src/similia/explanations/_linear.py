@@ -166,6 +166,15 @@ def several_numbers(learner: Any, n: int) -> ValueError:
     return ValueError(f"{name_of(learner)} predicts {n} numbers, expected one; fit one model for each")
 
 
+def check_one_label(learner: Any, row: Any) -> None:
+    """Raise if a classifier predicts several labels for the one object in `row`: they are not rivals."""
+    if np.ndim(learner.predict(row)) > 1:
+        such = ", such as estimators_[0]" if hasattr(learner, "estimators_") else ""
+        raise ValueError(
+            f"{name_of(learner)} predicts several labels for an object; explain a model of one label{such}"
+        )
+
+
 def _linear(learner: Any, row: Any) -> Decision:
     """Return the decision for `row`, an input of a learner that has coefficients."""
     coef = np.atleast_2d(dense(learner.coef_))
@@ -187,6 +196,7 @@ def _linear(learner: Any, row: Any) -> Decision:
         return Decision(
             value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes), classes=both
         )
+    check_one_label(learner, row)
     scores = dense(learner.decision_function(row)).ravel()
     if len(classes) == 2:
         winner = int(scores[0] > 0)
