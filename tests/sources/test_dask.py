@@ -172,6 +172,13 @@ def test_rows_of_parts_have_one_dtype_and_one_width():
             sm.HDClassifier().fit(X, np.arange(len(objects)) % 2)
 
 
+def test_epochs_over_a_frame_keep_the_names_of_its_columns():
+    frame = pd.DataFrame(VECTORS[:, :2], columns=["a", "b"])
+    model = sm.HDClassifier().fit(dd.from_pandas(frame, npartitions=3), LABELS)
+    assert [*model.feature_names_in_] == ["a", "b"]
+    assert not hasattr(model.fit(array(VECTORS[:, :2], [50]), LABELS), "feature_names_in_")
+
+
 def test_bundles_of_frames_and_bags():
     frame = pd.DataFrame(VECTORS[:, :2], columns=["a", "b"])
     model = sm.HDClassifier(init="bundle", max_iter=0)
