@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -216,12 +217,54 @@ def test_a_column_of_a_frame_holds_numbers(at):
     check_same(clone(encoder), clone(encoder), values, da.from_array(values, chunks=37))
 
 
-@pytest.mark.parametrize("estimator", [FeatureScaler(), sm.HeatRandomFeatures(66, random_state=3)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FeatureScaler(),
+        sm.HeatRandomFeatures(66, random_state=3),
+        sm.Nystroem(kernels.RBF(), 5, random_state=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
 def test_columns_of_a_frame_are_vectors_and_keep_their_names(estimator):
     frame = pd.DataFrame(VECTORS, columns=[f"column {j}" for j in range(VECTORS.shape[1])])
     there = dd.from_pandas(frame, npartitions=7)
     check_same(clone(estimator), clone(estimator), frame, there)
-    assert [*getattr(clone(estimator).fit(there), "feature_names_in_", frame.columns)] == [*frame.columns]
+    assert [*clone(estimator).fit(there).feature_names_in_] == [*frame.columns]
+
+
+def test_names_and_widths_are_learnt_by_all_that_compares_rows():
+    frame = pd.DataFrame(COUNTS[:, :8], columns=list("abcdefgh"))
+    there = dd.from_pandas(frame, npartitions=3)
+    for model in (
+        sm.Nystroem(kernels.RBF(), 5, random_state=0),
+        sm.PseudoEuclidean(euclidean_distances, 3, 20, 0),
+        d2ke(euclidean_distances, "auto", 20),
+        sm.KernelFeatures(kernels.Intersection(), 100),
+        sm.KernelKMeans(kernels.RBF(), 3, 20, random_state=0),
+    ):
+        model.fit(VECTORS if not isinstance(model, sm.KernelFeatures) else COUNTS)
+        assert [*model.fit(there).feature_names_in_] == [*frame.columns]
+        assert model.n_features_in_ == 8
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.transform(frame[[*frame.columns[::-1]]])
+        assert model.fit(da.from_array(COUNTS, chunks=(77, 13))).n_features_in_ == 21
+        assert not hasattr(model, "feature_names_in_")
+
+
+def test_kernel_features_are_fitted_without_reading_an_array():
+    read = []
+
+    def sparse(block):
+        read.append(block)
+        return sp.csr_array(block)
+
+    there = da.from_array(COUNTS, chunks=(77, 21)).map_blocks(sparse, meta=sp.csr_array((0, 0), dtype=COUNTS.dtype))
+    model = sm.KernelFeatures(kernels.Intersection(), 100).fit(there)
+    assert not read
+    assert model.n_features_in_ == 21
+    found = model.transform(there).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(found.toarray(), model.transform(COUNTS).toarray())
 
 
 def test_rows_of_a_frame_are_records():
@@ -300,6 +343,9 @@ def test_distances_given_as_rows_are_embedded():
     D = EDIT(WORDS, WORDS)
     model = sm.PseudoEuclidean("precomputed", 20).fit(D)
     assert np.array_equal(model.transform(parted(D, [0, 77])).compute(), model.transform(D))
+    D[290, 7] = np.nan
+    with pytest.raises(ValueError, match="the distance of objects 290 and 7 is nan"):
+        model.transform(parted(D, [0, 77])).compute(scheduler="synchronous")
 
 
 def test_a_transformer_of_graphlets_learns_from_the_patterns_of_all_parts():
@@ -314,6 +360,7 @@ BAD = [
     ("FeatureScaler", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Optical", VECTORS, np.inf, r"X\[290\] holds NaN or infinity"),
     ("Heat", VECTORS, np.inf, r"X\[290\], column 0 is inf"),
+    ("Heat counts", COUNTS, 0, r"X\[290\] is zero in all 21 columns"),
     ("FractionalPower", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Level", VECTORS, np.nan, r"X\[290\] holds NaN"),
     ("Sequence", SERIES, np.array([[1.0, np.nan]]), r"series 290, time point 0, channel 1 is nan"),

@@ -68,7 +68,7 @@ def test_the_reference_of_a_pair_decides():
     np.testing.assert_array_equal(A, to_hypersphere(counts, "projection"))
     np.testing.assert_array_equal(B, to_hypersphere(signed, "projection"))
     i, j = np.argwhere(signed < 0)[0]
-    with pytest.raises(ValueError, match=rf'X\[{i}, {j}\] is -.*chosen by "auto" for Y.*mapping="projection"'):
+    with pytest.raises(ValueError, match=rf'X\[{i}\], column {j} is -.*chosen by "auto" for Y.*mapping="projection"'):
         Cosine()(signed, counts)
 
 
@@ -132,7 +132,7 @@ def test_what_is_refused(form, block, monkeypatch):
             Cosine()(changed(3, 2, value))
         with pytest.raises(ValueError, match=rf"Y\[3\], column 2 is {shown}, expected finite numbers"):
             Cosine()(X, changed(3, 2, value))
-    with pytest.raises(ValueError, match=r'data\[2, 4\] is -0.25, but the map is "sqrt"'):
+    with pytest.raises(ValueError, match=r'data\[2\], column 4 is -0.25, but the map is "sqrt"'):
         to_hypersphere(changed(2, 4, -0.25), "sqrt", name="data")
     zero = np.eye(5)
     zero[3] = 0
@@ -413,3 +413,12 @@ def test_wrong_parameters_fail_before_the_product(monkeypatch):
     monkeypatch.setattr("similia.kernels.hypersphere.versines", lambda *rows: pytest.fail("the product was computed"))
     with pytest.raises(ValueError, match="contrast must be below"):
         sm.kernels.HypersphericalHeat(9.0)(np.eye(4))
+
+
+def test_a_row_is_named_by_its_number_in_the_whole():
+    X = rows(40, 5)
+    vectors, machine = sm.Nystroem(Cosine(), 5, random_state=0).fit(X), sm.KernelSVC(Cosine()).fit(X, np.arange(40) % 2)
+    X[30] = 0
+    for method in (vectors.transform, machine.predict):
+        with sm.config(max_memory="1KB"), pytest.raises(ValueError, match=r"^X\[30\] is zero in all 5 columns"):
+            method(X)

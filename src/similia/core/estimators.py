@@ -239,6 +239,7 @@ def check_table(estimator: Any, X: Any, given: Any = None, *, reset: bool) -> No
             for learnt in ("n_features_in_", "feature_names_in_"):
                 vars(estimator).pop(learnt, None)
         return
+    given = example_of(given)
     if reset and X.shape[1] == 0:
         raise too_narrow("X", X.shape)
     if np.dtype(getattr(X, "dtype", float)).kind == "c":

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadPairValue, pairs_named
+from similia.core.errors import BadPairValue, numbered, pairs_named
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, evaluate, precision, self_values
@@ -130,7 +130,7 @@ def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, 
     Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
     with the numbers of the objects, from `rows` and `columns`.
     """
-    with pairs_named(rows, columns, pair):
+    with pairs_named(rows, columns, pair), numbered(rows):
         values = evaluate(kernel, X, Y)
     return check_finite(values, rows, columns, pair)
 

@@ -27,6 +27,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
+from similia.core.errors import part_from
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
 from similia.core.products import use_products
 from similia.core.state import array, count, optional, state
@@ -180,8 +181,8 @@ class HeatRandomFeatures(Transformer):
         out = np.empty((X.shape[0], self._n_features_out), dtype)
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)
         for first in range(0, len(out), step):
-            name = f"X[{first}:]" if first else "X"
-            part = to_hypersphere(X[first : first + step], self.mapping_, zero_rows=self.zero_rows, name=name)
+            with part_from(first):
+                part = to_hypersphere(X[first : first + step], self.mapping_, zero_rows=self.zero_rows)
             self._write_features(part.astype(dtype, copy=False), out[first : first + step])
         return out
 

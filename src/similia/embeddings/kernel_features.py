@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 
 from similia.core.errors import ObjectsWarning, warn_user
-from similia.core.estimators import Transformer, all_at_once, detached
+from similia.core.estimators import Transformer, all_at_once, detached, example_of
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive_int, is_table
@@ -34,7 +34,7 @@ from similia.similarity import (
     refuse_class,
     warn_of_strangers,
 )
-from similia.sources.dask import is_lazy, lazily
+from similia.sources.dask import as_parts, is_lazy, lazily
 
 _N_READ = 8  # number of graphs that `fit` reads
 _MOST = 2**24  # up to this many columns, `met_` is kept: at most 2 MiB; a linear model's weights take 128 MiB
@@ -116,7 +116,7 @@ class KernelFeatures(ComparesObjects, Transformer):
         self._check()
         self.kernel_ = detached(self.kernel)
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-            read_objects(self, self.kernel_, X, reset=True)
+            read_objects(self, self.kernel_, example_of(as_parts(X)), reset=True)
         elif getattr(type(self.kernel_), "_compared", Kernel._compared) is not Kernel._compared:
             in_memory = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not is_lazy(X)
             if in_memory and len(X):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 from sklearn.utils import Tags
 
-from similia.core.errors import pairs_named
+from similia.core.errors import numbered, pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import multiply_one, panels, row_product
 from similia.core.progress import track
@@ -254,7 +254,7 @@ class Nystroem(ComparesObjects, Transformer):
             if precomputed:
                 C = objects[np.ix_(rows, columns)]
             else:
-                with pairs_named(rows, range(s), _PAIR):
+                with pairs_named(rows, range(s), _PAIR), numbered(rows):
                     C = self._kernel_values(objects if len(rows) == n else take(objects, rows))
             check_finite(C, rows, range(s), _PAIR)
             if len(out) == 0:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from similia.core.errors import pairs_named
+from similia.core.errors import BadPairValue, pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_table, detached
 from similia.core.products import row_product
 from similia.core.progress import track
@@ -287,5 +287,6 @@ def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
     bad = ~(D >= 0) | np.isinf(D)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise ValueError(f"the distance of objects {i} and {j} is {D[i, j]:.6g}, expected a finite number >= 0")
+        found = f" is {D[i, j]:.6g}, expected a finite number >= 0"
+        raise BadPairValue("the distance of", (int(i), int(j)), found, "objects {} and {}")
     return D

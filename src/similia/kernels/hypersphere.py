@@ -269,10 +269,11 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
         return X
     if mapping == "sqrt" and (negative := _first(X, lambda values: values < 0)):
         i, j, value = negative
-        raise ValueError(
-            f'{name}[{i}, {j}] is {value}, but the map is "sqrt" (as given, or chosen by "auto" for Y or training rows '
-            'without negative entries), which takes no negative numbers; set mapping="projection"'
+        found = (
+            f'is {value}, but the map is "sqrt" (as given, or chosen by "auto" for Y or training rows without negative '
+            "entries), which takes no negative numbers"
         )
+        raise BadValue(i, found, remedy='set mapping="projection"', collection=name, place=f"column {j}")
     out = X.copy()
     zero: list[int] = []
     for rows in _blocks(X):
@@ -285,10 +286,9 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
     if not zero:
         return out
     if zero_rows == "raise":
-        raise ValueError(
-            f"{name}[{zero[0]}] is zero in all {X.shape[1]} columns and has no direction; drop it, or set "
-            'zero_rows="uniform" to put 1 / sqrt(n) in each column'
-        )
+        found = f"is zero in all {X.shape[1]} columns and has no direction"
+        remedy = 'drop it, or set zero_rows="uniform" to put 1 / sqrt(n) in each column'
+        raise BadValue(zero[0], found, remedy=remedy, collection=name)
     return _with_uniform(out, zero, name)
 
 
@@ -316,10 +316,9 @@ def _check_unit(X: Any, name: str) -> None:
         wrong = np.abs(norms - 1) > tolerance
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise ValueError(
-                f"{name}[{rows.start + i}] has norm {norms[i]:.8g}, expected 1 within {tolerance:g}, as mapping=None "
-                'leaves rows unchanged; set mapping="projection" to divide by the norm'
-            )
+            expected = f"1 within {tolerance:g}, as mapping=None leaves rows unchanged"
+            remedy = 'set mapping="projection" to divide by the norm'
+            raise BadValue(rows.start + i, f"has norm {norms[i]:.8g}", expected, remedy, collection=name)
 
 
 def _with_uniform(X: Any, zero: list[int], name: str) -> Any:

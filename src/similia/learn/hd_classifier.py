@@ -336,7 +336,9 @@ class HDClassifier(ByPrototypes):
         example = X.example() if one_pass and sample_weight is None and self.class_weight is None else None
         if example is None or as_hypervectors(example).dtype != np.uint8:
             with X.spooled() as rows:
-                return self.fit(rows, y, sample_weight)
+                self.fit(rows, y, sample_weight)
+            check_columns(self, X.example(), reset=True)
+            return self
         classes, targets = classes_of(y, len(X))
         check_columns(self, example, reset=True)
         self.update_ = self.update
