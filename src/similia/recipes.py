@@ -131,7 +131,9 @@ def d2ke(
         1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
         "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
-        regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat.
+        regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat. Before
+        `fit`, scikit-learn takes the model for a classifier, with stratified folds; to cross-validate it on whole
+        numbers that rarely repeat, take "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
         the one that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from

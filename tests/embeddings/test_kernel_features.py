@@ -6,6 +6,7 @@ import warnings
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -189,6 +190,9 @@ def test_what_is_remembered_is_forgotten_by_fit():
     assert said_of(features.set_params(n_features=50), ["acg"]) == []  # what was met is of other columns
     assert said_of(features.fit(UPPER), ["acg"]) == []
     assert not hasattr(features, "met_")
+    assert features.set_params(kernel=kernels.Optical()).fit(np.eye(3)).n_features_in_ == 3
+    features.set_params(kernel=kernels.Spectrum(k=2)).fit(UPPER)
+    assert features.transform(pd.DataFrame({"text": UPPER})).shape == (4, 50)
     wide = sm.KernelFeatures(kernels.Spectrum(k=2), 2**24 + 1)
     wide.fit_transform(UPPER)
     assert not hasattr(wide, "met_")

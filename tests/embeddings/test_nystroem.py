@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -248,6 +249,8 @@ def test_approximation_error():
     assert precomputed.approximation_error(K) == pytest.approx(exact, rel=1e-6)
     tall = sm.Nystroem("precomputed", landmarks=nystroem.landmark_indices_).fit(K[:, nystroem.landmark_indices_])
     assert tall.approximation_error(K) == pytest.approx(exact, rel=1e-6)
+    with config_context(transform_output="pandas"):
+        assert nystroem.approximation_error(X, n_samples=None) == pytest.approx(exact, rel=1e-8)
 
 
 # ---- scikit-learn

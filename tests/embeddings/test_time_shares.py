@@ -64,6 +64,8 @@ def test_quantiles_are_split_as_their_names_say():
     amounts = (embedding.transform(list(X[:1]))[0] - centre) * weights
     expected = naive.of_intervals(X[0], embedding.get_feature_names_out(), amounts)
     np.testing.assert_allclose(embedding.time_shares(list(X[:1]), weights, centre), expected, atol=1e-5)
+    frames = embedding.set_output(transform="pandas")
+    np.testing.assert_allclose(frames.time_shares(list(X[:1]), weights, centre), expected, atol=1e-5)
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
@@ -219,6 +220,17 @@ def test_many_clusters_are_found_in_as_many_objects(monkeypatch):
 
 
 # ---- input that is unusual or wrong
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_labels_whatever_the_output_of_scikit_learn(output):
+    X, _ = strings(20)
+    model = sm.KernelKMeans(SPECTRUM, 2, random_state=0).set_output(transform=output).fit(X)
+    assert list(model.transform(X).columns) == ["kernelkmeans0", "kernelkmeans1"]
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.score(X) == pytest.approx(-model.inertia_)
+    with config_context(transform_output=output):
+        same(model, sm.KernelKMeans(SPECTRUM, 2, random_state=0).fit(X))
+
+
 @pytest.mark.filterwarnings("ignore:X has feature names")
 def test_medoids_of_frames_and_arrays_are_rows():
     X, _ = groups()

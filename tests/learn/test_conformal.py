@@ -15,9 +15,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC as VectorSVC
 from sklearn.svm import LinearSVC
 
 import similia as sm
@@ -575,3 +577,25 @@ def test_a_fit_that_fails_changes_nothing():
 def test_a_classifier_has_no_intervals():
     with pytest.raises(TypeError, match=r"KernelSVC.*expected a regressor; ConformalClassifier takes this one"):
         sm.ConformalRegressor(SVC).fit(STRINGS, np.arange(float(len(STRINGS))))
+
+
+def test_the_score_set_after_fit_changes_no_interval():
+    X = np.column_stack([np.zeros(40), np.linspace(1, 5, 40)])
+    y = np.sin(np.arange(40))
+    model = sm.ConformalRegressor(Centred(), conformity_score="normalized", random_state=0).fit(X, y)
+    before = model.predict_interval(X)
+    np.testing.assert_array_equal(model.set_params(conformity_score="absolute").predict_interval(X), before)
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_a_matrix_of_pairs_is_refused_unless_frozen(method):
+    K, numbers = SPECTRUM(STRINGS), np.arange(40.0)
+    for model, y in (
+        (sm.ConformalClassifier(VectorSVC(kernel="precomputed"), method), LABELS),
+        (sm.ConformalRegressor(KernelRidge(kernel="precomputed"), method), numbers),
+    ):
+        with pytest.raises(ValueError, match=r"kernel='precomputed'.*give objects, and an estimator with the kernel"):
+            model.fit(K, y)
+    known = frozen(VectorSVC(kernel="precomputed"), K[:20, :20], LABELS[:20])
+    model = sm.ConformalClassifier(known).fit(K[20:, :20], LABELS[20:])
+    assert model.predict_set(K[20:, :20], 0.8).shape == (20, 2)

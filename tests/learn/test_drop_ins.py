@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -274,6 +275,20 @@ def test_regression_on_strings():
     model = KNeighborsRegressor(Levenshtein(), 3, "distance").fit(X, [len(x) for x in X])
     assert model.score(X, [len(x) for x in X]) == 1.0
     assert model.predict(["abab"]).dtype == np.float64
+
+
+def test_rows_of_a_frame_are_objects():
+    frame = pd.DataFrame({"colour": ["red", "blue", "red", "blue"], "age": [3.0, 5.0, 90.0, 80.0]})
+    gower = FromFunction(lambda x, y: float(x["colour"] != y["colour"]) + abs(x["age"] - y["age"]) / 100)
+    model = KNeighborsClassifier(gower).fit(frame, ["a", "b", "c", "d"])
+    assert model.predict(frame.iloc[::-1]).tolist() == ["d", "c", "b", "a"]
+    assert sm.OutlierDetector(gower, n_neighbors=1).fit(frame).train_scores_.tolist() == [-0.87, -0.75, -0.87, -0.75]
+    frame = frame[["age"]].assign(height=1.0)
+    by_age = FromFunction(lambda x, y: abs(x["age"] - y["age"]))
+    assert KNeighborsClassifier(by_age).fit(frame, range(4)).predict(frame).tolist() == [0, 1, 2, 3]
+    frame.loc[2, "height"] = np.nan
+    with pytest.raises(ValueError, match=r"X\[2\] holds NaN or infinity"):
+        KNeighborsClassifier(by_age).fit(frame, range(4))
 
 
 def under(max_memory, function, *args):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeCV
@@ -298,8 +299,7 @@ def test_cutting_a_sequence_changes_no_bit(problem, cut, update, init):
 @given(problem=problems, update=updates, init=inits)
 def test_weight_0_leaves_a_sample_out(problem, update, init):
     codes, y = problem
-    n_classes = y.max() + 1
-    weights = np.r_[np.ones(n_classes), np.random.default_rng(0).integers(0, 2, len(y) - n_classes)]
+    weights = np.r_[1, 1, np.random.default_rng(codes.ravel()).integers(0, 2, len(y) - 2)]  # other classes may go
     kept = weights > 0
     model = HDClassifier(update, init=init, margin=0.1, alpha=0.5, random_state=0)
     found = clone(model).fit(codes, y, weights)
@@ -331,6 +331,14 @@ def test_balance_counts_samples_of_weight_above_0():
     model = HDClassifier("ridge", alpha=0.5, class_weight="balanced", random_state=0)
     found = clone(model).fit(codes, y, weights.astype(float)).prototypes_
     np.testing.assert_array_equal(found, model.fit(codes[weights], y[weights]).prototypes_)
+
+
+def test_a_bag_of_samples_may_lack_a_rare_class():
+    codes, y = random_problem(1)
+    y[1:] = np.where(y[1:] == 0, 1, y[1:])
+    bag = BaggingClassifier(HDClassifier(class_weight={0: 3.0}, random_state=0), 10, random_state=0).fit(codes, y)
+    assert {len(model.classes_) for model in bag.estimators_} == {2, 3}
+    assert bag.score(codes, y) > 0.8
 
 
 @laws
@@ -512,9 +520,12 @@ def test_who_has_probabilities_and_who_learns_from_batches():
         assert hasattr(model, "predict_proba") == expected
         assert hasattr(model, "partial_fit") != expected
         assert hasattr(clone(model).fit(CODES, LABELS), "predict_proba") == expected
-    auto = HDClassifier("auto", margin=0.1)
-    assert hasattr(auto, "predict_proba")
-    assert not hasattr(auto.fit(np.repeat(CODES, 20, axis=0), np.repeat(LABELS, 20)), "predict_proba")
+    auto, many = HDClassifier("auto", margin=0.1), (np.repeat(CODES, 20, axis=0), np.repeat(LABELS, 20))
+    assert not hasattr(auto, "predict_proba")  # of many samples, it has none
+    assert not hasattr(auto.fit(*many), "predict_proba")
+    assert StackingClassifier([("hd", clone(auto))], cv=2).fit(*many).stack_method_ == ["decision_function"]
+    assert hasattr(auto.fit(CODES, LABELS), "predict_proba")  # of few, by ridge, it has
+    assert hasattr(auto.set_params(probability=True), "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba") as error:
         _ = HDClassifier("averaged").predict_proba
     assert "needs a call of fit with probability=True" in str(error.value)
@@ -718,7 +729,7 @@ BAD = [
     ("weight < 0", lambda: HDClassifier().fit(CODES, LABELS, [1, 1, -1, 1, 1, 1]), r"sample_weight\[2\] is -1.0"),
     ("weights", lambda: HDClassifier().fit(CODES, LABELS, [1, 1]), r"sample_weight has shape \(2,\) for 6 objects"),
     ("no weight", lambda: HDClassifier().fit(CODES, LABELS, np.zeros(6)), "sample_weight is zero for all objects"),
-    ("class of weight 0", lambda: HDClassifier().fit(CODES, LABELS, LABELS != 0), "all samples of"),
+    ("one class of weight", lambda: HDClassifier().fit(CODES, LABELS, LABELS == 0), "of weight 0 holds one class"),
     ("batch balance", lambda: HDClassifier(class_weight="balanced").partial_fit(CODES, LABELS, [0, 1]), "dictionary"),
     ("other update", lambda: clone_of_fitted().set_params(update="averaged").partial_fit(CODES, LABELS), "start a new"),
     ("bits later", lambda: clone_of_fitted().set_params(prototype_bits=4).partial_fit(CODES, LABELS), "learnt"),

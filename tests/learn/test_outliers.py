@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein as rapidfuzz
+from sklearn import clone, config_context
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import LocalOutlierFactor
@@ -179,6 +181,7 @@ def test_neighbours_only_by_neighbours():
     spans = sm.OutlierDetector(sm.kernels.Spectrum(2), "reconstruction", n_components=2, random_state=0)
     spans.fit(["AB", "ABB", "BAB", "BBA"])
     assert not hasattr(spans, "kneighbors")
+    assert not hasattr(clone(spans).fit(["AB", "ABB", "BAB", "BBA"]).set_params(method="neighbors"), "kneighbors")
     with pytest.raises(AttributeError, match="has no neighbours; set method='neighbors'"):
         spans.kneighbors()
     with pytest.raises(TypeError, match="have no parts; those of method='neighbors' have"):
@@ -223,3 +226,26 @@ def test_density_finds_an_object_beside_a_dense_group():
     by_distance = sm.OutlierDetector(distance, n_neighbors=5).fit(X).train_scores_
     assert by_density.argmin() == 60
     assert by_distance.argmin() != 60
+
+
+def test_parameters_set_after_fit_change_no_prediction():
+    words, new = ["kitten", "mitten", "bitten", "sitting", "fitting", "xylophone"], ["kitty", "quartz"]
+    for method in ("neighbors", "density"):
+        detector = sm.OutlierDetector(LEVENSHTEIN, method, n_neighbors=3, novelty=True).fit(words)
+        before = detector.score_samples(new)
+        detector.set_params(n_neighbors=1, method={"neighbors": "density", "density": "neighbors"}[method])
+        np.testing.assert_array_equal(detector.score_samples(new), before)
+        assert detector.kneighbors(new)[1].shape == (2, 3)
+        assert hasattr(detector, "p_values") == (method == "neighbors")
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_reconstruction_whatever_the_output_of_scikit_learn(output):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    frame = pd.DataFrame(X, index=np.arange(30)[::-1])
+    detector = sm.OutlierDetector(sm.kernels.RBF(0.5), "reconstruction", n_components=5, novelty=True, random_state=0)
+    expected = detector.fit(X).train_scores_, detector.p_values(X)
+    with config_context(transform_output=output):
+        found = detector.fit(frame).train_scores_, detector.p_values(frame)
+    assert all(isinstance(scores, np.ndarray) for scores in found)
+    np.testing.assert_array_equal(found, expected)

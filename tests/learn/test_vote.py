@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier as VectorNeighbors
 from sklearn.neighbors import KNeighborsRegressor as VectorRegressor
@@ -78,6 +79,16 @@ def test_shares_of_votes():
     assert shares[1].argmax() == 1  # the tie is won by the earliest
     assert vote.predict([0, 0, 0]).tolist() == ["a", "b", "b"]
     assert vote.best_ is vote.estimators_[0]
+
+
+def test_a_frozen_voter_may_know_classes_that_y_lacks():
+    known = VectorNeighbors(1).fit([[0.0], [1.0], [2.0]], ["a", "b", "d"])
+    vote = sm.VoteClassifier([FrozenEstimator(known), FrozenEstimator(known), VectorNeighbors(1)])
+    vote.fit([[1.0], [3.0]], ["b", "c"])
+    assert vote.classes_.tolist() == ["a", "b", "c", "d"]
+    assert vote.predict([[0.0], [2.0]]).tolist() == ["a", "d"]
+    with pytest.raises(ValueError, match=r"y\[0\] is 1, but the frozen estimator knows .a.; give labels of one type"):
+        vote.fit([[1.0], [3.0]], [1, 2])
 
 
 @pytest.fixture

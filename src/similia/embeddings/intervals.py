@@ -189,7 +189,7 @@ class IntervalQuantiles(TimeShares):
     def _time_shares(self, batch: SeriesBatch, weights: npt.NDArray, centre: npt.NDArray) -> npt.NDArray[np.float64]:
         """Share the amount of each interval equally among its values, and that of a value among the points it reads."""
         x = as_single(batch, self.n_channels_).values
-        amounts, out, column = (self.transform(batch)[0] - centre) * weights, np.zeros(x.shape), 0
+        amounts, out, column = (np.asarray(self.transform(batch))[0] - centre) * weights, np.zeros(x.shape), 0
         for channel in range(x.shape[1]):
             for what, (length, reference) in enumerate(zip(_lengths(len(x)), _lengths(self.length_), strict=True)):
                 cuts, values = _cuts(length, reference, self.depth, self.divisor), np.zeros(length)

@@ -101,18 +101,17 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters; no feature is learnt from the objects.
 
-        The attributes `met_` and `compared_` of an earlier fit are deleted. If `X` is a table, the number and names of
-        the columns are stored. If `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), the
-        first few objects are read to set `compared_`. Other objects are not read, and `y` is ignored.
+        What an earlier fit has stored is deleted. If `X` is a table, the number and names of the columns are stored. If
+        `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), the first few objects are read to
+        set `compared_`. Other objects are not read, and `y` is ignored.
 
         Raises
         ------
         TypeError
             If the kernel has no explicit features.
         """
-        for learnt in ("kernel_", "met_", "compared_"):
-            if hasattr(self, learnt):
-                delattr(self, learnt)
+        for learnt in ("kernel_", "met_", "compared_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(learnt, None)
         self._check()
         self.kernel_ = detached(self.kernel)
         if is_table(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f"):

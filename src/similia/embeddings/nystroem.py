@@ -314,7 +314,7 @@ class Nystroem(ComparesObjects, Transformer):
         sample = np.arange(gram.n)
         if n_samples is not None and check_positive_int(n_samples, "n_samples") < gram.n:
             sample = np.sort(generator(random_state).choice(gram.n, n_samples, replace=False))
-        theta = self.transform(take(gram.X, sample)).astype(np.float64)
+        theta = np.asarray(self.transform(take(gram.X, sample)), dtype=np.float64)
         error = norm = 0.0
         for rows in row_blocks(len(sample), 3 * 8 * len(sample)):
             K = gram.block(sample[rows], sample).astype(np.float64)

@@ -316,9 +316,10 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     """Explain the distance from an object to the training object by which a detector of outliers judges it."""
     *before, detector = steps
     check_is_fitted(detector)
-    if detector.method != "neighbors":
+    if detector.method_ != "neighbors":
         raise TypeError(
-            f"the scores of OutlierDetector(method={detector.method!r}) have no parts; those of method='neighbors' have"
+            f"the scores of OutlierDetector(method={detector.method_!r}) have no parts; those of "
+            "method='neighbors' have"
         )
     X = as_objects(detector.distance_, through(before, collection(steps[0], x)))
     (distances,), (numbers,) = detector.kneighbors(X)

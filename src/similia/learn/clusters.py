@@ -348,6 +348,11 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     @lazily
     def transform(self, X: Any) -> Floats:
         """Return the distances of n objects to the centres, in the embedding's coordinates, shape (n, n_clusters)."""
+        return self._distances(X)
+
+    @lazily
+    def _distances(self, X: Any) -> Floats:
+        """Return what `transform` returns, as an array whatever the output that scikit-learn is set to."""
         check_is_fitted(self)
         objects = read_objects(self, self.similarity_, X, reset=False)
         F = np.asarray(self.embedding_.transform(objects), dtype=np.float64)
@@ -356,7 +361,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the cluster with the nearest centre for each of n objects, shape (n,)."""
-        return self.transform(X).argmin(axis=1).astype(np.int32)
+        return self._distances(X).argmin(axis=1).astype(np.int32)
 
     @all_at_once
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> npt.NDArray[np.int32]:
@@ -366,7 +371,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of the squared distances of n objects to their nearest centres."""
         check_is_fitted(self)
-        nearest = self.transform(X).min(axis=1)
+        nearest = self._distances(X).min(axis=1)
         return -float(np.square(nearest.compute() if is_lazy(nearest) else nearest).sum())
 
     def __sklearn_tags__(self) -> Tags:

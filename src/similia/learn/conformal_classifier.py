@@ -18,7 +18,7 @@ from similia.core.state import array, labels, one_of, state
 from similia.core.text import short
 from similia.core.validation import RandomState, generator
 from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, rank_of, too_few
-from similia.learn.targets import check_two_classes, checked_labels
+from similia.learn.targets import check_two_classes, checked_labels, with_classes_of
 from similia.objects import take
 from similia.sources.dask import lazily
 
@@ -162,7 +162,7 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         """Fit the classifier to some of the n objects and their labels `y`, and calibrate it with the others."""
         (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
-        self.classes_ = _with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)
+        self.classes_ = with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)
         check_two_classes(self.classes_, "y")
         codes = np.searchsorted(self.classes_, y)
         rows = self._fit_models(X, y, codes if self.by_class or self.method == "cross" else np.zeros_like(codes), rng)
@@ -322,12 +322,3 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         check_is_fitted(self, "estimator_")
         values = self._values(self.estimator_, X, "decision_function")
         return values[:, 1] if len(self.classes_) == 2 else values
-
-
-def _with_classes_of(frozen: Any, y: npt.NDArray) -> npt.NDArray:
-    """Return the sorted labels that a fitted classifier knows or that are in `y`; raise if their types differ."""
-    known = np.asarray(frozen.classes_)
-    if (known.dtype.kind in "US") != (y.dtype.kind in "US") and "O" not in known.dtype.kind + y.dtype.kind:
-        found = f"{short(y.tolist()[0])}, but the frozen estimator knows {short(known.tolist()[0])}"
-        raise BadValue(0, f"is {found}", remedy="give labels of one type", collection="y")
-    return np.union1d(known, y)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue, numbered
 from similia.core.estimators import all_at_once
+from similia.core.state import one_of, state
 from similia.core.validation import check_labels, generator
 from similia.learn.conformal import Conformal, checked_coverage, one_column, rank_of, too_few
 from similia.learn.targets import checked_targets
@@ -21,6 +22,7 @@ from similia.sources.dask import lazily
 Floats = npt.NDArray[np.float64]
 
 
+@state(conformity_score_=one_of("absolute", "normalized"))
 class ConformalRegressor(RegressorMixin, Conformal):
     r"""Predict intervals that hold the true number with a chosen probability, from the outputs of any regressor.
 
@@ -46,6 +48,8 @@ class ConformalRegressor(RegressorMixin, Conformal):
     ----------
     estimator_, fold_estimators_, n_features_in_ : estimator, list of estimators, int
         As for `ConformalClassifier`.
+    conformity_score_ : {"absolute", "normalized"}
+        The conformity score used.
     calibration_scores_, calibration_folds_ : ndarray, shape (n_calibration,)
         For each calibration object: the score of its target (float64), and the position in `fold_estimators_` of the
         model that it calibrates (int64; 0 for "split").
@@ -95,6 +99,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
         """Fit the regressor to n objects and their numbers `y`, and calibrate it with objects that it has not seen."""
         (X, n), rng = self._read(X), generator(self.random_state)
         targets = checked_targets(None if y is None else check_labels(y, n), n, "ConformalRegressor")
+        self.conformity_score_ = self.conformity_score
         rows = self._fit_models(X, targets, np.zeros(n, dtype=np.int64), rng)
         scores = []
         for model, part in zip(self._judges, rows, strict=True):
@@ -107,7 +112,7 @@ class ConformalRegressor(RegressorMixin, Conformal):
     def _predicted(self, model: Any, X: Any) -> tuple[Floats, Floats]:
         """Return the predictions of a model, and the numbers by which their residuals are divided, both (m,)."""
         n = n_objects(X)
-        if self.conformity_score == "absolute":
+        if self.conformity_score_ == "absolute":
             center = one_column(model.predict(X), n, model).astype(np.float64)
             _check_finite(center, model)
             return center, np.ones(len(center))

@@ -253,7 +253,8 @@ class HDClassifier(ByPrototypes):
             Labels, of at least two classes.
         sample_weight : array-like (n,), optional
             Numbers of at least 0 that multiply the corrections, or the squared errors of ridge. Samples of weight 0 are
-            left out. Other weights, also times those of the classes and the learning rate, are from 1e-50 to 1e50.
+            left out, and so are classes without other samples. Other weights, also times those of the classes and the
+            learning rate, are from 1e-50 to 1e50.
         """
         self._check_parameters()
         if isinstance(X, Distributed):
@@ -265,17 +266,15 @@ class HDClassifier(ByPrototypes):
                 "X is uint8 and is read as packed bits, but holds only 0 and 1; if each number is one bit, give "
                 "np.packbits(X, axis=1)"
             )
-        classes, targets = classes_of(y, len(X))
+        known, targets = classes_of(y, len(X))
         weights = checked_weights(sample_weight, len(X))
         rows = np.flatnonzero(weights)
+        left, targets = np.unique(targets[rows], return_inverse=True)
+        classes = known[left]
+        check_two_classes(classes, "y without the samples of weight 0")
         if len(rows) < len(X):
-            X, targets, weights = X[rows], targets[rows], weights[rows]
-            if len(np.unique(targets)) < len(classes):
-                lost = classes[np.setdiff1d(np.arange(len(classes)), targets)[0]]
-                raise ValueError(
-                    f"all samples of class {lost!r} have weight 0; leave them out of X and y, or raise their weight"
-                )
-        weights = weights * weights_of_classes(self.class_weight, classes[targets], classes)
+            X, weights = X[rows], weights[rows]
+        weights = weights * weights_of_classes(self.class_weight, classes[targets], known)
         _check_size(weights, self.learning_rate)
         with numbered(rows):
             return self._fit_rows(X, classes, targets, weights)

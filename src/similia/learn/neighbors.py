@@ -29,6 +29,7 @@ from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
+from similia.objects.tables import holds_numbers, is_frame
 from similia.similarity import (
     ComparesObjects,
     Kernel,
@@ -123,7 +124,11 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         objects = read_objects(self, distance, X, reset=reset)
         if not is_table(objects) or (hasattr(objects, "tocsr") and takes_sparse(distance)):
             return objects
-        return check_vectors(objects)
+        if not is_frame(objects):
+            return check_vectors(objects)
+        if holds_numbers(objects):
+            check_vectors(objects)
+        return objects
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
         from similia.learn.metric_neighbors import search_for

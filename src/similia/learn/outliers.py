@@ -39,7 +39,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, offered_if
-from similia.core.state import array, made, optional, state
+from similia.core.state import Sizes, array, count, made, one_of, optional, state
 from similia.core.validation import at_most, check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
@@ -65,17 +65,24 @@ def _for_training_objects(detector: Any) -> None:
 
 
 def _by_neighbors(detector: Any) -> None:
-    if detector.method == "reconstruction":
+    if getattr(detector, "method_", detector.method) == "reconstruction":
         raise AttributeError("method='reconstruction' has no neighbours; set method='neighbors' or 'density'")
 
 
 def _with_p_values(detector: Any) -> None:
     _for_new_objects(detector)
-    if detector.method == "density":
+    if getattr(detector, "method_", detector.method) == "density":
         raise AttributeError("method='density' has no p-values; set method='neighbors' or 'reconstruction'")
 
 
+def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
+    by_span = state["method_"] == "reconstruction"
+    least = 0 if by_span else 1
+    return by_span == (state["nystroem_"] is not None) and least <= state["n_neighbors_"] < sizes["n"]
+
+
 @state(
+    fits=_state_fits, method_=one_of("neighbors", "density", "reconstruction"), n_neighbors_=count(),
     train_scores_=array("f8", "m"), offset_="number", nystroem_=optional(made("Nystroem")),
     _closer=array("f8", "m"), _calibration=array("f8", None), _density=array("f8", "m"),
 )  # fmt: skip
@@ -121,7 +128,10 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     n_features_in_ : int
         Number of columns; only if objects are rows of a table.
     n_neighbors_ : int
-        The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller.
+        The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller; 0 for
+        "reconstruction".
+    method_ : str
+        The method used.
     nystroem_ : Nystroem or None
         The embedding of "reconstruction"; None for the other methods.
 
@@ -174,6 +184,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the strangeness of n >= 2 training objects, and choose `offset_`; `y` is ignored."""
         self._check()
+        self.method_ = self.method
         strangeness = self._fit_span(X) if self.method == "reconstruction" else self._fit_neighbors(X)
         self.train_scores_ = -strangeness
         if self.contamination == "auto":
@@ -220,17 +231,13 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
             counts -= falls.sum(axis=1)
         return (1.0 + counts) / (1.0 + m)
 
-    @property
-    def n_neighbors_(self) -> int:
-        check_is_fitted(self)
-        return min(self.n_neighbors, self.n_samples_fit_ - 1)
-
     @offered_if(_by_neighbors)
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Return the nearest training objects, as `KNeighborsClassifier.kneighbors` does; not for "reconstruction".
 
         By default, each object gets `n_neighbors_` neighbours.
         """
+        check_is_fitted(self)
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
     def _check(self) -> None:
@@ -243,7 +250,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def _fit_neighbors(self, X: Any) -> Floats:
         self._fit_objects(X)
         n = _at_least(self.objects_, 2)
-        k = at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects")
+        k = self.n_neighbors_ = int(at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects"))
         distances, indices = self._nearest(self.objects_, k, without_self=True)
         distances = distances.astype(np.float64)
         self._calibration = distances[:, -1]
@@ -262,7 +269,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         s = min(check_positive_int(self.n_components, "n_components"), n // 2)
         self.nystroem_ = Nystroem(self.similarity, s, random_state=self.random_state).fit(X)
         self.distance_, self.objects_, self.n_samples_fit_ = self.nystroem_.kernel_, self.nystroem_.landmarks_, s
-        self._squared_norms = None
+        self._squared_norms, self.n_neighbors_ = None, 0
         strangeness = self._from_span(read_objects(self, self.distance_, X, reset=True))
         landmarks = self.nystroem_.landmark_indices_
         self._calibration = np.delete(strangeness, landmarks)
@@ -278,7 +285,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         objects = self._read(self.distance_, X, reset=False)
         distances, indices = self._nearest(objects, self.n_neighbors_, without_self=False)
         distances = distances.astype(np.float64)
-        if self.method == "density":
+        if self.method_ == "density":
             return self._density[indices].mean(axis=1) / self._density_at(distances, indices), distances, indices
         return distances[:, -1], distances, indices
 
@@ -289,7 +296,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     def _from_span(self, objects: Any) -> Floats:
         """Return the squared distances of objects, in the layout of the kernel, from the span of the landmarks."""
-        Z = self.nystroem_.transform(objects).astype(np.float64)
+        Z = self.nystroem_._embed(objects).astype(np.float64)
         return np.maximum(diagonal(self.distance_, objects) - np.square(Z).sum(axis=1), 0.0)
 
 

@@ -81,8 +81,8 @@ def _check_probabilities(model: Any) -> None:
     if hasattr(model, "prototypes_"):
         has = model.sharpness_ is not None
     else:
-        own_folds = model.update == "margin" and isinstance(model.margin, str)
-        has = model.probability or own_folds or model.update in ("ridge", "auto")
+        own_folds = model.update in ("margin", "auto") and isinstance(model.margin, str)
+        has = model.probability or own_folds or model.update == "ridge"
     if not has:
         raise AttributeError(
             "predict_proba needs a call of fit with probability=True, update='ridge' or margin='auto'; after "

@@ -141,6 +141,15 @@ def positions_among(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int6
     return np.searchsorted(classes, y)
 
 
+def with_classes_of(fitted: Any, y: npt.NDArray) -> npt.NDArray:
+    """Return the sorted labels that a fitted classifier knows or that are in `y`; raise if their types differ."""
+    known = np.asarray(fitted.classes_)
+    if (known.dtype.kind in "US") != (y.dtype.kind in "US") and "O" not in known.dtype.kind + y.dtype.kind:
+        found = f"{short(y.tolist()[0])}, but the frozen estimator knows {short(known.tolist()[0])}"
+        raise BadValue(0, f"is {found}", remedy="give labels of one type", collection="y")
+    return np.union1d(known, y)
+
+
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
     """Raise if there are fewer than two `classes`; the message calls the labels `name`."""
     if len(classes) < 2:

@@ -21,6 +21,7 @@ from similia.core.estimators import ListParams, all_at_once, take_columns
 from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
+from similia.learn.targets import with_classes_of
 from similia.objects import n_objects
 from similia.sources.dask import lazily, refuse_lazy
 
@@ -96,7 +97,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
     best_ : estimator
         The first fitted copy.
     classes_ : ndarray, shape (n_classes,)
-        Sorted labels.
+        Sorted labels: those of `y`, and those that frozen estimators learnt before.
     n_features_in_ : int
         Number of columns of `X`; exists only if the first estimator has this attribute.
 
@@ -113,6 +114,9 @@ class VoteClassifier(ClassifierMixin, _Vote):
     def _fit(self, X: Any, y: npt.NDArray) -> None:
         super()._fit(X, y)
         self.classes_ = np.unique(y)
+        for voter in self.estimators_:
+            if hasattr(voter, "classes_"):
+                self.classes_ = with_classes_of(voter, self.classes_)
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:

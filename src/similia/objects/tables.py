@@ -53,7 +53,7 @@ def wide_series(X: Any) -> Any:
     X = objects_in(X)
     if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:
         return X
-    if not all(map(_holds_real_numbers, _columns(X))):
+    if not holds_numbers(X):
         return X
     n, width = X.shape
     if width == 1:
@@ -71,6 +71,11 @@ def wide_series(X: Any) -> Any:
             remedy="similia.objects.series_from_long reads a long table; otherwise drop the column",
         )
     return to_array(X)
+
+
+def holds_numbers(X: Any) -> bool:
+    """Return whether all columns of a data frame hold real numbers."""
+    return all(map(_holds_real_numbers, _columns(X)))
 
 
 def to_array(X: Any) -> npt.NDArray[Any]:
