@@ -10,6 +10,7 @@ import sys
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
@@ -23,6 +24,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -158,6 +160,14 @@ def test_a_users_function_is_refused_by_name_and_nothing_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"may not contain"):
         sm.save(make_pipeline(FunctionTransformer(np.load)), tmp_path / "m.similia")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_holds_a_frame_is_refused_in_our_words(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)))
+    model = sm.KernelSVC(rbf_kernel).fit(frame, np.arange(20) % 2)
+    with pytest.raises(ValueError, match=r"such as a data frame; fit to X.to_numpy\(\), or joblib"):
+        sm.save(model, tmp_path / "m.similia")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):

@@ -22,6 +22,7 @@ from similia.storage.model_file import Builder, canonical, check_model_file, ref
 from similia.storage.states import check_states, public_class, written
 
 _HEADER, _VERSION = "similia-model", 2  # format 1 named classes by their modules
+_TRUSTING = "joblib.dump(model, path) and joblib.load, for files from people you trust"
 _FOLDERS = {"search.similia": "SimilaritySearch", "index.json": "HammingIndex"}  # file in a folder, and its loader
 
 
@@ -98,7 +99,14 @@ def _file_or_path(path: Any, method: str) -> Any:
 def _dumped(content: Any) -> bytes:
     from skops.io import dumps
 
-    return canonical(dumps(content), similia=__version__, version=_VERSION)
+    try:
+        data = dumps(content)
+    except TypeError as error:  # of the internals of a data frame, for instance
+        raise ValueError(
+            "the model holds an object that a file cannot contain, such as a data frame; fit to X.to_numpy(), or "
+            + _TRUSTING
+        ) from error
+    return canonical(data, similia=__version__, version=_VERSION)
 
 
 def refused_types(model: Any) -> list[str]:
@@ -113,14 +121,13 @@ def _refused(data: bytes) -> list[str]:
 
 def _way_out(held: list[str]) -> str:
     """Return advice for a user whose model has these classes and functions, which `save` refuses."""
-    trusting = "joblib.dump(model, path) and joblib.load, for files from people you trust"
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
     if all(name.startswith("sklearn.") for name in held):
-        return f"use another learner, such as LinearSVC, or {trusting}"
+        return f"use another learner, such as LinearSVC, or {_TRUSTING}"
     return (
         "use the kernels and distances of similia, kernel='precomputed' with your function kept in your own program, "
-        f"or {trusting}"
+        f"or {_TRUSTING}"
     )
 
 
