@@ -163,6 +163,34 @@ def diagonal(kernel: Any, X: Any, evaluate: Callable[..., npt.NDArray] = evaluat
     return values.astype(np.float64)
 
 
+def self_values(kernel: Any, X: Any) -> npt.NDArray[np.float64]:
+    """Return k(x, x) for each object as a block k(X, Y) holds it, shape (n,).
+
+    In a block, an object without features has similarity 0 to itself, also if the kernel is normalised; its `diagonal`
+    is 1 then.
+    """
+    if not hasattr(kernel, "_self_values"):
+        return diagonal(kernel, X)
+    n = n_objects(X)
+    with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+        values: npt.NDArray[np.float64] = kernel._self_values(X)
+    return values
+
+
+def precision(kernel: Any, X: Any, values: npt.NDArray | None = None) -> float:
+    """Return the machine precision of kernel values of the objects `X`: that of float32 or float64.
+
+    It is that of the dtype of `values`, some of these values, or of k(X[0], X[0]) if there are none. A kernel that
+    computes in a lower precision than it returns tells it by a method ``_precision(X)``.
+    """
+    if hasattr(kernel, "_precision"):
+        return float(kernel._precision(X))
+    if values is None:
+        one = take(X, [0])
+        values = evaluate(kernel, one, one)
+    return float(np.finfo(values.dtype).eps)
+
+
 def as_objects(function: Any, X: Any) -> Any:
     """Return `X` in the memory layout of a kernel or distance; `X` itself if `function` has no method ``as_objects``.
 

@@ -31,6 +31,7 @@ from similia.adapters import (
 from similia.distances import DTW
 from similia.learn.kernel_machines import KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier
+from similia.similarity import self_values
 
 RANDOM = np.random.default_rng(0)
 SERIES = [RANDOM.standard_normal((n, 2)) for n in (5, 3, 7, 4, 3)]
@@ -349,6 +350,7 @@ def test_a_graph_without_nodes_is_like_itself_only(kernel):
     np.testing.assert_array_equal(kernel.diag(X), 1)
     np.testing.assert_allclose(kernel(X[:2], X[3:]), K[:2, 3:])
     assert (kernel(X[2:3]) == 1).all()
+    assert self_values(kernel, X).tolist() == kernel(X, X).diagonal().tolist() == [1, 1, 0, 1, 1]
 
 
 def test_attributes_go_to_grakel_if_wanted():

@@ -13,6 +13,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.embeddings import landmarks
 from similia.embeddings.gram import Gram, PrecomputedGram
+from similia.kernels import GappedKmers, MinMax, Normalized, Optical, Spectrum, Sum
 
 NAMES = ["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive"]
 
@@ -164,6 +165,36 @@ def test_proposals_with_an_overstated_diagonal_do_not_loop():
     X = np.concatenate([np.eye(3), np.zeros((5, 3))])
     found = landmarks.rpcholesky(Gram(Kernel(), X), 6, np.random.default_rng(0))
     assert sorted(found) == [0, 1, 2]
+
+
+SHORT = ["GATTACA", "AC", "ACGTACGT", ""]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (Spectrum(3, normalize=True), SHORT),
+        (GappedKmers(4, 3, normalize=True), SHORT),
+        (MinMax(Spectrum(3)), SHORT),
+        (Normalized(Normalized(Spectrum(3))), SHORT),
+        (Sum([Spectrum(3, normalize=True), Spectrum(2)]), SHORT),
+        (Optical(normalize=True), np.array([[1.0, 2.0], [0.0, 0.0]])),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_diagonal_is_that_of_a_block(kernel, X):
+    gram = Gram(kernel, X)
+    block = gram.block(np.arange(gram.n), np.arange(gram.n))
+    assert block[1, 1] < gram.kernel.diag(X)[1]
+    np.testing.assert_array_equal(gram.diagonal(), block.diagonal())
+
+
+@pytest.mark.parametrize("name", ["kmeans++", "leverage"])
+def test_objects_without_features_are_no_landmarks(name):
+    words = np.random.default_rng(0).choice(list("ACGT"), (150, 30))
+    X = [*map("".join, words), *["AC"] * 100]
+    found = landmarks.STRATEGIES[name](Gram(Spectrum(3, normalize=True), X), 50, np.random.default_rng(0))
+    assert (found >= 150).sum() <= 1  # k-means++ takes the origin of the feature space for a point like any other
 
 
 def test_few_kernel_calls():

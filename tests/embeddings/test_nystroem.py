@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from naive import similarities as naive
 from samples.nystroem import SINGLE, STRATEGIES, normal, relative_error
+from similia.kernels import Cosine, Normalized, Product, Sum
 
 
 class RBF(BaseEstimator):
@@ -112,6 +113,19 @@ def test_rounding_of_float32_values_is_not_rank():
     nystroem = sm.Nystroem(linear_kernel, 200, random_state=0).fit(X)
     assert nystroem.rank_ == 10
     assert relative_error(X.astype(np.float64) @ X.T, nystroem.transform(X)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Cosine("projection"), Sum([linear_kernel]), Product([linear_kernel]), Normalized(linear_kernel)],
+    ids=lambda kernel: type(kernel).__name__,
+)
+@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky"])
+def test_rounding_in_float32_is_not_rank_though_values_are_float64(kernel, landmarks):
+    X = normal(200, 10).astype(np.float32)
+    nystroem = sm.Nystroem(kernel, 200, landmarks, spectrum="raise", random_state=0).fit(X)
+    assert nystroem.rank_ == 10
+    assert relative_error(kernel(X.astype(np.float64)), nystroem.transform(X)) < 1e-5
 
 
 def test_rcond_sets_the_rank():

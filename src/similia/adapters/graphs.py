@@ -90,6 +90,12 @@ class GraKeLKernel(Kernel):
                 diagonal[full] = self._diagonals(kernel)[0]
         return diagonal
 
+    def _self_values(self, X: Any) -> Floats:
+        X = as_graphs(X)
+        if not self._normalized():
+            return self.diag(X)
+        return (self._between(X, X[self._as_lists(X)[1][:1]])[1] > 0).astype(np.float64)
+
     def _within(self, X: GraphBatch) -> tuple[Floats, Floats, Floats]:
         """Return (K, d, d): K(X) before normalisation, and its diagonal d, for the rows and for the columns."""
         graphs, full = self._as_lists(X)

@@ -16,7 +16,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import BadPairValue, pairs_named
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import Kernel, as_objects, diagonal, evaluate
+from similia.similarity import Kernel, as_objects, evaluate, precision, self_values
 from similia.sources.dask import Distributed
 
 Index = npt.NDArray[np.int64]
@@ -47,14 +47,14 @@ class Gram:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def diagonal(self) -> npt.NDArray:
-        """Return k(x, x) for all objects, float64 (n,), by the method ``diag`` of the kernel if there is one."""
+        """Return k(x, x) for all objects as `block` returns it, float64 (n,)."""
         if isinstance(self.X, Distributed):
             return np.concatenate([*self.X.map(_diagonal, self.kernel)])
         return _diagonal(self.X, 0, self.kernel)
 
-    def eps(self) -> float:
-        """Return the machine precision of the dtype of the kernel values, float32 or float64."""
-        return float(np.finfo(self.block([0], [0]).dtype).eps)
+    def eps(self, values: npt.NDArray | None = None) -> float:
+        """Return the machine precision of the kernel, given a block of its values if there is one already."""
+        return precision(self.kernel, self.X, self.block([0], [0]) if values is None else values)
 
 
 class PrecomputedGram(Gram):
@@ -113,7 +113,7 @@ def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index)
 
 
 def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
-    values = diagonal(kernel, part)
+    values = self_values(kernel, part)
     return check_finite(values[:, None], range(len(values)), [0], "X[{}] and itself")[:, 0]
 
 

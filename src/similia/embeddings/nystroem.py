@@ -106,8 +106,9 @@ class Nystroem(ComparesObjects, Transformer):
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the kernel values. Use a larger `rcond` for a kernel that computes in lower precision than it
-        returns.
+        precision of the kernel values. For `similia.kernels.Cosine` and `HypersphericalHeat` of float32 vectors, and
+        for combinations of kernels with float32 values, this is the precision of float32, in which they compute, though
+        they return float64. Use a larger `rcond` for another kernel that computes in lower precision than it returns.
 
     Attributes
     ----------
@@ -389,7 +390,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     def _decompose(self, gram: Gram, indices: Index) -> tuple[Floats, Floats]:
         H = gram.block(indices, indices)
-        eps = float(np.finfo(H.dtype).eps)
+        eps = gram.eps(H)
         check_symmetric(H, indices, np.sqrt(eps), "kernel")
         H = H.astype(np.float64)
         rcond = len(H) * eps if self.rcond is None else self.rcond

@@ -22,7 +22,17 @@ from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects.sequences import Batch
-from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
+from similia.similarity import (
+    Kernel,
+    as_objects,
+    check_kernel,
+    compared,
+    decided,
+    diagonal,
+    evaluate,
+    precision,
+    self_values,
+)
 
 
 class _Composite(ListParams, Kernel):
@@ -79,6 +89,13 @@ class _Composite(ListParams, Kernel):
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         return self._combined(diagonal(kernel, X) for kernel in self.kernels)
+
+    def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
+        X = self.as_objects(X)
+        return self._combined(self_values(kernel, X) for kernel in self.kernels)
+
+    def _precision(self, X: Any) -> float:
+        return max(precision(kernel, X) for kernel in self.kernels)
 
 
 class Sum(_Composite):
@@ -226,6 +243,14 @@ class Normalized(Kernel):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         return np.ones(n_objects(self.as_objects(X)))
+
+    def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
+        X = self.as_objects(X)
+        squares = self._squared_norms(X, "X")
+        return self_values(self.kernel, X) / np.where(squares > 0, squares, np.inf)
+
+    def _precision(self, X: Any) -> float:
+        return precision(self.kernel, X)
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return the explicit features of `kernel`, each row divided by sqrt(kernel(x, x)), shape (n, n_features)."""

@@ -69,6 +69,10 @@ class CountsKernel(Kernel):
             B = as_second(self._counts, others)
         return self._scaled(inner_products(A, B), A.squared_norms, B.squared_norms, same=Y is None)
 
+    def _self_values(self, X: Any) -> Floats:
+        squares = self._counts(self.as_objects(X)).squared_norms
+        return self._scaled(squares.copy(), squares, squares)
+
     def paired(
         self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike, *, counts: Counts | None = None
     ) -> Floats:

@@ -302,6 +302,10 @@ class GappedKmers(StringKernel):
         objects = self.as_objects(X)
         return np.ones(len(objects)) if self.normalize else self._squared_norms(objects)
 
+    def _self_values(self, X: Any) -> Floats:
+        squares = self._squared_norms(self.as_objects(X))
+        return self._scaled(squares.copy(), squares, squares)
+
     def against(self, X: Any, Y: Any) -> Floats:
         return self(X, Y) if self.positions == "kept" else super().against(X, Y)
 

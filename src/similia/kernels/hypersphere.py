@@ -21,7 +21,7 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadType, BadValue, part_from
 from similia.core.validation import check_choice, not_2d, not_real, too_narrow, unmasked
 from similia.kernels._versines import of_dense, of_sparse, row_sums
-from similia.objects import concatenate
+from similia.objects import concatenate, take
 from similia.objects.sequences import as_csr
 from similia.similarity import Kernel
 from similia.sources.dask import each_block
@@ -205,6 +205,9 @@ class SphereKernel(Kernel):
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         return np.ones(as_rows(X).shape[0])
+
+    def _precision(self, X: Any) -> float:
+        return float(np.finfo(as_rows(take(X, [0])).dtype).eps)
 
     def _of_versines(self, V: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
         """Turn the versines V of vectors of `n` features into kernel values, in place, and return V."""

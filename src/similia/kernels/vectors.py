@@ -208,6 +208,10 @@ class Optical(Kernel):
             return np.ones(len(A))
         return _scaled_back(2 * power**4 * _squared_norms(A) ** 2, 2 * a, 0, "k(X[{0}], X[{0}])")
 
+    def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
+        values = self.diag(X)
+        return values * (_squared_norms(self._in_units(self.as_objects(X))[0]) > 0)
+
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
         """Return explicit features, products of pairs of coordinates, whose inner products are the kernel.
 

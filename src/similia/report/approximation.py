@@ -25,7 +25,7 @@ from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take
 from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled
 from similia.report.displays import Display, Floats, line, mark
-from similia.similarity import as_objects, evaluate
+from similia.similarity import as_objects, evaluate, precision
 
 _MOST_FEATURES = 2**53  # float64 holds all integers up to here
 
@@ -136,7 +136,7 @@ class ApproximationErrorDisplay(Display):
         K = evaluate(nystroem.kernel_, X, X).astype(np.float64)
         C = evaluate(nystroem.kernel_, X, landmarks).astype(np.float64)
         H = evaluate(nystroem.kernel_, landmarks, landmarks)
-        eps = float(np.finfo(H.dtype).eps)
+        eps = precision(nystroem.kernel_, landmarks, H)
         H = H.astype(np.float64)
         found = _sizes(sizes, len(H), len(H))
         order = rng.permutation(len(H))  # the best landmarks may come first
