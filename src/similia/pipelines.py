@@ -37,6 +37,7 @@ from similia.core.threads import collected_warnings
 from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
+from similia.objects.tables import objects_in
 from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
 from similia.sources.dask import apply, is_lazy
 
@@ -171,6 +172,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         whole = functools.partial(self._whole, name)
         if not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X)
+        if _has_empty_list(X):
+            X = _read(next(each_step(self)), X)
         with config(max_memory=max(1, settings().max_memory // 2)):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:
@@ -358,6 +361,20 @@ def _joined_frames(parts: list[Any]) -> Any:
 def _can_be_cut(X: Any) -> bool:
     """Return whether `take` can select objects from `X`; it cannot from a dict of columns or a generator."""
     return isinstance(X, list | tuple | np.ndarray | Batch) or sp.issparse(X) or hasattr(X, "iloc")
+
+
+def _has_empty_list(X: Any) -> bool:
+    """Return whether an object is an empty list, such as a set of points whose dimension only other sets tell."""
+    X = objects_in(X)
+    if isinstance(X, Batch) or getattr(X, "ndim", 1) != 1:
+        return False
+    return any(x.shape == (0,) if isinstance(x, np.ndarray) else isinstance(x, list | tuple) and not x for x in X)
+
+
+def _read(step: Any, X: Any) -> Any:
+    """Return a collection as `step`, the first one of a pipeline, reads it."""
+    read = getattr(step, "_as_objects", None) or getattr(comparison_of(step), "as_objects", None)
+    return X if read is None else read(X)
 
 
 def n_bytes(value: Any) -> int:

@@ -129,6 +129,23 @@ def test_columns_of_a_record_are_not_objects():
         assert len(model.fit(table, [0, 1] * 50).predict(table)) == 100
 
 
+@pytest.mark.filterwarnings("ignore:.* have similarity 0 to all landmarks")
+@pytest.mark.parametrize("form", [list, pd.Series])
+@pytest.mark.parametrize(
+    "first",
+    [
+        sm.MeanMapFeatures(64, gamma=1.0, random_state=0),
+        sm.Nystroem(sm.kernels.MeanMap(sm.kernels.RBF(1.0)), landmarks=[99, 98], random_state=0),
+    ],
+)
+def test_empty_sets_may_fill_a_block(first, form):
+    rng = np.random.default_rng(0)
+    X = form([[]] * 40 + [rng.normal(size=(5, 2)) for _ in range(60)])
+    model = sm.Pipeline([("first", first), ("svc", LinearSVC())]).fit(X, [0, 1] * 50)
+    with sm.config(max_memory="1KB"):
+        np.testing.assert_array_equal(model.predict(X), whole(model).predict(X))
+
+
 def test_errors_and_warnings_name_objects_by_their_numbers_in_the_whole():
     model = hypervectors()
     bad = [*WORDS[:901], 7, *WORDS[902:]]

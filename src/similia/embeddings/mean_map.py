@@ -120,6 +120,7 @@ class MeanMapFeatures(Transformer):
     """
 
     _takes = ("three_d_array",)
+    _as_objects = staticmethod(as_sets)
 
     frequencies_: Floats
 
