@@ -168,6 +168,8 @@ def test_strings_are_converted_once_for_all_parts():
     assert Sum([Spectrum(1), length_kernel]).as_objects(STRINGS) is STRINGS
     assert Product([Spectrum(1), sm.pairwise(common_letters)]).as_objects(STRINGS) is STRINGS
     assert isinstance(Normalized(Spectrum(1)).as_objects(STRINGS), StringBatch)
+    kernel = Sum([Spectrum(1), length_kernel])  # a function gets the column of a table, as it does alone
+    np.testing.assert_array_equal(kernel(pd.DataFrame({"s": STRINGS})), kernel(STRINGS))
 
 
 class Lengths:

@@ -286,6 +286,10 @@ def test_empty_graphs_and_normalization():
     for kernel in (Propagation(use="attributes"), Propagation(per_dimension=True)):
         assert kernel([empty]).tolist() == [[0.0]]
         assert kernel.features([empty]).nnz == 0
+    for metric in ("tv", "hellinger", "l1", "l2"):  # without nodes, each may be meant
+        assert Propagation(metric=metric)([empty]).tolist() == [[0.0]]
+    with pytest.raises(ValueError, match="metric='euclidean' is not for"):
+        Propagation(metric="euclidean")([empty])
 
 
 @pytest.mark.parametrize("per_dimension", [False, True])

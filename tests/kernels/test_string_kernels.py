@@ -19,7 +19,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
 from similia.cli.specs import parse_kernel
-from similia.kernels import GappedKmers, GappyKmers, Mismatch, Spectrum, WeightedDegree, Words
+from similia.kernels import GappedKmers, GappyKmers, MinMax, Mismatch, Spectrum, Sum, WeightedDegree, Words
 
 LAW = settings(max_examples=40, deadline=None)
 # few letters, so that k-mers repeat; one beyond a byte, one beyond 16 bits, and the zero byte
@@ -216,6 +216,22 @@ def test_text_and_bytes_are_alike_in_any_company(kernel):
     in_company = kernel.features([*strings, "𝒜中"])[:3]  # four bytes for each letter
     assert (alone != as_bytes).nnz == 0
     assert (alone != in_company).nnz == 0
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, MinMax(Sum([Spectrum(1), Spectrum(2)]))], ids=repr)
+def test_text_is_compared_with_ascii_bytes_only(kernel):
+    X, Y = ["GATTACA", "ACGT"], [b"GATT"]
+    np.testing.assert_array_equal(kernel(X, Y), kernel(X, ["GATT"]))
+    for strings in (["GATTACA", "é"], ["GATTACA"]):
+        with pytest.raises(TypeError, match=r"X holds str and Y bytes, expected one kind; use bytes\.decode"):
+            kernel(strings, ["é".encode()])
+    with pytest.raises(TypeError, match="X holds str and Y bytes"):
+        kernel.paired(["é"], [b"GATTACA"], [0], [0])
+    model = sm.Nystroem(kernel, 2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match="X holds bytes and Y str"):
+        model.transform(["é".encode()])
+    fast = kernel._for_one(model.landmarks_) if hasattr(kernel, "_for_one") else None
+    assert fast is None or fast(kernel.as_objects(["GATTé".encode()])) is None  # and so the call above decides
 
 
 def test_features_are_the_same_in_another_process():

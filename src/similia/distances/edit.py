@@ -17,11 +17,12 @@ from rapidfuzz import distance as measures
 from rapidfuzz import process
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadType, as_second
+from similia.core.errors import as_second
 from similia.core.threads import n_threads
 from similia.distances._edit import one_to_many, paired_distances
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import named_pairs, resolve_pairs
+from similia.objects.strings import mixed_kinds
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save
@@ -68,8 +69,7 @@ class _EditDistance(Distance):
     def _dtype(self, A: StringBatch, B: StringBatch) -> type[np.floating]:
         """Return the dtype of the distances, or raise if str and bytes are mixed."""
         if A.is_bytes != B.is_bytes:
-            kinds = ["bytes" if batch.is_bytes else "str" for batch in (A, B)]
-            raise BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
+            raise mixed_kinds(A, B)
         if not self._counts_edits:
             return np.float64
         fit = all(np.diff(batch.offsets).max() < _EXACT for batch in (A, B))

@@ -232,6 +232,7 @@ class GappedKmers(StringKernel):
         objects = others = self.as_objects(X)
         if Y is not None and Y is not X:
             others = as_second(self.as_objects, Y)
+            self._check_alike(objects, others)
         n_masks = self._ids_per_letter()
         n_x, n_y = (float(windows_of(side.offsets, self.length).sum()) for side in (objects, others))
         if n_x * n_y * (1 + self.reverse_complement) < _IDS_PER_PAIR * n_masks * (n_x + n_y):
@@ -316,6 +317,7 @@ class GappedKmers(StringKernel):
             return super().paired(X, Y, rows, columns, counts=counts)
         self._ids_per_letter()
         X, Y, left, right = named_pairs(self.as_objects(X), as_second(self.as_objects, Y), rows, columns)
+        self._check_alike(X, Y)
         values = self._of_pairs(X, Y, left, right)
         if self.normalize:
             return self._scaled(values, self._squared_norms(X)[left], self._squared_norms(Y)[right])

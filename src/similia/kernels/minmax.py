@@ -41,7 +41,9 @@ from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts, as_least
 from similia.kernels.features import CountsKernel, FeatureKernel, Floats, check_alike
 from similia.kernels.hypersphere import as_rows
+from similia.objects import StringBatch
 from similia.objects.sequences import offsets_of
+from similia.objects.strings import check_kinds
 from similia.similarity import as_objects, check_kernel, compared, decided, refuse_class
 
 _COLUMNS = 2**20  # of the features of a kernel that has no counts with ids
@@ -70,6 +72,8 @@ class _OfFeatures(CountsKernel):
 
     def _check_alike(self, X: Any, Y: Any) -> None:
         check_alike(self, self._compared(X), self._compared(Y), "X", "Y")
+        if isinstance(X, StringBatch) and isinstance(Y, StringBatch):
+            check_kinds(X, Y)
         if self.kernel is None and X.shape[1] != Y.shape[1]:
             raise BadValue(None, f"has {X.shape[1]} columns and Y has {Y.shape[1]}", "as many in both")
 

@@ -137,10 +137,12 @@ class Propagation(GraphKernel):
         """Return the id of each node's bin after t = 0, ..., n_iter steps of the walk, shape (n_nodes, n_iter + 1)."""
         n_terms = check_positive_int(self.n_iter, "n_iter", minimum=0) + 1
         used = self._used(objects)
-        metric = self._metric(used)
+        metric = self._metric(used, objects)
         auto = isinstance(self.bin_width, str) and self.bin_width == "auto"
         width = _BIN_WIDTH[used] if auto else check_positive(self.bin_width, "bin_width", hint="; or use 'auto'")
         seed = np.uint64(check_positive_int(self.random_state, "random_state", minimum=0) % 2**64)
+        if not objects.n_nodes:
+            return np.empty((0, n_terms), np.uint64)
         _check_weights(objects)
         if used == "attributes":
             X = _attributes(objects)
@@ -169,12 +171,13 @@ class Propagation(GraphKernel):
             )
         return used
 
-    def _metric(self, used: str) -> str:
+    def _metric(self, used: str, graphs: GraphBatch) -> str:
+        known = _METRICS[used] if graphs.n_nodes else _METRICS["labels"] + _METRICS["attributes"]
         metric = _METRICS[used][0] if self.metric == "auto" else self.metric
-        if metric not in _METRICS[used]:
+        if metric not in known:
             raise ValueError(
                 f"metric={metric!r} is not for node {used}, by which these graphs are compared; use one of "
-                f"{', '.join(map(repr, _METRICS[used]))}, or set the parameter use"
+                f"{', '.join(map(repr, known))}, or set the parameter use"
             )
         return metric
 
@@ -271,8 +274,6 @@ def _n_attributes(graphs: GraphBatch) -> int:
 
 def _attributes(graphs: GraphBatch) -> Array:
     """Return the node attributes, or raise and name the first node with a value that is not finite."""
-    if graphs.node_attributes is None:
-        return np.empty((0, 1))
     check_attributes(graphs)
     return np.ascontiguousarray(graphs.node_attributes, dtype=np.float64)
 

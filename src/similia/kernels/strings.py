@@ -15,7 +15,7 @@ A k-mer is a substring of k letters. The last column is the number of features t
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
 others; with ``normalize=True`` it has kernel 1 with itself, if Y is not given. Every character is a letter, except in
 Words and Mismatch; case matters unless `ignore_case` is set. When called, all kernels raise a ValueError if a parameter
-is out of range, and a TypeError if an object is not a string.
+is out of range, and a TypeError if an object is not a string or if text is compared with bytes that are not ASCII.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel, counts_of, products_with
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
+from similia.objects.strings import check_kinds
 
 Letters = npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.int64]
@@ -59,6 +60,9 @@ class StringKernel(FeatureKernel):
         if self.reverse_complement:
             check_letters(batch)
         return batch
+
+    def _check_alike(self, X: StringBatch, Y: StringBatch) -> None:
+        check_kinds(X, Y)
 
     def _ids_per_letter(self) -> int:
         """Check the parameters; return the largest number of features that start at one letter."""
@@ -84,7 +88,7 @@ class StringKernel(FeatureKernel):
             return None
 
         def values(X: Any) -> npt.NDArray[np.float64] | None:
-            if type(X) is not StringBatch or len(X) != 1:
+            if type(X) is not StringBatch or len(X) != 1 or X.is_bytes != Y.is_bytes:
                 return None
             return products(self._ids(X.values.astype(np.uint32), X.offsets)[0])
 

@@ -123,6 +123,18 @@ def as_strings(X: Any) -> StringBatch:
     return X
 
 
+def check_kinds(X: StringBatch, Y: StringBatch) -> None:
+    """Raise if one collection holds str and the other bytes, unless all letters are ASCII and so mean the same."""
+    if X.is_bytes != Y.is_bytes and max(X.values.max(initial=0), Y.values.max(initial=0)) > 127:
+        raise mixed_kinds(X, Y)
+
+
+def mixed_kinds(X: StringBatch, Y: StringBatch) -> BadType:
+    """Return the error for a collection of str and one of bytes that cannot be compared."""
+    kinds = ["bytes" if batch.is_bytes else "str" for batch in (X, Y)]
+    return BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
+
+
 def _items(X: Any) -> list[str] | list[bytes]:
     """Return the strings of a collection as a list of only str or only bytes; raise if that is impossible."""
     X = objects_in(X, numbers=True)
