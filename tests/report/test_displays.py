@@ -95,6 +95,12 @@ def test_approximation_error_of_landmarks_behind_a_step_that_makes_sets() -> Non
     np.testing.assert_array_equal(display.errors, alone.errors)
 
 
+def test_approximation_error_knows_rounding_in_float32_as_the_model_does() -> None:
+    X = np.random.default_rng(0).normal(size=(120, 10)).astype(np.float32)
+    nystroem = sm.Nystroem(sm.kernels.Cosine("projection"), 100, spectrum="raise", random_state=0).fit(X)
+    assert ApproximationErrorDisplay.from_estimator(nystroem, X).errors[-1] < 1e-5
+
+
 def test_error_of_random_features_against_the_exact_kernel() -> None:
     """Random Fourier features, whose kernel is known: the curve against the true errors of many draws."""
     rng = np.random.default_rng(0)

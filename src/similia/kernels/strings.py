@@ -15,7 +15,7 @@ A k-mer is a substring of k letters. The last column is the number of features t
 in it and in the total length. Counts are exact integers. A string too short for any feature has kernel 0 with all
 others; with ``normalize=True`` it has kernel 1 with itself, if Y is not given. Every character is a letter, except in
 Words and Mismatch; case matters unless `ignore_case` is set. When called, all kernels raise a ValueError if a parameter
-is out of range, and a TypeError if an object is not a string.
+is out of range, and a TypeError if an object is not a string or if text is compared with bytes that are not ASCII.
 """
 
 from __future__ import annotations
