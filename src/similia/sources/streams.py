@@ -32,7 +32,7 @@ from similia.sources.text import (
     fasta_records,
     fastq_records,
     line_records,
-    sdf_has_field,
+    sdf_begin,
     sdf_records,
     smi_has_names,
     smi_records,
@@ -101,9 +101,10 @@ class ObjectStream(Source):
             if ending == ".smi":
                 self._named = smi_has_names(path, reading.encoding)
             else:
+                title, fields = sdf_begin(path, reading.encoding)
                 label = "label" if reading.label is None else str(reading.label)
-                self._labelled = reading.label is not None or sdf_has_field(path, reading.encoding, label)
-                self.reading, self._named = replace(reading, label=label), True
+                self._labelled = reading.label is not None or label in fields
+                self.reading, self._named = replace(reading, label=label), reading.names is not None or bool(title)
 
     def _open_table(self, path: Path) -> None:
         reading = self.reading
