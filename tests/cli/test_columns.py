@@ -1,6 +1,7 @@
 """Which column of a table holds the objects: the only candidate is taken and named, and a model remembers it."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 import similia as sm
 from samples.select import sample
 from similia.cli.app import app
+from similia.cli.inputs import read_objects
 from similia.cli.model_data import with_columns_of
 
 STRINGS, LABELS = sample("strings", 30)
@@ -80,6 +82,32 @@ def test_columns_of_numbers_are_remembered_in_their_order(tmp_path):
     turned = tmp_path / "turned.csv"
     np.savetxt(turned, np.column_stack([np.arange(30), X[:, ::-1]]), delimiter=",", header="n,f,e,d,c,b,a", comments="")
     assert run("predict", model, turned).stdout == run("predict", model, path).stdout
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SimpleNamespace(table_columns_={"values": ["x", "y"], "series": False, "label": "target"}),
+        SimpleNamespace(feature_names_in_=np.array(["x", "y"], dtype=object)),
+    ],
+)
+def test_columns_of_numbers_are_read_by_name_or_refused(tmp_path, model):
+    path = tmp_path / "new.csv"
+    path.write_text("y,x,target\n1,2,0\n")
+    read = read_objects(str(path), **with_columns_of(model, str(path), {}))
+    assert read.objects.tolist() == [[2, 1]]
+    path.write_text("x,target\n2,0\n")
+    with pytest.raises(ValueError, match=r"has no column 'y', on which the model was trained; it has 'target', 'x'; "):
+        with_columns_of(model, str(path), {"label": "target"})
+    assert with_columns_of(model, str(path), {"values": "x,target"}) == {"values": "x,target"}
+
+
+def test_that_rows_are_series_names_no_other_columns(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("t0,t1,class\n1,2,0\n3,4,1\n")
+    model = SimpleNamespace(table_columns_={"values": ["t0", "t1"], "series": True, "label": "class"})
+    for table in ({}, {"series": True}):
+        assert with_columns_of(model, str(path), table) == {"values": ["t0", "t1"], "series": True}
 
 
 def test_encode_reads_the_column_that_its_model_was_fitted_to(table, model, tmp_path):

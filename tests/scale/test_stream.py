@@ -1,5 +1,6 @@
 """Streams against the same work in memory: bit for bit, whatever the chunks, the workers and the stops."""
 
+import copy
 import csv
 import gzip
 import os
@@ -128,6 +129,14 @@ def test_columns_of_what_is_open_or_has_none_are_refused(tmp_path):
                 predict_stream(MODEL, source, tmp_path / "p.csv", **{option: "id"})
     assert predict_stream(MODEL, open_stream(table, names="id", text="text"), tmp_path / "p.csv") == N
     assert (tmp_path / "p.csv").read_text().startswith("id,label\nw0,")
+
+
+def test_the_columns_of_a_table_are_those_to_which_the_model_was_fitted(tmp_path):
+    encoder, table = copy.copy(ENCODER), tmp_path / "w.csv"
+    encoder.table_columns_ = {"text": "read", "label": "text"}
+    table.write_text("text,read\n" + "".join(f"AC,{word}\n" for word in WORDS))
+    encode_stream(encoder, table, tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), CODES)
 
 
 # ---- interrupted and resumed

@@ -231,6 +231,12 @@ def test_bad_input(make, words):
         make()
 
 
+def test_copies_keep_the_columns_of_a_table_that_commands_store():
+    index = FeatureIndex(Spectrum(2)).fit(["abc", "abd"])
+    index.table_columns_ = {"text": "read"}
+    assert pickle.loads(pickle.dumps(index)).table_columns_ == {"text": "read"}
+
+
 def test_a_damaged_state_is_refused():
     state = FeatureIndex(Spectrum(2)).fit(["abc", "abd"]).__getstate__()
     for name, value in (("limits_", np.array([0, 9])), ("counts_", -state["counts_"]), ("ids_", np.array([0, 0]))):

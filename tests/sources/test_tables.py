@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import re
 import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -171,6 +173,18 @@ def test_rows_of_numbers_are_vectors(tmp_path):
         assert (chosen.objects.tolist(), chosen.told) == ([[0.5], [-3e4]], None)
 
 
+def test_the_index_of_a_data_frame_is_read_only_by_name(tmp_path):
+    path, index = tmp_path / "a.parquet", "__index_level_0__"
+    table = pa.table({"x": [1.0, 2.0], index: [7, 9]})
+    parquet.write_table(table.replace_schema_metadata({"pandas": f'{{"index_columns": ["{index}"]}}'}), path)
+    assert read_objects(path).objects.tolist() == [[1], [2]]
+    assert series_of(read_objects(path, series=True)) == [[[1]], [[2]]]
+    assert read_objects(path, values=["x", index]).objects.tolist() == [[1, 7], [2, 9]]
+    for damaged in ("{", "[1]", '{"index_columns": 3}', "[" * 10**5):
+        parquet.write_table(table.replace_schema_metadata({"pandas": damaged}), path)
+        assert "a.parquet holds metadata of pandas that are not what pandas writes" in refused(path)
+
+
 def test_a_bad_cell_does_not_make_a_column_of_numbers_one_of_text(tmp_path):
     rows = "".join(f"{i},{i / 2}\n" for i in range(9))
     path = write(tmp_path / "a.csv", f"x,y\n{rows}3,broken\n")
@@ -195,11 +209,12 @@ def test_cells_that_are_missing_at_the_end_of_a_row_may_be_those_of_a_shorter_se
 def test_the_list_of_skipped_rows_is_in_order_of_lines(tmp_path, long):
     if long:  # another row at the time of line 2, a value that is no number
         path, how = write(tmp_path / "a.csv", "s,t,x\na,1,2\na,1,3\na,2,broken\n"), {"time": "t", "names": "s"}
+        path.write_text(path.read_text() + "a,3\n")  # too few cells
     else:  # without a label, without a number
         path, how = write(tmp_path / "a.csv", "x,label\n1,a\n2,\nbroken,a\n2,b\n"), {"values": "x"}
     found = read_objects(path, **how, on_error="skip", skipped=tmp_path / "left.csv")
-    assert [line for line, _ in listed(tmp_path / "left.csv")] == ["line", "3", "4"]
-    assert (found.skips.n, found.skips.first[0]) == (2, 3)
+    assert [line for line, _ in listed(tmp_path / "left.csv")] == ["line", "3", "4", *["5"] * long]
+    assert (found.skips.n, found.skips.first[0]) == (2 + long, 3)
 
 
 @pytest.mark.parametrize("cell", ["", "NA", "nan", "inf", "?", " "])
@@ -359,6 +374,9 @@ def test_molecules_of_sdf(sdf, tmp_path):
     assert "c.sdf, line 1: the molecule that begins here ('mol0') cannot be read" in refused(broken)
     assert read_objects(broken, on_error="skip").names == ["mol1", "mol2", "mol3"]
     assert "holds no molecules" in refused(write(tmp_path / "d.sdf", "\n\n"))
+    untitled = write(tmp_path / "e.sdf", re.sub(r"mol\d", "", sdf.read_text()))
+    assert (read_objects(untitled).names, read_objects(untitled, on_error="skip").names) == (None, [0, 1, 2, 3])
+    assert read_objects(untitled, names="code").names == ["c0", "c1", "c2", "c3"]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])
@@ -396,6 +414,26 @@ def test_archives_of_arrays(tmp_path):
     np.savez(path, X=np.ones((2, 3)), y=[1, 2, 3])
     assert "holds labels ('y') of shape (3,) for objects of shape (2, 3)" in refused(path)
     assert "is not an archive" in refused(write(path, b"PK\x03\x04 and so on"))
+
+
+def test_bad_rows_of_archives_are_left_out_and_listed(tmp_path):
+    path, how = tmp_path / "a.npz", {"on_error": "skip", "skipped": tmp_path / "left.csv"}
+    nan, inf = np.nan, np.inf
+    X = np.array([[1, 2, nan], [nan, 4, 5], [6, inf, 7], [nan, nan, nan], [1, 2, 3], [4, 5, 6]])
+    np.savez(path, X=X, y=[0, 1, 2, 3, nan, 5])
+    assert "a.npz, row 0 (counted from 0): it holds NaN or infinity" in refused(path)
+    found = read_objects(path, **how)
+    assert (found.objects.tolist(), found.labels.tolist(), found.names) == ([[4, 5, 6]], [5], [5])
+    assert [row for row, _ in listed(tmp_path / "left.csv")] == ["line", "0", "1", "2", "3", "4"]
+    found = read_objects(path, **how, series=True)
+    assert (series_of(found), found.names) == ([[[1], [2]], [[4], [5], [6]]], [0, 5])
+    np.savez(path, X=np.stack([X, X[:, ::-1]], axis=1), y=np.arange(6))
+    assert read_objects(path, **how, axes="channel, time").names == [4, 5]
+    assert "add axes=" in refused(path, **how)
+    np.savez(path, X=["AC", "GT"], y=[1, nan])
+    assert read_objects(path, **how).names == [0]
+    np.savez(path, X=X[:4])
+    assert "a.npz holds no valid row" in refused(path, **how)
 
 
 @pytest.mark.parametrize("damage", ["data", "method", "encryption", "member"])
@@ -561,6 +599,21 @@ def test_labels_that_are_all_numbers_are_numbers_in_files_of_text_too(tmp_path, 
     for table in [*tables, tmp_path / "a.parquet"]:
         found = read_objects(table).labels
         assert (found.tolist(), found.dtype.kind) == (labels, kind)
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "kind"),
+    [
+        (["1.00", None, "2.00"], [1, 2], "i"),
+        (["1.50", None, "2.00"], [1.5, 2.0], "f"),
+        (["9223372036854775808", None, "1"], ["9223372036854775808", "1"], "U"),
+    ],
+)
+def test_labels_of_decimals_are_numbers(tmp_path, cells, labels, kind):
+    y = [None if cell is None else Decimal(cell) for cell in cells]
+    parquet.write_table(pa.table({"text": ["AC", "GT", "CC"], "label": y}), tmp_path / "a.parquet")
+    found = read_objects(tmp_path / "a.parquet", on_error="skip").labels
+    assert (found.tolist(), found.dtype.kind) == (labels, kind)
 
 
 def test_a_recipe_takes_numbers_of_a_table_as_numbers(tmp_path):

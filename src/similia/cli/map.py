@@ -40,6 +40,8 @@ def map(
 
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
+    import numpy as np
+
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
@@ -54,6 +56,7 @@ def map(
         check_output(save, data)
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
+    labels = None if column is None and np.ndim(found.labels) > 1 else found.labels  # several attributes of graphs
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
@@ -62,7 +65,7 @@ def map(
         write_map(
             placed,
             found.objects,
-            found.labels,
+            labels,
             output,
             title=title or f"Map of {Path(data).name}",
             names=found.names,

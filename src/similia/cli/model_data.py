@@ -16,9 +16,8 @@ from similia.core.text import short
 from similia.pipelines import parts_of
 from similia.planning.costs import kind_of
 from similia.sources.reading import Reading, ending_of, place_of
-from similia.sources.rows import parquet_file
 from similia.sources.source import Source
-from similia.sources.streams import ObjectStream, is_table, table_of
+from similia.sources.streams import ObjectStream, is_table, remembered
 
 DEFAULT_KERNEL = {
     "strings": "GappyKmers(k=4, gaps=1)",
@@ -26,7 +25,6 @@ DEFAULT_KERNEL = {
     "vectors": "RBF()",
 }
 DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
-_NAMING = ("text", "smiles", "values", "series", "time", "axes")  # options that say what the objects are
 _OTHER = {
     "strings": "; --text names another column, of strings",
     "graphs": "; --smiles names another column, of molecules",
@@ -55,40 +53,11 @@ def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
 
 def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
     """Return `table` with the columns that the model remembers, if the file has them and no option names others."""
-    known = getattr(model, "table_columns_", {})
-    path, reading = Path(data), Reading(**table)
-    if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
-        return table
-    if ending_of(path) == ".parquet":
-        with parquet_file(path) as file:
-            names = set(file.schema_arrow.names)
-    else:
-        names = set(table_of(path, reading).first)
-    added = {option: value for option, value in known.items() if option != "label"}
-    column = next(iter(added.values()))  # or a list of columns of numbers
-    there = names.issuperset([column] if isinstance(column, str) else column)
-    if any(table.get(option) for option in _NAMING):
-        added = {}
-    elif not there:
-        _check_other_columns(data, table, names, added)
-        added = {}
-    if added and isinstance(column, str) and column != "text":
+    added = remembered(model, Path(data), Reading(**table), labelled)
+    column = added.get("text", added.get("smiles", "text"))
+    if column != "text":
         note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
-    if labelled and table.get("label") is None and known["label"] in names:
-        added = added | {"label": known["label"]}
     return table | added
-
-
-def _check_other_columns(data: str, table: dict[str, Any], names: set[str], known: dict[str, Any]) -> None:
-    """Raise if no columns of a table (`names`) can be chosen as objects, in place of those `known` to the model."""
-    option, column = next(iter(known.items()))
-    try:
-        columns_of(data, table)
-    except BadFile as error:
-        wanted = column if isinstance(column, str) else next(name for name in column if name not in names)
-        has = ", ".join(map(short, sorted(names)))
-        found = f"has no column {short(wanted)}, on which the model was trained; it has {has}; --{option} names another"
-        raise BadFile(data, found) from error
 
 
 # ---- the similarity by which a model compares objects

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
 
@@ -34,7 +35,7 @@ from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
 from similia.sources.reading import Reading, place_of
 from similia.sources.source import Chunk, Source
-from similia.sources.streams import ObjectStream
+from similia.sources.streams import ObjectStream, remembered
 from similia.storage.disk import check_target, disk_full
 from similia.storage.journal import Journal
 
@@ -86,7 +87,8 @@ def encode_stream(
     output : path
         The ``.npy`` file.
     text : str or int, optional
-        Column that holds the strings, if the source is a table; see `similia.sources.Reading`.
+        Column that holds the strings, if the source is a table. By default, the columns of the table to which the
+        encoder was fitted, if it knows their names; otherwise, see `similia.sources.Reading`.
     chunk : int, default=10_000
         Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
         lower it.
@@ -214,8 +216,11 @@ def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
 def open_bounded(
     source: Objects, model: Any, *, text: str | int | None, chunk: int, workers: Any, names: str | None = None
 ) -> Source:
-    """Open a source in chunks that fit into memory, arrays read as `model` needs; keep a `Source` as it is."""
-    opened = open_objects(source, Reading(text=text, names=names), **bounds(chunk, workers))
+    """Open a source in chunks that fit into memory, read as `model` needs; keep a `Source` as it is."""
+    reading = Reading(text=text, names=names)
+    if isinstance(source, str | os.PathLike):
+        reading = replace(reading, **remembered(model, Path(source), reading))
+    opened = open_objects(source, reading, **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
     return opened

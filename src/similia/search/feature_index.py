@@ -266,22 +266,20 @@ class FeatureIndex(BaseEstimator):
         return len(self._ids) if hasattr(self, "kernel_") else 0
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"kernel": self.kernel}
-        if hasattr(self, "kernel_"):
-            with lock_of(self).reading():
+        with lock_of(self).reading():
+            state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+            if hasattr(self, "kernel_"):
                 parts = [segment.alive() for segment in self._segments]
                 counts = Counts.concatenate([_no_counts(), *(part for part, _ in parts)])
                 ids = np.concatenate([np.empty(0, np.int64), *(ids for _, ids in parts)])
                 counts = _of_some(counts, np.argsort(ids)[np.argsort(np.argsort(self._ids))])
-                state |= {
-                    "kernel_": self.kernel_, "compared_": self.compared_, "width_": self.width_,
-                    "limits_": counts.offsets, "features_": counts.ids, "counts_": counts.values,
-                    "ids_": self._ids, "next_id_": self.next_id_,
-                }  # fmt: skip
+                state |= {"limits_": counts.offsets, "features_": counts.ids, "counts_": counts.values}
+                state["ids_"] = self._ids
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: state[name] for name in _KEPT if name in state})
+        made = (*_ARRAYS, "ids_")
+        self.__dict__.update({k: v for k, v in state.items() if not k.startswith("_") and k not in made})
         if "limits_" in state:
             counts = _checked(state)
             self._read()
@@ -386,9 +384,6 @@ class FeatureIndex(BaseEstimator):
 
             run_in_ranges(search, q, _QUERIES_OF_A_THREAD)
         return best([(distances, found)], k)
-
-
-_KEPT = ("kernel", "kernel_", "compared_", "width_", "next_id_")
 
 
 _ARRAYS: dict[str, Check] = {

@@ -7,6 +7,7 @@ import re
 import zipfile
 import zlib
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from similia.objects.tudataset import read_tudataset
 from similia.sources._blocks import BOMB, narrow, refuse_bomb, refuse_bombs
 from similia.sources.reading import (
     FILL,
+    LEAVE,
     MISSING,
     Objects,
     Reading,
@@ -60,9 +62,9 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     Returns
     -------
     Objects
-        Objects, labels and names. Labels that are texts become int64 or float64 if all are numbers, otherwise str;
-        other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a number, and
-        integers stay texts if one of them does not fit into int64.
+        Objects, labels and names. Labels that are texts or decimals become int64 or float64 if all are numbers,
+        otherwise str; other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a
+        number, and integers stay texts if one of them does not fit into int64.
 
     Raises
     ------
@@ -200,12 +202,20 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         lines, rows = (None if a is None else a[kept] for a in (found.lines, found.rows))
         found = replace(found, objects=take(found.objects, kept), names=names, lines=lines, rows=rows)
     if y.dtype == object:
-        y = np.asarray(y.tolist())
+        y = np.asarray(_without_decimals(y.tolist()))
     if y.dtype.kind in "UT":
         numbers = typed(y.tolist())
         if all(not isinstance(number, int) or -(2**63) <= number < 2**63 for number in numbers):
             y = np.asarray(numbers)
     return replace(found, labels=y)
+
+
+def _without_decimals(labels: list[Any]) -> list[Any]:
+    """Return labels with decimal numbers (of Parquet) as text, as integers if all are whole; other labels unchanged."""
+    if not all(isinstance(label, Decimal) for label in labels):
+        return labels
+    whole = all(label == label.to_integral_value() for label in labels)
+    return [str(int(label)) if whole else str(label) for label in labels]
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
@@ -314,24 +324,49 @@ def _npz(path: Path, reading: Reading) -> Objects:
     X, y = arrays[str(wanted)], None if label is None else arrays[str(label)]
     if y is not None and y.shape != X.shape[:1]:
         raise BadFile(path, f"holds labels ({short(label)}) of shape {y.shape} for objects of shape {X.shape}")
-    if X.dtype.kind in "UST" and X.ndim == 1:
-        return Objects(str(path), "strings", as_strings(X), y)
-    if X.dtype.kind not in "fiub" or X.ndim not in (2, 3):
+    if not (X.dtype.kind in "UST" and X.ndim == 1) and (X.dtype.kind not in "fiub" or X.ndim not in (2, 3)):
         raise BadFile(path, f"expected rows of numbers or text, found {X.dtype} of shape {X.shape}", at=short(wanted))
-    if X.ndim == 3 or reading.kind == "series":
-        return Objects(str(path), "series", _series(path, X, reading), y)
-    if not np.isfinite(X).all():
-        row = int(np.isfinite(X).all(axis=1).argmin())
-        raise BadFile(
-            path, "it holds NaN or infinity; drop or impute it", at=f"row {row} (counted from 0) of {short(wanted)}"
-        )
-    return Objects(str(path), "vectors", X, y)
+    return _of_array(path, X, y, reading)
 
 
-def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
+def _of_array(path: Path, X: npt.NDArray, y: npt.NDArray | None, reading: Reading) -> Objects:
+    """Return the rows of an array of texts or numbers as objects; leave out, or refuse, rows with NaN or infinity."""
+    _check_axes(path, X, reading)
+    series = X.ndim == 3 or reading.kind == "series"
+    kind = "strings" if X.ndim == 1 else "series" if series else "vectors"
+    skips, good = reading.skips(), np.ones(len(X), np.bool_)
+    if kind == "vectors":
+        good = np.isfinite(X).all(axis=1)
+    elif kind == "series" and skips is not None:  # otherwise, `as_series` refuses them
+        good = _finite_series(X, reading.axes)
+    for row in np.flatnonzero(~good).tolist():
+        leave_out(path, skips, "it holds NaN or infinity", row, remedy=f"impute it or {LEAVE}")
+    if not good.any():
+        raise BadFile(path, "holds no valid row")
+    if not good.all():
+        X, y = X[good], None if y is None else y[good]
+    objects = X if kind == "vectors" else as_strings(X) if kind == "strings" else _series(path, X, reading)
+    rows = np.flatnonzero(good)
+    return Objects(str(path), kind, objects, y, None if skips is None else rows.tolist(), None, skips, rows=rows)
+
+
+def _finite_series(X: npt.NDArray, axes: str | None) -> npt.NDArray[np.bool_]:
+    """Return whether each series of an array has time points and, but for the padding at its end, finite numbers."""
+    X = X[:, :, None] if X.ndim == 2 else X.swapaxes(1, 2) if axes == "channel, time" else X
+    present = ~np.isnan(X).all(axis=2)
+    inside = np.logical_or.accumulate(present[:, ::-1], axis=1)[:, ::-1]
+    return inside.any(axis=1) & (np.isfinite(X).all(axis=2) | ~inside).all(axis=1)
+
+
+def _check_axes(path: Path, X: npt.NDArray, reading: Reading) -> None:
+    """Raise if an array is 3-D and no option says in which order its axes are."""
     if X.ndim == 3 and reading.axes is None:
         found = f"holds an array of shape {X.shape}; add axes='time, channel' or axes='channel, time' (--axes)"
         raise BadFile(path, found)
+
+
+def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
+    _check_axes(path, X, reading)
     try:
         return as_series(X, axes=reading.axes)
     except DataError as error:

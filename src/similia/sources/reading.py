@@ -6,7 +6,7 @@ import codecs
 import csv
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ class Objects:
     columns : sequence of str
         Columns of a table that hold the objects; see `similia.sources.source.Source`.
     rows : ndarray of int, shape (n,), optional
-        Row of each object in a table or a file of lines or molecules, from 0.
+        Row of each object in a table, an ``.npz``, or a file of lines or molecules, from 0.
     """
 
     source: str
@@ -220,12 +220,18 @@ class Choice:
 
 
 def choose(
-    path: Any, header: list[str], reading: Reading, holds: Callable[[int], str | None], kind: str | None = None
+    path: Any,
+    header: list[str],
+    reading: Reading,
+    holds: Callable[[int], str | None],
+    kind: str | None = None,
+    left_out: Collection[int] = (),
 ) -> Choice:
     """Choose the columns to read from a table.
 
     `header` holds a text for each column, its name if it has one. ``holds(j)`` returns "numbers", "text" or None (for
-    anything else in column j). `kind` is the kind of the objects, unless `reading` implies one.
+    anything else in column j). `kind` is the kind of the objects, unless `reading` implies one. Columns in `left_out`
+    are chosen only by name or by an option.
     """
     kind = reading.kind or kind
     _check_columns(path, header)
@@ -241,7 +247,7 @@ def choose(
         name: None if c is None else at(c) for name, c in (("label", label), ("names", reading.names))
     }
     taken = {*extra.values(), None if reading.time is None else at(reading.time)}
-    free = [j for j in range(len(header)) if j not in taken]
+    free = [j for j in range(len(header)) if j not in taken and j not in left_out]
     for column, named in ((reading.text, "strings"), (reading.smiles, "graphs")):
         if column is not None:
             return Choice(named, [at(column)], **extra)

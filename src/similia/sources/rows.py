@@ -58,7 +58,10 @@ class ParquetTable:
 
             schema = file.schema_arrow
             self.header, self.n = list(schema.names), file.metadata.num_rows
-        choice = self.choice = choose(path, self.header, reading, lambda j: _holds(schema.field(j).type), kind)
+            index = _index_columns(path, schema)
+        left_out = [j for j, name in enumerate(self.header) if name in index]
+        choice = choose(path, self.header, reading, lambda j: _holds(schema.field(j).type), kind, left_out)
+        self.choice = choice
         self.fields = [schema.field(j) for j in choice.objects]
         self.labels, self.names = ([] if j is None else [schema.field(j)] for j in (choice.label, choice.names))
         for field in self.names:
@@ -158,6 +161,14 @@ class ParquetTable:
         except (pa.ArrowException, UnicodeDecodeError):
             found = f"holds {str(field.type)[:60]}, expected text, numbers or dates as names; name another column"
             raise BadFile(self.path, found, at=f"column {short(field.name)}") from None
+
+
+def _index_columns(path: Path, schema: Any) -> list[Any]:
+    """Return the names of the columns in which pandas stored the index of a data frame (and dicts without columns)."""
+    try:
+        return list((schema.pandas_metadata or {}).get("index_columns", []))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise BadFile(path, "holds metadata of pandas that are not what pandas writes; is it damaged?") from None
 
 
 def _is_text(kind: Any) -> bool | None:

@@ -23,7 +23,17 @@ from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
 from similia.sources._blocks import file_errors, is_utf8
-from similia.sources.reading import LEAVE, Objects, Reading, ending_of, is_number, leave_out, looks_numeric, place_of
+from similia.sources.reading import (
+    LEAVE,
+    Objects,
+    Reading,
+    Skips,
+    ending_of,
+    is_number,
+    leave_out,
+    looks_numeric,
+    place_of,
+)
 from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
 from similia.sources.text import line_records
@@ -125,8 +135,8 @@ def long_table(path: Path, reading: Reading) -> Objects:
     """Read series from a table in which each row is one time point of one series."""
     if reading.names is None:
         raise BadFile(path, "is read as a long table (--time); add the column that names the series (names= or --id)")
-    cells, lines, header, choice = _columns_of(path, reading)
     skips = reading.skips()
+    cells, lines, header, choice = _columns_of(path, reading, skips)
     times, ids, labels, *values = cells
     numbers = np.column_stack([_number_column(column, reading.decimal) for column in values])
     finite = np.isfinite(numbers)
@@ -150,6 +160,8 @@ def long_table(path: Path, reading: Reading) -> Objects:
         leave_out(path, skips, why, i, lines, f"correct it or {LEAVE}")
     if not good:
         raise BadFile(path, "holds no valid row")
+    if skips is not None:
+        skips.sort()
     columns = {"id": np.array(ids, dtype=object)[good], "time": np.array(stamps, dtype=object)[good]}
     frame = _Frame(columns | {f"values {j}": column for j, column in enumerate(numbers[good].T)})
     series, found = series_from_long(frame, id="id", time="time", values=frame.columns[2:])
@@ -159,7 +171,7 @@ def long_table(path: Path, reading: Reading) -> Objects:
     return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], None, skips, first_lines)
 
 
-def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str], list[int]]:
+def _columns_of(path: Path, reading: Reading, skips: Skips | None) -> tuple[list[Any], Any, list[str], list[int]]:
     """Return the cells, lines, header and value columns of a long table.
 
     Cells are one list per column: times, ids of series, labels (None without this column), then the values. Lines are
@@ -175,7 +187,7 @@ def _columns_of(path: Path, reading: Reading) -> tuple[list[Any], Any, list[str]
             read_columns(path, *(column for column in wanted if column is not None), keep_missing=True)
         )
     else:
-        table = table_of(path, reading)
+        table = table_of(path, reading, skips)
         choice, header = choice_of(table, reading)
         at = [table.position_of(column) for column in (reading.time, reading.names) if column is not None]
         at += [*([] if choice.label is None else [choice.label]), *choice.objects]

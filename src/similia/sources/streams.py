@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -24,14 +25,14 @@ from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources._blocks import Records, narrow
 from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric
-from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable
+from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable, parquet_file
 from similia.sources.source import Chunk, Chunks, Source
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
 from similia.sources.text import (
     fasta_records,
     fastq_records,
     line_records,
-    sdf_has_field,
+    sdf_begin,
     sdf_records,
     smi_has_names,
     smi_records,
@@ -100,9 +101,10 @@ class ObjectStream(Source):
             if ending == ".smi":
                 self._named = smi_has_names(path, reading.encoding)
             else:
+                title, fields = sdf_begin(path, reading.encoding)
                 label = "label" if reading.label is None else str(reading.label)
-                self._labelled = reading.label is not None or sdf_has_field(path, reading.encoding, label)
-                self.reading, self._named = replace(reading, label=label), True
+                self._labelled = reading.label is not None or label in fields
+                self.reading, self._named = replace(reading, label=label), reading.names is not None or bool(title)
 
     def _open_table(self, path: Path) -> None:
         reading = self.reading
@@ -317,6 +319,48 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
 
     header = table.first if reading.header else [str(j) for j in range(len(table.first))]
     return choose(table.path, header, reading, holds, kind), header
+
+
+def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False) -> dict[str, Any]:
+    """Return options that name the columns of a table from which a model learnt, unless those of `reading` name others.
+
+    The command line stores such options in a model as `table_columns_`; otherwise, the names of columns that the model
+    learnt from a data frame are those of numbers. If `labelled`, the column of labels is also named. Raise if the table
+    lacks a column of numbers, or if no other column of text can take the place of the one that it lacks.
+    """
+    names_in = getattr(model, "feature_names_in_", None)
+    known = getattr(model, "table_columns_", {} if names_in is None else {"values": names_in.tolist()})
+    if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
+        return {}
+    if ending_of(path) == ".parquet":
+        with parquet_file(path) as file:
+            names = file.schema_arrow.names
+    else:
+        names = table_of(path, reading).first
+    columns = {option: known[option] for option in ("text", "smiles", "values", "series") if option in known}
+    option, column = next(iter(columns.items()))  # or a list of columns of numbers
+    numeric = reading.series or reading.axes is not None
+    if reading.is_set("text", "smiles", "values", "time") or (numeric and option != "values"):
+        columns = {}
+    elif missing := [name for name in ([column] if isinstance(column, str) else column) if name not in names]:
+        _check_others(path, reading, names, option, missing[0])
+        columns = {}
+    elif reading.series:
+        columns["series"] = True
+    if labelled and reading.label is None and known.get("label") in names:
+        columns["label"] = known["label"]
+    return columns
+
+
+def _check_others(path: Path, reading: Reading, names: list[str], option: str, missing: str) -> None:
+    """Raise unless `missing`, the column that `option` names, is one of text and another can be chosen in its place."""
+    if option != "values":
+        with suppress(BadFile):
+            ObjectStream(path, reading, 1, 2**26)
+            return
+    has = ", ".join(map(short, sorted(names)))
+    found = f"has no column {short(missing)}, on which the model was trained; it has {has}"
+    raise BadFile(path, f"{found}; {option}= or --{option} names another")
 
 
 def _check_header(path: Path, names: list[str]) -> None:

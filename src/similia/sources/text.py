@@ -95,7 +95,7 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
         fields = list(map(_fields, molecules))
         labels = [field.get(str(reading.label), "") for field in fields]
         if reading.names is None:
-            names = [lines[0].strip() if lines else "" for lines in molecules]
+            names = list(map(_title, molecules))
         else:
             names = [field.get(str(reading.names), "") for field in fields]
         columns = tuple(map(StringBatch.from_list, (["\n".join(lines) for lines in molecules], labels, names)))
@@ -105,10 +105,12 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
     return _records(path, _cut_sdf, parse, empty, reading.encoding)
 
 
-def sdf_has_field(path: Any, encoding: str, name: str) -> bool:
+def sdf_begin(path: Any, encoding: str) -> tuple[str, dict[str, str]]:
+    """Return the title and the data fields of the first molecule of an SDF."""
     with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
-        return any(name in _fields(lines) for lines in _molecules(block, blocks)[0][:1])
+        first = next(iter(_molecules(block, blocks)[0]), [])
+        return _title(first), _fields(first)
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
@@ -153,6 +155,10 @@ def _molecules(block: bytes, at: Blocks) -> tuple[list[list[str]], Int, Int]:
             begins.append(begin)
             lines, begin = [], line
     return molecules, np.array(ends, np.int64), np.array(begins, np.int64)
+
+
+def _title(lines: list[str]) -> str:
+    return lines[0].strip() if lines else ""
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
