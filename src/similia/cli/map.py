@@ -40,8 +40,6 @@ def map(
 
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
-    import numpy as np
-
     import similia as sm
     from similia.cli.inputs import read_objects
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
@@ -56,7 +54,9 @@ def map(
         check_output(save, data)
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
-    labels = None if column is None and np.ndim(found.labels) > 1 else found.labels  # several attributes of graphs
+    labels = found.labels
+    if column is None and labels is not None and labels.ndim > 1:  # several attributes of graphs
+        labels = None
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
