@@ -427,14 +427,18 @@ class Parts:
         """All steps, the learner last."""
         return [*self.transformers, *([] if self.learner is None else [self.learner])]
 
+    def comparisons(self, *, fitted: bool = True) -> Iterator[Comparison | None]:
+        """Yield what `comparison_of` returns for each step, or for each step of the model that a step wraps."""
+        for step in self.steps:
+            inside = parts_of(step)
+            if inside.model is step:
+                yield comparison_of(step, fitted=fitted)
+            else:
+                yield from inside.comparisons(fitted=fitted)
+
     def comparison(self, *, fitted: bool = True) -> Comparison | None:
         """Return the kernel or distance of the first step that contains one; see `comparison_of`."""
-        for step in self.steps:
-            inside = members_of(step)
-            found = parts_of(inside[0]).comparison(fitted=fitted) if inside else comparison_of(step, fitted=fitted)
-            if found is not None:
-                return found
-        return None
+        return next((found for found in self.comparisons(fitted=fitted) if found is not None), None)
 
     def __repr__(self) -> str:
         steps = " → ".join(type(step).__name__ for step in self.steps)

@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
@@ -152,6 +153,14 @@ def test_neighbours_by_a_kernel_compare_by_a_kernel_and_a_lifted_function_is_as_
 def test_the_comparison_inside_of_a_vote_is_found():
     vote = VoteClassifier([pipeline(), pipeline()])
     assert parts_of(make_pipeline("passthrough", vote)).comparison().function == vote.estimators[0][0].kernel
+
+
+def test_a_wrapper_compares_by_what_it_wraps():
+    kernel = Spectrum(k=2)
+    wrapped = TransformedTargetRegressor(sm.KernelRidge(kernel))
+    first, second = parts_of(make_pipeline(StandardScaler(), wrapped)).comparisons()
+    assert first is None
+    assert second.function is kernel
 
 
 def test_a_fitted_comparison_is_as_the_objects_decided_it():

@@ -12,12 +12,18 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from jinja2 import UndefinedError
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
+from similia.embeddings import Representatives
+from similia.objects import AttributeScaler, GraphToSets
 from similia.report import _scores as scores
 from similia.report import write_report
 from similia.report._render import charts, templates
@@ -103,6 +109,27 @@ def test_a_model_that_knows_its_objects_by_heart_is_not_believed(tmp_path: Path)
     assert "you stated that it has seen none" in page.sections["accuracy"]
 
 
+@pytest.mark.parametrize("wrapper", [sm.ConformalClassifier, CalibratedClassifierCV])
+def test_a_frozen_model_is_not_believed_either(tmp_path: Path, wrapper: Any) -> None:
+    """The wrapper only calibrates, so a copy that stays frozen would know all objects of all folds."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 5)), rng.integers(2, size=200)
+    model = wrapper(FrozenEstimator(SVC(C=1e6, gamma=50.0).fit(X, y))).fit(X, y)
+    assert model.score(X, y) == 1.0
+    found = re.search(r"accuracy([\d.]+) %", written(tmp_path, model, X, y).sections["accuracy"])
+    assert found is not None
+    assert 35 < float(found[1]) < 65
+
+
+def test_a_report_leaves_frozen_steps_as_they_are(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
+    X, y = promoters
+    nystroem = sm.Nystroem(sm.kernels.Spectrum(k=3), 100, random_state=0).fit(X)
+    before = nystroem.landmark_indices_
+    written(tmp_path, make_pipeline(FrozenEstimator(nystroem), LinearSVC()).fit(X, y), X, y, cv=2)
+    assert nystroem.n_components == 100
+    assert nystroem.landmark_indices_ is before
+
+
 def test_unseen_is_doubted_where_landmarks_are_among_the_objects(
     tmp_path: Path, promoters: tuple[list[str], np.ndarray]
 ) -> None:
@@ -110,6 +137,21 @@ def test_unseen_is_doubted_where_landmarks_are_among_the_objects(
     model = nyshd().fit(X[::2], y[::2])
     assert "landmarks of the model" in written(tmp_path, model, X, y, unseen=True).sections["accuracy"]
     assert "landmarks of the model" not in written(tmp_path, model, X[1::2], y[1::2], unseen=True).sections["accuracy"]
+
+
+def test_landmarks_behind_other_steps_are_known(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arcs = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    X = [{"edge_index": arcs, "n_nodes": 3, "node_attributes": rng.standard_normal((3, 2))} for _ in range(40)]
+    y = np.arange(40) % 2
+    nystroem = sm.Nystroem(sm.kernels.MeanMap(sm.kernels.RBF(1.0)), 30, random_state=0)
+    model = make_pipeline(AttributeScaler(), GraphToSets(n_iter=1), nystroem, LinearSVC())
+    page = written(tmp_path, model.fit(X, y), X, y, cv=2)
+    assert "with as many landmarks as there were objects" in page.sections["accuracy"]
+    assert "the kernel of 30 landmarks" in page.sections["spectrum"]
+    assert "Objects that are landmarks are left out" in page.sections["approximation"]
+    model.set_params(nystroem__n_components=20).fit(X[:20], y[:20])
+    assert "But 20 of these objects equal landmarks" in written(tmp_path, model, X, y, unseen=True).sections["accuracy"]
 
 
 def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
@@ -218,6 +260,38 @@ def test_more_landmarks_than_a_fold_has_objects(tmp_path: Path, promoters: tuple
     X, y = promoters
     page = written(tmp_path, nyshd(n_landmarks=100).fit(X, y), X, y, cv=2)
     assert "with as many landmarks as there were objects" in page.sections["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["targets scaled", "d2ke tuned", "a search", "numbers in lists"])
+def test_unfitted_searches_and_learners_alone_are_scored(
+    tmp_path: Path, name: str, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    X, y = promoters
+    X, y = X[::2], y[::2]
+    kernel = sm.kernels.Spectrum(k=2, normalize=True)
+    model: Any = sm.recipes.d2ke(sm.distances.Levenshtein(), 16, gamma="tune", cv=2, random_state=0)
+    if name == "targets scaled":
+        learner = TransformedTargetRegressor(sm.KernelRidge(kernel), transformer=StandardScaler())
+        model, y = sm.Pipeline([("learner", learner)]), np.array([float(x.count("a")) for x in X])
+    elif name == "a search":
+        features = make_pipeline(sm.Nystroem(kernel, 20, random_state=0), LinearSVC())
+        model = GridSearchCV(features, {"linearsvc__C": [0.1, 1.0]}, cv=2)
+    elif name == "numbers in lists":
+        X = np.random.default_rng(0).standard_normal((len(y), 3)).tolist()
+        model = make_pipeline(SVC()).fit(X, y)
+    page = written(tmp_path, model, X, y, cv=2)
+    assert "copy of the model fitted without it" in page.sections["accuracy"]
+    assert ("–" in page.sections["accuracy"]) == (name == "numbers in lists")  # without predictions by neighbours
+
+
+def test_a_report_holds_out_the_representatives_in_each_fold(tmp_path: Path) -> None:
+    X, y = series()
+    held_out = Representatives(hold_out=True)
+    model = sm.recipes.d2ke(sm.distances.DTW(), n_components=8, objects=held_out, random_state=0).fit(X, y)
+    for one in (model, model.pipeline_):
+        page = written(tmp_path, one, X, y, cv=2)
+        assert "copy of the model fitted without it" in page.sections["accuracy"]
+        assert "that a search chose" not in page.sections["accuracy"]
 
 
 def test_one_class_two_objects_and_empty_ones_make_pages(tmp_path: Path) -> None:

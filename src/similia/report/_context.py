@@ -27,6 +27,7 @@ from similia.report import _model as models
 from similia.report import _scores as scores
 from similia.report._model import Parts, parts_of, taken
 from similia.selection.near_copies import kept_together
+from similia.similarity import as_objects
 
 _CLASSES = 10  # maximum number of classes in an error message
 _TIMED = 500  # number of objects transformed to time a single one
@@ -67,11 +68,14 @@ class Context:
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Boolean mask of the objects that equal a landmark of the model; all False without landmarks."""
-        landmarks = None if self.parts.nystroem is None else self.parts.nystroem.landmarks_
-        if landmarks is None or type(landmarks) is not type(self.seen.batch):
+        """Boolean mask of the objects that equal a landmark as the model compares them; all False without landmarks."""
+        nystroem, X = self.parts.nystroem, self.X
+        if nystroem is None or self.vectors is None:
             return np.zeros(self.n, dtype=bool)
-        return are_among(self.seen.batch, landmarks)
+        for step in self.parts.transformers[: self.parts.transformers.index(nystroem)]:
+            X = quietly(step.transform, X)
+        X = as_objects(nystroem.kernel_, X)
+        return are_among(X, nystroem.landmarks_) if type(X) is type(nystroem.landmarks_) else np.zeros(self.n, bool)
 
     @property
     def n(self) -> int:

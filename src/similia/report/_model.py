@@ -11,15 +11,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from similia import pipelines
 from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
+from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
-from similia.pipelines import chosen, comparison_of
+from similia.pipelines import chosen
 from similia.search.metric import Metric
 from similia.similarity import decided, refuse_class
 
@@ -34,7 +37,7 @@ class Parts(pipelines.Parts):
     @property
     def metric(self) -> Metric | None:
         """The kernel or distance of the first step, or None."""
-        found = comparison_of(self.steps[0]) if self.steps else None
+        found = next(self.comparisons(), None)
         return None if found is None else Metric(found.function, found.is_kernel)
 
     @property
@@ -44,8 +47,8 @@ class Parts(pipelines.Parts):
 
     @property
     def nystroem(self) -> Nystroem | None:
-        first = self.transformers[0] if self.transformers else None
-        return first if isinstance(first, Nystroem) else None
+        """The first step that compares its input with landmarks, or None."""
+        return next((step for step in self.transformers if isinstance(step, Nystroem)), None)
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,28 @@ def parts_of(model: Any) -> Parts:
 def as_recipe(model: Any) -> tuple[Any, bool]:
     """Return an unfitted copy of a model, with the parameters that a search chose, and whether there was a search."""
     found = parts_of(model).model
-    recipe = clone(found)
+    recipe = unfrozen(found)
+    first = recipe[0] if isinstance(recipe, Pipeline) else None
+    if isinstance(first, D2KE) and isinstance(first.objects, Representatives) and first.objects.hold_out:
+        recipe = D2KESearch(recipe)  # takes the representatives out of training, as no pipeline can
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
-    tuned = searched and type(model).__name__ != "FrozenEstimator"
+    tuned = searched and type(model).__name__ != "FrozenEstimator" and getattr(model, "best_params_", None) != {}
     if hasattr(found, "contrast_") and hasattr(found, "C_"):  # HeatSVC
         tuned = tuned or isinstance(found.contrast, str) or np.ndim(found.contrast) > 0
         recipe.set_params(contrast=found.contrast_, C=found.C_)
     return recipe, tuned
+
+
+def unfrozen(model: Any) -> Any:
+    """Return an unfitted copy of a model and of each frozen estimator in it, which `clone` would leave fitted."""
+    if isinstance(model, FrozenEstimator):
+        return unfrozen(model.estimator)
+    copy = clone(model)
+    frozen = {name: part for name, part in copy.get_params().items() if isinstance(part, FrozenEstimator)}
+    for name, part in frozen.items():
+        if not any(name.startswith(f"{outer}__") for outer in frozen):
+            copy.set_params(**{name: unfrozen(part)})
+    return copy
 
 
 def fitted(model: Any) -> bool:
@@ -128,7 +146,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
         if is_packed(out):
             bits_at = i
             break
-    if bits_at == 0 and not _is_numeric(X):
+    if bits_at == 0 and not is_numeric(X):
         return embedded(parts, X, random_state)
     before = replace(parts, transformers=parts.transformers[:bits_at])
     return replace(embedded(before, X, random_state), codes=out if is_packed(out) and parts.transformers else None)
@@ -143,13 +161,13 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_s
             codes = out
         elif codes is None:
             vectors, how = out, type(step).__name__
-    if not how and codes is not None and not _is_numeric(X):
+    if not how and codes is not None and not is_numeric(X):
         how = f"the bits of {type(parts.transformers[0]).__name__}"
         return Embedded(np.unpackbits(codes[:, : _UNPACKED // 8], axis=1) * np.float32(2) - 1, codes, how, out)
     if not how and parts.metric is not None:
         vectors, how = _compared(parts.metric, X, random_state)
         return Embedded(vectors, None, how, out)
-    if not how and not _is_numeric(X):
+    if not how and not is_numeric(X):
         raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
     vectors = vectors if sp.issparse(vectors) else np.asarray(vectors)
     return Embedded(vectors, codes, how or "the vectors as they are", out)
@@ -169,7 +187,7 @@ def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, s
     return embedding.fit_transform(X), f"D2KE of the distance, {n} representatives"
 
 
-def _is_numeric(X: Any) -> bool:
+def is_numeric(X: Any) -> bool:
     return sp.issparse(X) or (getattr(X, "ndim", 0) == 2 and np.asarray(X).dtype.kind in "biuf")
 
 

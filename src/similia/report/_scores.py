@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from similia.core import intervals
 from similia.core.intervals import wilson
+from similia.embeddings import Nystroem
 from similia.objects import take
-from similia.pipelines import members_of
-from similia.report._model import Embedded, Parts, embedded, fitted_through, parts_of
+from similia.report._model import Embedded, Parts, embedded, fitted_through, is_numeric, parts_of, unfrozen
 from similia.report.bits import RobustnessDisplay
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ class Scored:
     ----------
     truth, predicted, floor, neighbours : ndarray, shape (n,)
         True targets; predictions of the model; constant predictions (the most frequent class or the mean); predictions
-        by the 5 nearest neighbours (None without a training set).
+        by the 5 nearest neighbours (None without a training set, or if nothing says which objects are near).
     values : ndarray of float or None
         Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
     probabilities : bool
@@ -68,15 +68,17 @@ def cross_validated(
     n = len(y)
     splits = list(_splits(y, groups, cv, regression, seed))
     kind = np.float64 if regression else y.dtype
-    predicted, floor, neighbours = (np.empty(n, kind) for _ in range(3))
+    predicted, floor = np.empty(n, kind), np.empty(n, kind)
+    neighbours: npt.NDArray | None = np.empty(n, kind)
     classes = np.zeros(0) if regression else np.unique(y)
     values: Floats | None = None
     probabilities, robustness, lowered = False, None, False
     seconds: list[float] = []
     for number, (train, test) in enumerate(splits):
         X_train, start = take(X, train), time.perf_counter()
-        parts = parts_of(clone(recipe))
-        lowered |= _fewer_landmarks(parts, len(train))
+        copy = clone(recipe)
+        lowered |= _fewer_landmarks(copy, len(train))
+        parts = parts_of(copy)
         inside = fitted_through(parts, X_train, y[train])
         seconds.append((time.perf_counter() - start) / len(train))
         outside = _transformed(parts, take(X, test))
@@ -85,7 +87,11 @@ def cross_validated(
             learner, Z = _refitted(vote, X_train, y[train]), take(X, test)
         predicted[test] = learner.predict(Z)
         floor[test] = y[train].mean() if regression else _most_frequent(y[train])
-        neighbours[test] = _voted(_nearest(parts, inside, outside), y[train], regression)
+        nearest = _nearest(parts, inside, outside)
+        if neighbours is None or nearest is None:
+            neighbours = None
+        else:
+            neighbours[test] = _voted(nearest, y[train], regression)
         found, probabilities = (None, False) if regression else _values(learner, Z)
         if found is not None and np.array_equal(learner.classes_, classes):
             values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
@@ -101,20 +107,19 @@ def cross_validated(
 
 
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
-    """Return a copy of an ensemble, fitted to `X`; no member gets more landmarks than `X` has objects."""
-    vote = clone(vote)
-    for voter in members_of(vote):
-        _fewer_landmarks(parts_of(voter), len(y))
+    """Return a copy of an ensemble, fitted to `X` with the frozen models in it; see also `_fewer_landmarks`."""
+    vote = unfrozen(vote)
+    _fewer_landmarks(vote, len(y))
     return vote.fit(X, y)
 
 
-def _fewer_landmarks(parts: Parts, n: int) -> bool:
-    """If a model has more than `n` landmarks, reduce their number to `n`; return whether it was reduced."""
-    first = parts.nystroem
-    if first is None or not isinstance(first.n_components, Integral) or first.n_components <= n:
-        return False
-    first.set_params(n_components=n)
-    return True
+def _fewer_landmarks(model: Any, n: int) -> bool:
+    """Reduce the number of landmarks to `n` wherever an unfitted model has more; return whether it had."""
+    found = [part for part in (model, *model.get_params().values()) if isinstance(part, Nystroem)]
+    found = [part for part in found if isinstance(part.n_components, Integral) and part.n_components > n]
+    for part in found:
+        part.set_params(n_components=n)
+    return bool(found)
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
@@ -147,12 +152,17 @@ def _transformed(parts: Parts, X: Any) -> Embedded:
     return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
 
 
-def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64]:
-    """Return the positions of the (at most 5) objects of `inside` nearest to each of `outside`, nearest first."""
+def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64] | None:
+    """Return the positions of the (at most 5) objects of `inside` nearest to each of `outside`, nearest first.
+
+    Return None if the model has neither vectors nor a kernel or distance for its objects.
+    """
     if not parts.transformers and parts.metric is not None:
         read = parts.metric.as_objects
         distances = parts.metric.distances(read(outside.last), read(inside.last))
         return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
+    if not is_numeric(inside.vectors):
+        return None
     from sklearn.neighbors import NearestNeighbors
 
     with threadpool_limits(1):  # several threads would take longer

@@ -41,7 +41,8 @@ def write_report(
         Names of the objects; by default their positions in `X`.
     unseen : bool, default=False
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
-        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold.
+        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. In the
+        copy, estimators in scikit-learn's `FrozenEstimator` are fitted, too.
     cv : int, default=5
         Number of folds, at least 2. Equal objects are in the same fold. So are near copies of texts (with at least 80 %
         of the words the same), unless `groups` are given or too few groups would be left.

@@ -14,7 +14,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.core.fingerprints import digest_of
 from similia.objects import take
-from similia.pipelines import Comparison, comparison_of, each_step
+from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
 
 Floats = npt.NDArray[np.floating]
@@ -100,7 +100,7 @@ def feature_distances(values: Any, left: Any, right: Any) -> Any:
 
 def function_of(encoder: Any) -> tuple[Any, bool]:
     """Return (kernel or distance of an encoder's first step, whether it is a kernel); if absent, (None, False)."""
-    found = comparison_of(next(each_step(encoder)), fitted=False)
+    found = next(parts_of(encoder).comparisons(fitted=False))
     return (None, False) if found is None else (found.function, found.is_kernel)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -27,7 +26,7 @@ from similia.embeddings.random_objects import Representatives
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import take
-from similia.pipelines import comparison_of
+from similia.pipelines import parts_of
 from similia.selection import budget
 from similia.selection._ladder import Group
 from similia.selection._names import identity
@@ -293,7 +292,7 @@ class Cache:
         """Return the key of the matrix of a group, or None if its embedding is learnt and so differs by fold."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
-            what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(_inner(first))
+            what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
             self._names[id(group)] = identity(what) if _is_shared(first) else None
         return self._names[id(group)]
 
@@ -302,8 +301,8 @@ class Cache:
         values = self._get(name, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
-        inner = _inner(step)
-        pairs = (DistancePairs if isinstance(_compare(inner), Distance) else KernelPairs)(values)
+        inner = parts_of(step).model
+        pairs = (DistancePairs if isinstance(_compare(step), Distance) else KernelPairs)(values)
         inner.set_params(**{"distance" if hasattr(inner, "distance") else "kernel": pairs})
         return step
 
@@ -326,20 +325,16 @@ def _shared(step: Any) -> Callable[[Any], Any]:
         return lambda X: _compact(step.transform(X))
     if isinstance(step, GraphletSampling):
         return lambda X: step.fit_transform(X)
-    compare = _compare(_inner(step))
+    compare = _compare(step)
     if isinstance(compare, Distance) and compare.facts.symmetric:
         return compare
     # Always pass both arguments, as the steps do: k(X) alone has ones on the diagonal of empty objects.
     return lambda X: compare(X, X)
 
 
-def _inner(step: Any) -> Any:
-    """Return the regressor inside a step that transforms the target, or the step itself."""
-    return step.regressor if isinstance(step, TransformedTargetRegressor) else step
-
-
 def _compare(step: Any) -> Any:
-    found = comparison_of(step, fitted=False)
+    """Return the kernel or distance of a step, or of the regressor in it if it transforms the target."""
+    found = parts_of(step).comparison(fitted=False)
     return None if found is None else found.function
 
 
