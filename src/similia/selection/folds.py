@@ -33,9 +33,9 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
 
     Objects of one type, such as the text or integers of a pandas column, become an array of that type.
     """
-    each = "multiclass.OneVsRestClassifier" if task == "classification" else "multioutput.MultiOutputRegressor"
+    each = "MultiOutputClassifier" if task == "classification" else "MultiOutputRegressor"
     columns = ", which MultiLabelBinarizer makes of lists of labels" if task == "classification" else ""
-    y = check_labels(y, n, hint=f"; sklearn.{each}(...) learns each column of a table of targets{columns}")
+    y = check_labels(y, n, hint=f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}")
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([is_missing(label) for label in y.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
