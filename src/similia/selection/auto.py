@@ -423,8 +423,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if all targets are equal, or one is not a finite number (text such as ``"1.5"`` counts as a number).
-        All errors of `AutoClassifier` that are not about classes can occur, too.
+        In `fit`, if all targets are equal, one is not a finite number (text such as ``"1.5"`` counts as a number), or
+        groups leave a fold with one object and the score needs two, as R squared does. All errors of `AutoClassifier`
+        that are not about classes can occur, too.
 
     Examples
     --------
