@@ -26,7 +26,7 @@ from similia.embeddings.gram import DistancePairs, KernelPairs
 from similia.embeddings.random_objects import Representatives
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.objects import take
+from similia.objects import n_objects, take
 from similia.pipelines import comparison_of
 from similia.selection import budget
 from similia.selection._ladder import Group
@@ -311,7 +311,7 @@ class Cache:
         """Return the matrix with the key `name` for `n` objects; if space is short, drop those used longest ago."""
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
-            self._kept[name] = n, compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
+            self._kept[name] = n, compute(self.X if n == n_objects(self.X) else take(self.X, np.arange(n)))
             sizes = [_n_bytes(values) for _, values in self._kept.values()]
             while len(sizes) > 1 and sum(sizes) > _SHARE * settings().max_memory:
                 self._kept.popitem(last=False)
