@@ -22,6 +22,7 @@ from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects.sequences import Batch
+from similia.objects.tables import objects_in
 from similia.similarity import Kernel, as_objects, check_kernel, compared, decided, diagonal, evaluate
 
 
@@ -37,11 +38,11 @@ class _Composite(ListParams, Kernel):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the batch type that all kernels read; return `X` itself if there is no such type."""
+        """Convert `X` to the batch type that all kernels read; without such a type, return the objects as they are."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
         # A kernel that compares only structure reads no labels; take the batch with the most attributes.
-        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else X
+        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else objects_in(X)
 
     def _parts(self) -> list[Any]:
         """Return the list of kernels; raise if it is empty or a kernel is not callable."""

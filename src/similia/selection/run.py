@@ -60,6 +60,7 @@ class Run:
 
     auto: Any
     X: Any
+    given: Any  # X, or the same objects as the user gave them, which kernels and distances of the user read
     y: npt.NDArray
     kind: str
     own: Sequence[Kernel | Distance]
@@ -95,7 +96,9 @@ class Run:
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
         self._check_folds(partitions, scorer)
-        self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
+        sample = take(X, some)
+        given = sample if self.given is X else take(self.given, some)
+        self.evaluator = Evaluator(sample, y[some], partitions, scorer, tried, given)
         self.search = Search(self.evaluator, steps, folds, self.clock, len(y), classify, auto.max_voters, self._tell)
 
     def _check_folds(self, partitions: list[npt.NDArray[np.int64]], scorer: Score) -> None:
@@ -122,7 +125,7 @@ class Run:
         auto.best_name_ = self.name(choice)
         self.board.show(f"fitting {auto.best_name_}", self.rows())
         auto._unfitted = self.unfitted(choice)
-        auto.best_estimator_ = fitted(auto._unfitted, self.X, self.y)
+        auto.best_estimator_ = fitted(auto._unfitted, self.given, self.y)
         scores, repeated = self._outer_scores() if auto.nested else ({}, 0)
         auto.best_score_, auto.best_score_interval_ = self._estimate(scores, repeated, auto.measure_)
         auto.n_outer_folds_ = repeated
