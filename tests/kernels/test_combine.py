@@ -342,3 +342,10 @@ def test_a_part_that_leaves_out_labels_does_not_hide_them():
     for kernel in (Sum(parts), Sum(parts[::-1]), Sum([Sum(parts)])):
         np.testing.assert_array_equal(kernel(X), expected)
         np.testing.assert_array_equal(kernel(kernel.as_objects(X)), expected)
+
+
+@pytest.mark.parametrize("combined", [Sum, Product])
+def test_objects_in_a_column_of_a_data_frame_are_its_entries(combined):
+    kernel, texts = combined([sm.pairwise(common_letters)]), ["ACGT", "AC", "G"]
+    model = sm.learn.KNeighborsClassifier(kernel).fit(texts, texts)
+    assert model.predict(pd.DataFrame({"text": texts})).tolist() == texts

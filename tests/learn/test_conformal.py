@@ -62,6 +62,14 @@ class Noted(ClassifierMixin, BaseEstimator):
         raise AttributeError(name)
 
 
+class Fickle(Noted):
+    """As `Noted`, but what it has seen decides whether it has probabilities or decision values."""
+
+    def fit(self, X, y):
+        self.probabilities = bool(sum(X) % 2)
+        return super().fit(X, y)
+
+
 class Given(ClassifierMixin, BaseEstimator):
     """A classifier whose objects are the probabilities that it gives them."""
 
@@ -122,13 +130,15 @@ def frozen(model, *data):
 
 @pytest.mark.parametrize("coarse", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("by_class", [False, True], ids=["all", "by class"])
-@pytest.mark.parametrize("score", ["lac", "margin", "aps", "margin of decisions"])
+@pytest.mark.parametrize("score", ["lac", "margin", "aps", "margin of decisions", "margin of either"])
 @pytest.mark.parametrize("method", ["split", "cross"])
 def test_p_values_and_sets_are_those_of_the_definition(method, score, by_class, coarse):
     X, y = np.arange(60), np.random.default_rng(0).permutation(np.repeat([3, 5, 7], [35, 20, 5]))
-    base = Noted(score != "margin of decisions", coarse)
+    base = (Fickle if score == "margin of either" else Noted)(score != "margin of decisions", coarse)
     model = sm.ConformalClassifier(base, method, score.split()[0], by_class=by_class, cv=4, random_state=1).fit(X, y)
     judges = model.fold_estimators_ or [model.estimator_]
+    if score == "margin of either" and method == "cross":
+        assert (model.values_, len({judge.probabilities for judge in judges})) == ("either", 2)
 
     def score_of(judge, x, label):
         values = judge._values([x])[0].astype(np.float32).astype(float)

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
@@ -633,11 +633,11 @@ def test_several_labels_per_object_are_learnt_one_by_one(monkeypatch):
     X = [first + second for first in ("AAAA", "CCCC", "GGGG") for second in ("TATA", "GTGT", "CTCT", "TTTT")] * 2
     Y = np.array([["AAA" in text, "TATA" in text] for text in X]).astype(int)
     auto = sm.AutoClassifier(None, cv=3, nested=False, random_state=0, progress=False)
-    with pytest.raises(ValueError, match=r"shape \(24, 2\); sklearn.multiclass.OneVsRestClassifier"):
+    with pytest.raises(ValueError, match=r"shape \(24, 2\); sklearn.multioutput.MultiOutputClassifier"):
         auto.fit(X, Y)
     with pytest.raises(ValueError, match=r"shape \(24, 2\); sklearn.multioutput.MultiOutputRegressor"):
         sm.AutoRegressor(None).fit(X, Y)
-    both = OneVsRestClassifier(auto).fit(X, Y)
+    both = MultiOutputClassifier(auto).fit(X, Y)
     assert both.predict(["AAAATATA", "CCCCTATA", "AAAAGTGT"]).tolist() == [[1, 1], [0, 1], [1, 0]]
 
 

@@ -75,6 +75,29 @@ def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):
     assert len(set(group[order.objects[:60]])) == 60  # a beginning has something of every group
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("folds", [3, 5])
+def test_numbers_are_scored_on_two_objects_or_more_wherever_groups_allow_it(folds, seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, rng.integers(5, 13)).tolist()
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    possible = sum(size > 1 for size in sizes) + sizes.count(1) // 2 >= folds
+    fold = again(np.arange(len(group)) * 1.0, "regression", folds, seed, group)
+    assert all(len(set(fold[group == g])) == 1 for g in range(len(sizes)))
+    assert (np.bincount(fold, minlength=folds).min() > 1) == possible
+
+
+def test_a_fold_of_one_object_is_refused_if_the_score_needs_two(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(21, 2)), rng.random(21), [*np.repeat(range(4), 5), 4]
+    monkeypatch.setattr(_select, "ladder", lambda *given: ladder(*given)[:1])
+    options = {"budget": None, "nested": False, "random_state": 0, "progress": False}
+    with pytest.raises(ValueError, match="a fold would hold only one object, but r2 needs two; lower cv=5, or join"):
+        sm.AutoRegressor(cv=5, **options).fit(X, y, groups=group)
+    for parameters in ({"cv": 4}, {"cv": 5, "scoring": "neg_mean_absolute_error"}):
+        assert np.isfinite(sm.AutoRegressor(**parameters, **options).fit(X, y, groups=group).predict(X)).all()
+
+
 def test_without_copies_nothing_changes():
     y = np.random.default_rng(0).integers(3, size=50)
     one, other = (ordered(y, "classification", 5, np.random.default_rng(2), g) for g in (None, np.arange(50)))

@@ -6,11 +6,14 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import get_scorer
 
 import similia as sm
 from samples.select import choose, sample
 from similia.embeddings.vectors import SeriesVectors
 from similia.objects import n_objects
+from similia.selection._evaluate import Evaluator
+from similia.selection._ladder import ladder
 from similia.selection.folds import checked_targets, number_of_folds, recognised
 
 
@@ -19,6 +22,17 @@ def test_sparse_rows_are_vectors():
     found = choose(sp.csr_matrix(np.maximum(X, 0)), y, budget=1.5, cv=3, random_state=0)
     assert found.kind_ == "vectors"
     assert np.mean(found.predict(sp.csr_array(np.maximum(X, 0))) == y) > 0.6
+
+
+def test_kernels_of_sparse_rows_are_compared():
+    X, y = sample("vectors", 24)
+    X, fold = sp.csr_array(np.maximum(X, 0)), np.arange(24) // 2 % 3
+    groups = [group for group in ladder("vectors", X, "classification", 0) if "Heat" in group.name]
+    evaluator = Evaluator(X, y, [fold], get_scorer("accuracy"), groups)
+    for g in range(len(groups)):
+        evaluator.run(g, [0], 24, [(0, frozenset({0}))])
+    assert groups
+    assert not evaluator.failed
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """Choosing among pipelines of a user's own kernel or distance, also of objects that no built-in one knows."""
 
+import pickle
+
 import dask.bag as bag
+import networkx as nx
 import numpy as np
 import pytest
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,11 +15,14 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from samples.select import choose, rows, sample
 from similia.distances import FromFunction, Levenshtein
-from similia.kernels import GappyKmers, Spectrum
+from similia.kernels import RBF, Cosine, GappyKmers, Normalized, Product, Spectrum
 from similia.learn import KNeighborsClassifier
-from similia.selection._evaluate import Cache, fitted
+from similia.selection import run as _run
+from similia.selection._evaluate import Cache, Evaluator, fitted
 from similia.selection._ladder import ladder
 from similia.selection.folds import recognised
+
+QUICK = {"budget": None, "cv": 3, "nested": False, "random_state": 0, "progress": False}
 
 
 def jaccard(x, y):
@@ -24,6 +31,15 @@ def jaccard(x, y):
 
 def overlap(x, y):
     return float(len(x ^ y))
+
+
+def common(x, y):
+    return float(len(x & y))
+
+
+def use_own(monkeypatch, n=None):
+    """Leave only the first n groups with kernels and distances of the user."""
+    monkeypatch.setattr(_run, "ladder", lambda *given: [group for group in ladder(*given) if group.own][:n])
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +172,59 @@ def test_weights_of_features_that_were_never_met_are_not_kept(tmp_path):
     np.testing.assert_array_equal(sm.load(tmp_path / "sparse").predict(X), dense.predict(X))
     few = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
     assert isinstance(fitted(few, np.eye(12)[:, :3] + 1, np.arange(12) % 2)[-1].coef_, np.ndarray)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_neighbours_by_a_kernel_of_two_objects_are_the_most_similar(tags, task, monkeypatch, tmp_path):
+    use_own(monkeypatch, 1)
+    X, y = tags[0], tags[1] if task == "classification" else tags[1] + 0.1 * np.random.default_rng(0).random(60)
+    found = choose(X[:40], y[:40], task=task, similarity=sm.pairwise(common), **QUICK)
+    assert found.best_name_.startswith("common · ")
+    assert found.best_name_.endswith(" nearest")
+    similar = np.argsort([[-common(x, other) for other in X[:40]] for x in X[40:]], axis=1, kind="stable")
+    nearest = found.best_estimator_[-1].kneighbors(X[40:], return_distance=False)
+    np.testing.assert_array_equal(nearest, similar[:, : nearest.shape[1]])  # all sets have four elements
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.refit(X[:40], y[:40]).predict(X), found.predict(X))
+    with pytest.raises(ValueError, match="which a saved file may not contain"):
+        sm.save(found, tmp_path / "auto.similia")
+
+
+@pytest.mark.parametrize(
+    ("kind", "X", "number"),
+    [
+        ("series", [np.arange(5.0) + 9 * (i % 2) + 0.1 * i for i in range(24)], np.sum),
+        ("graphs", [nx.path_graph(4 + 9 * (i % 2) + i // 9) for i in range(24)], len),
+        ("vectors", [[i, 90 * (i % 2)] for i in range(24)], np.max),
+    ],
+)
+def test_a_function_gets_the_same_form_of_objects_in_fit_and_in_predict(kind, X, number, monkeypatch):
+    use_own(monkeypatch)
+    y, forms = np.arange(24) % 2, set()
+
+    def gap(*pair):
+        forms.update((type(one), getattr(one, "shape", ()), getattr(one, "dtype", None)) for one in pair)
+        return float(abs(number(pair[0]) - number(pair[1])))
+
+    found = choose(X, y, similarity=FromFunction(gap), **QUICK)
+    assert found.kind_ == kind
+    assert found.predict(X[:6]).tolist() == [0, 1] * 3
+    assert found.refit(X, y).predict(X[:6]).tolist() == [0, 1] * 3
+    expected = np.asarray(X[0], dtype=float) if kind == "vectors" else X[0]
+    assert forms == {(type(expected), getattr(expected, "shape", ()), getattr(expected, "dtype", None))}
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Normalized(Product([RBF(), Cosine()])), Cosine()])
+def test_settings_that_depend_on_data_come_from_the_training_folds(kernel):
+    X, y = sample("vectors", 24)
+    X = np.abs(X)
+    groups = ladder("vectors", X, "classification", 0, [kernel])[:2]
+    fold, score = np.arange(24) % 3, get_scorer("accuracy")
+    evaluator = Evaluator(X, y, [fold], score, groups)
+    assert all(group.own and evaluator.shared(g) is None for g, group in enumerate(groups))
+    fixed = ladder("vectors", X, "classification", 0, [kernel.decided(X)])
+    assert Cache(X).name(fixed[0]) is not None
+    evaluator.run(0, [0], 24, [(0, frozenset({0}))])
+    train, test = np.flatnonzero(fold), np.flatnonzero(fold == 0)
+    model = groups[0].pipeline(0).fit(X[train], y[train])
+    assert evaluator.scores(0, 0, 24, [((0, frozenset({0})), 0)]).tolist() == [model.score(X[test], y[test])]

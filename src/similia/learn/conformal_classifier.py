@@ -27,6 +27,7 @@ Index = npt.NDArray[np.int64]
 
 _HUGE = 1e38  # decision values are cut there; minus this is the value of a class that a model does not know
 _TURNS = 64.0  # upper limit of the random factors of "aps"
+_METHODS = "predict_proba", "decision_function"
 
 
 def _values_by(name: str) -> Callable[[Any], None]:
@@ -42,7 +43,7 @@ def _values_by(name: str) -> Callable[[Any], None]:
 
 @state(
     classes_=labels("c"), calibration_classes_=array("i8", "n"), turns_=array("f8", "c"),
-    conformity_score_=one_of("lac", "margin", "aps"), values_=one_of("predict_proba", "decision_function"),
+    conformity_score_=one_of("lac", "margin", "aps"), values_=one_of(*_METHODS, "either"),
 )  # fmt: skip
 class ConformalClassifier(ClassifierMixin, Conformal):
     r"""Predict sets of labels that hold the true label with a chosen probability, from the outputs of any classifier.
@@ -85,8 +86,9 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         Sorted labels.
     conformity_score_ : {"lac", "margin", "aps"}
         The conformity score used.
-    values_ : {"predict_proba", "decision_function"}
-        Method of the estimator whose results determine the scores.
+    values_ : {"predict_proba", "decision_function", "either"}
+        Method of the estimator whose results determine the scores. "either": the models of the folds have no method in
+        common, so each is judged by its own, and the score is "margin".
     calibration_scores_, calibration_classes_, calibration_folds_ : ndarray, shape (n_calibration,)
         For each calibration object: the score of its true label (float64), the position of this label in `classes_`
         (int64), and the position in `fold_estimators_` of the model that the object calibrates (int64; 0 for "split").
@@ -177,14 +179,13 @@ class ConformalClassifier(ClassifierMixin, Conformal):
         return self
 
     def _choose_score(self) -> None:
-        has = [
-            name for name in ("predict_proba", "decision_function") if all(hasattr(one, name) for one in self._judges)
-        ]
-        if not has:
+        has = [[name for name in _METHODS if hasattr(judge, name)] for judge in self._judges]
+        if not all(has):
             raise TypeError(
                 f"estimator is {short(self.estimator)}, expected a classifier with predict_proba or decision_function"
             )
-        score, self.values_ = self.conformity_score, has[0]
+        shared = [name for name in _METHODS if all(name in names for names in has)]
+        score, self.values_ = self.conformity_score, shared[0] if shared else "either"
         if score in ("lac", "aps") and self.values_ != "predict_proba":
             raise ValueError(
                 f"conformity_score={score!r} needs predict_proba, which {type(self.estimator_).__name__} lacks; take "
@@ -211,10 +212,13 @@ class ConformalClassifier(ClassifierMixin, Conformal):
 
     def _strangeness(self, model: Any, X: Any) -> Floats:
         """Return the conformity score of each label for each object, (m, n_classes); larger is stranger."""
-        given = self._values(model, X, self.values_)
+        method = self.values_
+        if method == "either":
+            method = next(name for name in _METHODS if hasattr(model, name))
+        given = self._values(model, X, method)
         if np.isnan(given).any():
             i = int(np.isnan(given).any(axis=1).argmax())
-            raise BadValue(i, f"gets NaN from {self.values_} of {type(model).__name__}", "numbers")
+            raise BadValue(i, f"gets NaN from {method} of {type(model).__name__}", "numbers")
         values = np.clip(given, -_HUGE, _HUGE).astype(np.float32).astype(np.float64)
         if self.conformity_score_ == "lac":
             return 1.0 - values

@@ -25,12 +25,12 @@ from similia.embeddings.gram import DistancePairs, KernelPairs
 from similia.embeddings.random_objects import Representatives
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from similia.objects import take
+from similia.objects import n_objects, take
 from similia.pipelines import parts_of
 from similia.selection import budget
 from similia.selection._ladder import Group
 from similia.selection._names import identity
-from similia.similarity import Distance
+from similia.similarity import Distance, decided
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles
 _CLEARLY = 0.1  # share of the available time: work expected to take less is not measured further
@@ -51,6 +51,8 @@ class Evaluator:
     ----------
     X : collection of objects
         Objects, ordered such that the first n are a fair sample for every n.
+    given : collection of objects, optional
+        The same objects as the user gave them, for kernels and distances of the user; by default X.
     y : ndarray, shape (n,)
     partitions : list of ndarray of int64, shape (n,)
         The fold of each object, in one or more partitions of the objects into folds.
@@ -70,13 +72,14 @@ class Evaluator:
     partitions: list[npt.NDArray[np.int64]]
     score: Score
     groups: Sequence[Group]
+    given: Any = None
     kept: dict[Key, dict[int, float]] = field(default_factory=dict)
     answers: dict[Key, dict[int, npt.NDArray]] = field(default_factory=dict)
     failed: dict[tuple[int, int], str] = field(default_factory=dict)
     seconds: dict[tuple[int, int, int], list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._cache = Cache(self.X)
+        self._cache = Cache(self.X, self.given)
         self.scores_answers = scores_answers(self.score, self.y)
 
     def run(self, group: int, learners: Sequence[int], n: int, left_out: Sequence[Left]) -> tuple[float, float, int]:
@@ -129,7 +132,7 @@ class Evaluator:
         for n in _PROBED:
             if n > min(most, len(self.y)):
                 break
-            X, y, start = take(self.X, np.arange(n)), self.y[:n], budget.clock()
+            X, y, start = take(self._cache.objects(one), np.arange(n)), self.y[:n], budget.clock()
             try:
                 if self.shared(group) is not None:
                     _shared(clone(one.pipeline(0)[0]))(X)
@@ -166,7 +169,8 @@ class Evaluator:
             fold = self.partitions[left[0]][:n]
             train = np.flatnonzero(~np.isin(fold, [*left[1]]))
             held = {i: np.flatnonzero(fold == i) for i in sorted(left[1])}
-            V, *parts = (rows if positions else take(self.X, rows) for rows in (train, *held.values()))
+            X = self._cache.objects(self.groups[group])
+            V, *parts = (rows if positions else take(X, rows) for rows in (train, *held.values()))
             W = dict(zip(held, parts, strict=True))
             fit_to_size(steps, len(train))
             embedding = 0.0
@@ -268,8 +272,9 @@ class Rows(TransformerMixin, BaseEstimator):
 class Cache:
     """Caches a matrix for each kernel, distance or feature map: that of the largest number of objects asked for."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, given: Any = None) -> None:
         self.X = X
+        self.given = X if given is None else given
         self._kept: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self._names: dict[int, Hashable] = {}
 
@@ -281,24 +286,30 @@ class Cache:
         if name is None:
             return steps, tails, False
         for part in [steps] if steps else tails:
-            part[0] = self._looked_up(part[0], name, n)
+            part[0] = self._looked_up(part[0], group, n)
         return steps, tails, True
+
+    def objects(self, group: Group) -> Any:
+        """Return the objects in the form that a group reads."""
+        return self.given if group.own else self.X
 
     def holds(self, group: Group, n: int) -> bool:
         """Return whether the matrix of a group is cached for at least `n` objects."""
         return self._kept.get(self.name(group) or "", (0, None))[0] >= n
 
     def name(self, group: Group) -> Hashable:
-        """Return the key of the matrix of a group, or None if its embedding is learnt and so differs by fold."""
+        """Return the key of the matrix of a group, or None if it differs by fold, because something is learnt."""
         if id(group) not in self._names:
             first = group.pipeline(0)[0]
-            what = first if isinstance(first, KernelFeatures | GraphletSampling) else _compare(first)
-            self._names[id(group)] = identity(what) if _is_shared(first) else None
+            compare = _compare(first)
+            what = first if isinstance(first, KernelFeatures | GraphletSampling) else compare
+            shared = _is_shared(first) and not _learns(compare, self.objects(group))
+            self._names[id(group)] = identity(what) if shared else None
         return self._names[id(group)]
 
-    def _looked_up(self, step: Any, name: Hashable, n: int) -> Any:
-        """Return a substitute for `step` that takes positions and looks values up in the matrix with the key `name`."""
-        values = self._get(name, n, _shared(step))
+    def _looked_up(self, step: Any, group: Group, n: int) -> Any:
+        """Return a substitute for `step` that takes positions and looks values up in the matrix of a group."""
+        values = self._get(group, n, _shared(step))
         if isinstance(step, KernelFeatures | GraphletSampling):
             return Rows(values)
         inner = parts_of(step).model
@@ -306,11 +317,12 @@ class Cache:
         inner.set_params(**{"distance" if hasattr(inner, "distance") else "kernel": pairs})
         return step
 
-    def _get(self, name: Hashable, n: int, compute: Callable[[Any], Any]) -> Any:
-        """Return the matrix with the key `name` for `n` objects; if space is short, drop those used longest ago."""
+    def _get(self, group: Group, n: int, compute: Callable[[Any], Any]) -> Any:
+        """Return the matrix of a group for `n` objects; if space is short, drop those used longest ago."""
+        name, X = self.name(group), self.objects(group)
         if name not in self._kept or self._kept[name][0] < n:
             self._kept.pop(name, None)
-            self._kept[name] = n, compute(self.X if n == len(self.X) else take(self.X, np.arange(n)))
+            self._kept[name] = n, compute(X if n == n_objects(X) else take(X, np.arange(n)))
             sizes = [_n_bytes(values) for _, values in self._kept.values()]
             while len(sizes) > 1 and sum(sizes) > _SHARE * settings().max_memory:
                 self._kept.popitem(last=False)
@@ -347,6 +359,14 @@ def _is_shared(step: Any) -> bool:
     return isinstance(
         step, KernelFeatures | Nystroem | KernelRidge | KernelSVC | KNeighborsClassifier | KNeighborsRegressor
     )
+
+
+def _learns(compare: Any, X: Any) -> bool:
+    """Return whether a kernel or distance has settings that depend on data, such as ``gamma="median"``."""
+    try:
+        return decided(compare, take(X, np.arange(min(_PROBED[0], n_objects(X))))) is not compare
+    except Exception:  # it is raised again, and reported, when the group is scored
+        return True
 
 
 def _compact(features: sp.csr_array) -> sp.csr_array:

@@ -46,7 +46,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, GraphToSets
 from similia.pipelines import Pipeline
 from similia.selection._names import identity, short_name
-from similia.similarity import Distance, Kernel
+from similia.similarity import Distance, Kernel, Pairwise
 
 Steps = tuple[tuple[str, Any], ...]
 Learners = tuple[tuple[str, Steps], ...]
@@ -103,6 +103,11 @@ class Group:
     family: str = ""
     cost: int = 0
     turns: tuple[int, ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Return whether the kernel or distance is the user's, which gets the objects as they were given."""
+        return self.cost == _OWN
 
     @property
     def pairwise(self) -> bool:
@@ -205,6 +210,8 @@ class _Parts:
         if isinstance(compare, Distance):
             yield from self.around(compare)
             return
+        if isinstance(compare, Pairwise):  # nearest neighbours would take its values for distances
+            compare = k.Product([compare])
         yield self.nearest(compare)
         if self.classify and hasattr(compare, "features"):
             yield self.features(compare)

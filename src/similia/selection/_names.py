@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from similia.kernels import Sum
+from similia.kernels import Product, Sum
 from similia.similarity import name_of
 
 _LONGEST = 48  # maximum characters of a name; a sum lists several
@@ -33,6 +33,8 @@ def short_name(compare: Any) -> str:
         text = name_of(compare)
     elif isinstance(compare, Sum) and compare.weights is None:
         return _sum(compare.kernels)
+    elif isinstance(compare, Product) and len(compare.kernels) == 1:
+        return short_name(compare.kernels[0])
     else:
         given = _given(compare)
         text = f"{type(compare).__name__} {', '.join(given)}".rstrip()

@@ -24,11 +24,11 @@ from similia.core.errors import warn_user
 from similia.core.estimators import all_at_once, check_columns, check_table, offered_if
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
-from similia.core.validation import RandomState, check_positive, check_positive_int
+from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors
 from similia.learn.targets import Task
 from similia.objects import n_objects
 from similia.objects.molecules import look_like_smiles
-from similia.objects.tables import is_frame, to_array
+from similia.objects.tables import is_frame, objects_in, to_array
 from similia.pipelines import Pipeline
 from similia.selection._evaluate import fitted
 from similia.selection.budget import Budget, Leaderboard
@@ -127,7 +127,8 @@ class _Auto(BaseEstimator):
         own = own_similarities(self.similarity)
         given = X
         kind, X = recognised(X, any_kind=bool(own))
-        check_similarities(own, X)
+        as_given = self._as_given(kind, X, given)
+        check_similarities(own, as_given)
         if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
             warn_user(_SMILES)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
@@ -146,7 +147,7 @@ class _Auto(BaseEstimator):
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
             near = kind == "strings" and groups is None
-            Run(self, X, y, kind, own, folds, together, clock, board, near).choose(notes)
+            Run(self, X, as_given, y, kind, own, folds, together, clock, board, near).choose(notes)
         self.kind_ = kind
         self._learn_form(given, X, y)
         return self
@@ -164,12 +165,19 @@ class _Auto(BaseEstimator):
         For example, after scoring on a test part, refit to the training and test parts together.
         """
         check_is_fitted(self, "best_estimator_")
-        given, X = X, recognised(X, any_kind=True)[1]
+        given, (kind, X) = X, recognised(X, any_kind=True)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
         with config_context(transform_output="default"):
-            self.best_estimator_ = fitted(self._unfitted, X, y)
+            self.best_estimator_ = fitted(self._unfitted, self._as_given(kind, X, given), y)
         self._learn_form(given, X, y)
         return self
+
+    def _as_given(self, kind: str, X: Any, given: Any) -> Any:
+        """Return the objects `given` by the user if there is an own similarity; `X`, their batch or array, otherwise.
+
+        Vectors are always rows of the array `X`.
+        """
+        return X if self.similarity is None or kind == "vectors" else objects_in(given)
 
     @property
     def _winner(self) -> Any:
@@ -177,11 +185,13 @@ class _Auto(BaseEstimator):
         return self.best_estimator_
 
     def _read(self, X: Any) -> Any:
-        """Return a data frame of vectors as an array, as `fit` does; raise if its columns are not those of `fit`."""
-        if self.kind_ != "vectors" or not is_frame(X):
+        """Return vectors as an array, as `fit` does; raise if the columns of a data frame are not those of `fit`."""
+        if self.kind_ != "vectors":
             return X
-        check_columns(self, X, reset=False)
-        return to_array(X)
+        if is_frame(X):
+            check_columns(self, X, reset=False)
+            X = to_array(X)
+        return check_vectors(X) if isinstance(X, list | tuple | np.ndarray) else X
 
     def predict(self, X: Any) -> npt.NDArray:
         """Return the predictions of the chosen pipeline for m objects, shape (m,)."""
@@ -236,7 +246,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, which are tried first. To turn a function of two objects into a distance, use
         `similia.distances.FromFunction`. With a similarity of your own, objects may be of any kind, such as sets of
-        tags.
+        tags. A function gets objects as you give them, but vectors as rows of an array.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
@@ -423,8 +433,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if all targets are equal, or one is not a finite number (text such as ``"1.5"`` counts as a number).
-        All errors of `AutoClassifier` that are not about classes can occur, too.
+        In `fit`, if all targets are equal, one is not a finite number (text such as ``"1.5"`` counts as a number), or
+        groups leave a fold with one object and the score needs two, as R squared does. All errors of `AutoClassifier`
+        that are not about classes can occur, too.
 
     Examples
     --------

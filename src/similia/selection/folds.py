@@ -33,9 +33,9 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
 
     Objects of one type, such as the text or integers of a pandas column, become an array of that type.
     """
-    each = "multiclass.OneVsRestClassifier" if task == "classification" else "multioutput.MultiOutputRegressor"
+    each = "MultiOutputClassifier" if task == "classification" else "MultiOutputRegressor"
     columns = ", which MultiLabelBinarizer makes of lists of labels" if task == "classification" else ""
-    y = check_labels(y, n, hint=f"; sklearn.{each}(...) learns each column of a table of targets{columns}")
+    y = check_labels(y, n, hint=f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}")
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([is_missing(label) for label in y.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
@@ -117,12 +117,13 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
         _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
-        order = ordered(y[firsts], task, folds, rng)
+        order, sizes = ordered(y[firsts], task, folds, rng), np.bincount(members)
+        if task == "regression":
+            order = order._replace(objects=_beside_others(order.objects, sizes, folds))
         place, fold = np.empty((2, len(firsts)), dtype=np.int64)
         place[order.objects], fold[order.objects] = np.arange(len(firsts)), order.fold
         by_group = np.argsort(members, kind="stable")
         turn = np.empty(len(groups), dtype=np.int64)
-        sizes = np.bincount(members)
         turn[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         objects = np.lexsort((place[members], turn))
         return Order(objects, fold[members][objects])
@@ -138,6 +139,17 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
     objects = np.argsort(np.where(rank < folds, share - 2, share), kind="stable")
     shift = np.cumsum(counts) - counts  # classes start at different folds to balance sizes
     return Order(objects, ((rank + shift[labels]) % folds)[objects])
+
+
+def _beside_others(order: Index, sizes: Index, folds: int) -> Index:
+    """Reorder groups of the given sizes such that, if possible, no group of one object has a fold to itself.
+
+    Group i of the order is in fold i % folds, and scores such as R squared need two objects.
+    """
+    n_paired = max(0, len(order) - folds)  # of the first groups; the others of the first `folds` groups are alone
+    alone = order[sizes[order] > 1][: max(0, folds - n_paired)]
+    others = order[~np.isin(order, alone)]
+    return np.concatenate([others[:n_paired], alone, others[n_paired:]])
 
 
 def again(y: npt.NDArray, task: str, folds: int, seed: int, groups: Index | None = None) -> Index:

@@ -19,7 +19,7 @@ from similia.core.progress import logged, logger_of, track
 from similia.core.validation import generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
-from similia.selection._evaluate import Evaluator, fitted, prefers_balance, sized
+from similia.selection._evaluate import Evaluator, Score, fitted, prefers_balance, scores_answers, sized
 from similia.selection._ladder import Group, ladder
 from similia.selection._rounds import FIRST, Candidate, Rung, noise, rungs
 from similia.selection._search import OUT_OF_TIME, Search, View
@@ -60,6 +60,7 @@ class Run:
 
     auto: Any
     X: Any
+    given: Any  # X, or the same objects as the user gave them, which kernels and distances of the user read
     y: npt.NDArray
     kind: str
     own: Sequence[Kernel | Distance]
@@ -94,8 +95,20 @@ class Run:
         for group in ladder(self.kind, X, auto._task, seed, self.own, classify and prefers_balance(scorer)):
             fits = not group.pairs or 8 * len(y) ** 2 <= settings().max_memory
             (tried if fits else self.too_large).append(group)
-        self.evaluator = Evaluator(take(X, some), y[some], partitions, scorer, tried)
+        self._check_folds(partitions, scorer)
+        sample = take(X, some)
+        given = sample if self.given is X else take(self.given, some)
+        self.evaluator = Evaluator(sample, y[some], partitions, scorer, tried, given)
         self.search = Search(self.evaluator, steps, folds, self.clock, len(y), classify, auto.max_voters, self._tell)
+
+    def _check_folds(self, partitions: list[npt.NDArray[np.int64]], scorer: Score) -> None:
+        """Raise if a fold holds a single object, and the score of a single prediction is not defined."""
+        least = min(int(np.bincount(fold, minlength=self.folds).min()) for fold in partitions)
+        if least < 2 and scores_answers(scorer, self.y) and not scores_answers(scorer, self.y[:1]):
+            raise ValueError(
+                "objects of one group (such as copies) share a fold, so a fold would hold only one object, but "
+                f"{self.auto.measure_} needs two; lower cv={self.folds}, or join small groups"
+            )
 
     def choose(self, notes: list[str]) -> None:
         """Search, fit the best to all objects, estimate its score, and store the results in the estimator."""
@@ -112,7 +125,7 @@ class Run:
         auto.best_name_ = self.name(choice)
         self.board.show(f"fitting {auto.best_name_}", self.rows())
         auto._unfitted = self.unfitted(choice)
-        auto.best_estimator_ = fitted(auto._unfitted, self.X, self.y)
+        auto.best_estimator_ = fitted(auto._unfitted, self.given, self.y)
         scores, repeated = self._outer_scores() if auto.nested else ({}, 0)
         auto.best_score_, auto.best_score_interval_ = self._estimate(scores, repeated, auto.measure_)
         auto.n_outer_folds_ = repeated
