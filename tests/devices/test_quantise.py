@@ -1,5 +1,7 @@
 """Models in whole numbers: equal to Python's integers without a width, near the model before, and what is refused."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from hypothesis import example as example_of
@@ -464,6 +466,13 @@ def test_a_bound_below_the_longest_object_is_refused(name, unit):
     if not isinstance(model[0], sm.NGramEncoder | sm.SequenceEncoder):
         with pytest.raises(ValueError, match=rf"landmarks\[\d+\] has \d+ {unit}, expected at most 1; "):
             sm.quantise(model, max_length=1)
+
+
+def test_the_distance_is_that_of_fit():
+    model, X = example("D2KE, scaled")
+    model = deepcopy(model)
+    before = sm.quantise(model, X).transform(X)
+    np.testing.assert_array_equal(sm.quantise(model.set_params(d2ke__distance__window=0), X).transform(X), before)
 
 
 @pytest.mark.parametrize("name", ["vectors", "Gaussian", "levels", "DTW"])

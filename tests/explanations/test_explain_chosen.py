@@ -328,6 +328,14 @@ def test_a_feature_called_intercept_is_not_the_intercept():
     assert [part.name for part in sm.explanations.explain_classes(model, docs)[1]] == ["intercept"]
 
 
+def test_parts_are_those_of_the_kernel_of_fit():
+    words, y = ["AC", "CA", "GT", "TG"] * 5, [0, 0, 1, 1] * 5
+    model = make_pipeline(sm.KernelFeatures(kernels.Spectrum(k=2)), LogisticRegression()).fit(words, y)
+    before = [part.name for part in explain(model, "GT").parts]
+    model.set_params(kernelfeatures__kernel__k=1)
+    assert [part.name for part in explain(model, "GT").parts] == before
+
+
 def test_a_threshold_that_changes_the_class_is_told():
     words, y = ["AC", "CA", "GT", "TG"] * 5, [0, 0, 1, 1] * 5
     for threshold, told in ((0.5, False), (0.999, True)):

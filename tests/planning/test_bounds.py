@@ -12,7 +12,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import similia as sm
 from experiments import d2ke_theory
 from experiments._report import Section
-from similia.distances import DTW, Facts, Levenshtein, ModifiedHausdorff
+from similia.distances import DTW, ERP, Facts, Levenshtein, ModifiedHausdorff
 from similia.planning import d2ke_n_components, effective_dimension, lipschitz
 
 
@@ -277,6 +277,13 @@ def test_lipschitz_knows_the_distances_that_are_no_metrics(distance):
     model = make_pipeline(sm.D2KE(distance, n_components=8, random_state=0), Ridge()).fit(series, np.arange(12.0))
     with pytest.raises(ValueError, match=f"{type(distance).__name__} need not satisfy the triangle inequality"):
         lipschitz(model)
+
+
+def test_lipschitz_is_that_of_the_distance_of_fit():
+    series = [np.random.default_rng(i).normal(size=(5, 2)) for i in range(12)]
+    model = make_pipeline(sm.D2KE(ERP(), n_components=8, random_state=0), Ridge()).fit(series, np.arange(12.0))
+    before = lipschitz(model)
+    assert lipschitz(model.set_params(d2ke__distance__window=0)) == before
 
 
 def test_lipschitz_refuses_what_is_no_metric_and_other_models():
