@@ -403,7 +403,7 @@ def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
 
 def _example_like(model: Any, X: Distributed) -> Any:
     """Return the example of a model, in the dtype of `X`; None if it has none that is like the objects of `X`."""
-    one = None
+    one: Any = None
     with suppress(AttributeError):  # the model has none, or is not fitted
         one = model._example()
     if X.meta is None:
@@ -454,10 +454,30 @@ def from_parts(method: Method) -> Method:
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tuple(map(_computed, args)), {name: _computed(value) for name, value in kwargs.items()}
+        args, kwargs = tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
         return method(self, as_parts(X, anew=True), *args, **kwargs)
 
     return of_any  # type: ignore[return-value]
+
+
+def score_of(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the accuracy of a classifier, or R squared of a regressor; each argument may be a Dask collection."""
+    from sklearn.base import is_classifier
+    from sklearn.metrics import accuracy_score, r2_score
+
+    metric = accuracy_score if is_classifier(model) else r2_score
+    return float(metric(computed(y), computed(model.predict(X)), sample_weight=computed(sample_weight)))
+
+
+class ScoresParts:
+    """Mixin of learners whose `predict` is decorated with `lazily`; it precedes the mixin of scikit-learn."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or R squared of a regressor, for n objects and their labels or numbers.
+
+        Each argument may be a Dask collection.
+        """
+        return score_of(self, X, y, sample_weight)
 
 
 def as_parts(X: Any, *, anew: bool = False) -> Any:
@@ -478,7 +498,8 @@ def check_readable(source: Source) -> None:
         raise BadParameter("X", "objects that can be read several times", found, "write them to a file")
 
 
-def _computed(value: Any) -> Any:
+def computed(value: Any) -> Any:
+    """Compute a Dask collection; return anything else unchanged."""
     return value.compute() if hasattr(value, "__dask_graph__") else value
 
 
@@ -499,8 +520,9 @@ def _work(
 
     If the lengths of the parts are not known, `expected` is None, and `start` is the number of the part.
     """
+    collecting: Any = nullcontext([]) if expected is None else collected_warnings()
     try:
-        with inside_task(max_memory), nullcontext([]) if expected is None else collected_warnings() as caught:
+        with inside_task(max_memory), collecting as caught:
             _check_count(part, start, expected)
             result = function(_convert(part, converters) if n_objects(part) else part, start, *args)
     except (TypeError, ValueError) as error:
