@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
@@ -175,6 +177,15 @@ def test_the_command_chooses_the_number(table: Path, tmp_path: Path) -> None:
     done = run(str(table), "--text", "word", "--kernel", "Spectrum(k=2, normalize=True)", "-o", str(tmp_path / "o.csv"))
     assert done.exit_code == 0, done.output
     assert "40 objects in 2 clusters" in done.output
+
+
+def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> None:
+    data, output, page = tmp_path / "words.parquet", tmp_path / "o.csv", tmp_path / "c.html"
+    parquet.write_table(pa.table({"text": WORDS, "label": [None, *KINDS[1:]]}), data)
+    how = ("--kernel", "Spectrum(k=2)", "--clusters", "2", "-o", str(output), "--report", str(page))
+    done = run(str(data), *how)
+    assert done.exit_code == 0, done.output
+    assert "agreement" not in Page(page).text
 
 
 @pytest.mark.parametrize(

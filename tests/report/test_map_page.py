@@ -307,3 +307,15 @@ def test_command(tmp_path: Path) -> None:
     ):
         assert said in str(invoke(*options, *more).exception)
     assert "end " in str(invoke(data, "--text", "sequence", "-o", tmp_path / "m.png").exception)
+
+
+def test_several_attributes_of_graphs_are_no_colours(tmp_path: Path) -> None:
+    folder, output = tmp_path / "T", tmp_path / "m.html"
+    folder.mkdir()
+    for name, lines in {
+        "A": [f"{i}, {i + 1}" for i in range(1, 12, 2)], "graph_indicator": [i // 2 + 1 for i in range(12)],
+        "graph_attributes": [f"{i}, {i + 1}" for i in range(6)],
+    }.items():  # fmt: skip
+        (folder / f"T_{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+    assert invoke(folder, "-o", output).exit_code == 0
+    assert Page(output).payload["labels"] is None

@@ -68,12 +68,7 @@ def cluster(
     model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
     with bars(), placed_in(found):
         distances = model.fit(found.objects).transform(found.objects)
-        labels = distances.argmin(axis=1)
-        if report is not None:
-            title = f"Clusters of {Path(data).name}"
-            write_clusters(
-                model, found.objects, found.labels, report, title=title, names=found.names, random_state=seed
-            )
+    labels = distances.argmin(axis=1)
     rows: dict[str, Any] = {"row": np.arange(len(labels)), "cluster": labels}
     rows["distance"] = distances[rows["row"], labels]
     rows["medoid"] = model.medoid_indices_[labels]
@@ -82,6 +77,10 @@ def cluster(
     write_table(rows, output)
     if save is not None:
         sm.save(model, save)
+    if report is not None:
+        title, classes = f"Clusters of {Path(data).name}", found.labels if labelled else None
+        with bars(), placed_in(found):
+            write_clusters(model, found.objects, classes, report, title=title, names=found.names, random_state=seed)
     sizes = np.bincount(labels, minlength=model.n_clusters_)
     told = {"output": output, "objects": len(labels), "clusters": model.n_clusters_, "sizes": sizes.tolist()}
     told |= {"compared_by": str(compared)} | ({} if report is None else {"report": report})

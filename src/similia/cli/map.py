@@ -54,6 +54,9 @@ def map(
         check_output(save, data)
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
+    labels = found.labels
+    if column is None and labels is not None and labels.ndim > 1:  # several attributes of each graph
+        labels = None
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
@@ -62,7 +65,7 @@ def map(
         write_map(
             placed,
             found.objects,
-            found.labels,
+            labels,
             output,
             title=title or f"Map of {Path(data).name}",
             names=found.names,
