@@ -63,7 +63,7 @@ def duplicates(
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
     from similia.cli.inputs import read_objects
-    from similia.cli.outputs import bars, check_page, check_table, print_written, resumable, write_blocks
+    from similia.cli.outputs import bars, check_page, check_table, print_written, stoppable, write_blocks
     from similia.cli.voice import result, voice
     from similia.core.config import config
     from similia.report import write_duplicates
@@ -91,7 +91,7 @@ def duplicates(
         folder = partial_of(output) if in_chunks and not voice().piped else None
         at = _THRESHOLD if threshold is None else threshold
         how: dict[str, Any] = {"relative": relative, "method": method, "recall": recall, "random_state": seed}
-        with bars(), _placed(found), resumable() if in_chunks else nullcontext():
+        with bars(), _placed(found), stoppable() if in_chunks else nullcontext():
             pairs = near_duplicates(X, compared, at, **how, folder=folder)
             names = _names(found, pairs)
             value = "distance" if distance else "similarity"

@@ -42,22 +42,16 @@ def check_page(output: Path, *inputs: str | Path | None) -> None:
 
 
 @contextmanager
-def stoppable(done: Callable[[], int], n: int | None) -> Iterator[None]:
-    """If Ctrl-C stops the block, print how many objects are done (typer then ends with exit code 130)."""
+def stoppable(done: Callable[[], int] | None = None, n: int | None = None) -> Iterator[None]:
+    """If Ctrl-C stops the block, print how to resume and, with `done`, how many objects are done.
+
+    Typer then ends with exit code 130.
+    """
     try:
         yield
     except KeyboardInterrupt as stop:
-        tell_stopped(stop, f" after {of(done(), n)}; run the same command again to resume")
-        raise
-
-
-@contextmanager
-def resumable() -> Iterator[None]:
-    """If Ctrl-C stops the block, print that the same command resumes (typer then ends with exit code 130)."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        tell_stopped(stop, "; run the same command again to resume")
+        so_far = "" if done is None else f" after {of(done(), n)}"
+        tell_stopped(stop, f"{so_far}; run the same command again to resume")
         raise
 
 
