@@ -186,6 +186,9 @@ def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> 
     done = run(str(data), *how)
     assert done.exit_code == 0, done.output
     assert "agreement" not in Page(page).text
+    parquet.write_table(pa.table({"text": WORDS, "label": KINDS}), data)
+    assert run(str(data), *how).exit_code == 0
+    assert "agreement" in Page(page).text
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def cluster(
     from similia.cli.model_data import check_comparison, named_comparison, placed_in
     from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
+    from similia.objects.tables import is_missing
     from similia.report import write_clusters
 
     number: Any = clusters
@@ -78,7 +79,9 @@ def cluster(
     if save is not None:
         sm.save(model, save)
     if report is not None:
-        title, classes = f"Clusters of {Path(data).name}", found.labels if labelled else None
+        title, classes = f"Clusters of {Path(data).name}", found.labels
+        if not labelled and classes is not None and (classes.ndim > 1 or any(map(is_missing, classes.tolist()))):
+            classes = None  # nobody asked for them
         with bars(), placed_in(found):
             write_clusters(model, found.objects, classes, report, title=title, names=found.names, random_state=seed)
     sizes = np.bincount(labels, minlength=model.n_clusters_)

@@ -55,7 +55,7 @@ def map(
     column = color or table.get("label")
     found = read_objects(data, labelled=column is not None, **table | {"label": column})
     labels = found.labels
-    if column is None and labels is not None and labels.ndim > 1:  # several attributes of graphs
+    if column is None and labels is not None and labels.ndim > 1:  # several attributes of each graph
         labels = None
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
