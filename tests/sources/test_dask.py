@@ -17,9 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import similia as sm
 from similia.codes import SignCodes
@@ -80,6 +81,10 @@ def test_a_part_of_few_objects_does_not_warn_for_the_whole():
         model.transform(many).compute(scheduler="sync")
     with pytest.warns(UserWarning, match="1 of 1 objects have similarity 0"):
         model.transform([""])
+    counted = bag([*WORDS, *["", "A"] * 20], [120])
+    as_partitions(counted).lengths  # noqa: B018
+    with pytest.warns(UserWarning, match=r"40 of the objects 120 to 159 have similarity 0 .* X\[120\]"):
+        model.transform(counted).compute(scheduler="sync")
 
 
 @pytest.mark.same_bits
@@ -147,6 +152,18 @@ def test_pca_of_sparse_rows():
     local, remote = (sm.GeneralizedNystroemPCA(4, 0.5, random_state=0) for _ in range(2))
     assert_same(local.fit(X), remote.fit(there))
     assert np.array_equal(remote.transform(there).compute(), local.transform(X))
+
+
+def test_pca_of_frames_and_bags():
+    X = VECTORS[:, :4]
+    local = sm.GeneralizedNystroemPCA(2, random_state=0).fit(X)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=3)
+    for there in (frame, bag([*X], [50]), bag(X.tolist(), [50])):
+        remote = sm.GeneralizedNystroemPCA(2, random_state=0).fit(there)
+        assert_same(local, remote)
+        assert np.array_equal(remote.transform(there).compute(), local.transform(X))
+    with pytest.raises(ValueError, match="must be a 2-D array"):
+        sm.GeneralizedNystroemPCA(2).fit(bag([1.0, 2.0, 3.0], [2]))
 
 
 @pytest.mark.same_bits
@@ -250,6 +267,59 @@ def test_nothing_is_computed_before_it_is_asked_for():
     assert Z.shape[1] == model.rank_
     assert signs.compute(scheduler="sync").shape == (len(WORDS), 8)
     assert sorted(computed) == [30, len(WORDS) - 30]
+
+
+def test_a_collection_that_changes_is_counted_anew(tmp_path):
+    def lines(path):
+        return path.read_text().split()
+
+    def words():
+        return db.from_sequence([tmp_path / "words.txt"], npartitions=1).map(lines).flatten()
+
+    (tmp_path / "words.txt").write_text(" ".join(WORDS[:100]))
+    there, model = words(), sm.Nystroem(KERNEL, 10, random_state=0)
+    before = model.fit(there).transform(there)
+    assert before.shape == (100, model.rank_)
+    (tmp_path / "words.txt").write_text(" ".join(WORDS))
+    with pytest.raises(ValueError, match=r"X has changed: .* object 0 holds 120 objects, expected 100, as when"):
+        before.compute(scheduler="sync")
+    blocks = as_partitions(there).blocks(60)
+    with pytest.raises(ValueError, match="X has changed"):
+        dask.compute(*blocks.parts, scheduler="sync")
+    assert words().name == there.name
+    assert model.transform(words()).compute(scheduler="sync").shape == (120, model.rank_)
+    assert model.fit(there).transform(there).shape == (120, model.rank_)
+
+
+def test_the_object_that_a_method_is_tried_on_may_be_of_the_collection():
+    unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    far, letters = VECTORS + 1000, RNG.integers(5, 9, (120, 2))
+    for model, X in (
+        (sm.HeatRandomFeatures(66, mapping=None, random_state=0), unit),
+        (sm.Nystroem(sm.kernels.Cosine(mapping=None), 5, random_state=0), unit),
+        (sm.Nystroem(sm.kernels.RBF(), 5, random_state=0), far),  # warnings are errors
+        (sm.Nystroem(rbf_kernel, 5, random_state=0), unit.astype(np.float32)),
+        (OneHotEncoder(sparse_output=False), letters),
+    ):
+        there = array(X, [50])
+        lazy = sm.scale.apply(model.fit(X if isinstance(model, OneHotEncoder) else there).transform, there)
+        found, expected = lazy.compute(scheduler="sync"), model.transform(X)
+        assert lazy.dtype == found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    single = sm.Nystroem(rbf_kernel, 5, random_state=0).fit(unit.astype(np.float32))
+    assert single.transform(array(unit, [50])).dtype == single.transform(unit).dtype == np.float64
+    cosines = make_pipeline(sm.Nystroem(sm.kernels.Cosine(mapping=None), 5), nyshd_steps()[0])
+    record = sm.codes.RecordEncoder([([0, 1], cosines)])
+    flat = unit[:, :2] / np.linalg.norm(unit[:, :2], axis=1, keepdims=True)
+    assert record.fit(array(flat, [50])).transform(flat).shape == (120, 8)
+
+
+def test_a_landmark_is_tried_before_a_row_is_computed():
+    unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    model, computed = sm.Nystroem(sm.kernels.Cosine(mapping=None), 5, random_state=0).fit(unit), []
+    there = array(unit, [50]).map_blocks(lambda block: (computed.append(1), block)[1], meta=np.empty((0, 0)))
+    assert model.transform(there).shape == (120, 5)
+    assert not computed
 
 
 def test_apply_of_any_estimator():

@@ -29,7 +29,7 @@ from similia.core.estimators import all_at_once
 from similia.core.state import Sizes, array, each, state
 from similia.core.validation import generator, not_dates
 from similia.objects.sequences import at_least_one
-from similia.sources.dask import Distributed, from_parts, is_lazy
+from similia.sources.dask import Distributed, from_parts, is_lazy, of_one
 
 Vectors = npt.NDArray[Any]
 
@@ -241,17 +241,17 @@ def _entry(i: int, record: Any, name: Any) -> Any:
 
 def _first_codes(encoder: Any, spec: Any, column: Any, y: Any) -> Any:
     """Fit an encoder to a column; return the column's codes (for Dask data, the codes of one example)."""
-    here = column.example() if isinstance(column, Distributed) else column
     try:
         with config_context(transform_output="default"):
-            return encoder.fit(column, y).transform(here)
+            encode = encoder.fit(column, y).transform
+            return of_one(encode, column) if isinstance(column, Distributed) else encode(column)
     except (TypeError, ValueError) as error:
         if isinstance(column, Distributed):
             raise type(error)(
                 f"the encoder of column {spec!r} cannot be fitted to a Dask collection ({error}); fit to "
                 "X.compute(), or to a part of it, and transform all"
             ) from error
-        if isinstance(spec, list) or not all(isinstance(value, Real) for value in here):
+        if isinstance(spec, list) or not all(isinstance(value, Real) for value in column):
             raise
         raise ValueError(
             f"the encoder of column {spec!r} does not take its numbers as objects ({error}); "

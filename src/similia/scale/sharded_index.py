@@ -75,7 +75,7 @@ class ShardedIndex(BaseEstimator):
             raise TypeError(
                 f"codes is a {type(codes).__name__}, expected a Dask array; for arrays in memory, use HammingIndex"
             )
-        parts = as_partitions(codes)
+        parts = as_partitions(codes, anew=True)
         check_codes(parts.example(), n_bits=self.n_bits)
         n = len(parts)
         numbers = count_on(0, n) if ids is None else check_ids(ids, n)

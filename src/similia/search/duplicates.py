@@ -253,7 +253,7 @@ def _elsewhere(
     metric: Metric, X: Any, threshold: float, relative: bool, method: str, recall: float, random_state: Any, folder: Any
 ) -> Duplicates:
     """Return the near-duplicates among objects of a source or a Dask collection, in bounded memory."""
-    source = as_partitions(X).converted(metric.as_objects) if is_lazy(X) else X
+    source = as_partitions(X, anew=True).converted(metric.as_objects) if is_lazy(X) else X
     check_readable(source)
     if method not in ("auto", "hashes") or not has_hashes(metric.function):
         words = f"'auto' or 'hashes', of MinMax, Levenshtein and cosines of features, for a {source.source}"

@@ -13,9 +13,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, wraps
 from itertools import accumulate, chain, pairwise
 from typing import Any, Self, TypeVar
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +25,21 @@ import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
 from similia.core.errors import BadParameter, BadType, BadValue, DataError
-from similia.core.threads import limited_to, n_threads
+from similia.core.threads import collected_warnings, limited_to, n_threads
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
-_MOST_COUNTED = 1000  # number of collections whose lengths are remembered
 _MOST_TASKS = 1000  # number of tasks for the blocks of one collection
-_counted: dict[str, list[int]] = {}  # lengths of the parts of each collection, by its name in Dask's graph
+_counted: dict[int, Lengths] = {}  # of the collections that are alive, by their id
+
+
+@dataclass
+class Lengths:
+    """Numbers of objects in the parts of a collection; None until they are counted."""
+
+    known: list[int] | None = None
 
 
 class Distributed(Source):
@@ -44,24 +52,21 @@ class Distributed(Source):
     ----------
     parts : list of dask.delayed.Delayed
         The parts. Each computes to a list, array or batch of objects, which may be empty.
-    lengths : list of int, optional
-        Number of objects in each part; if not given, objects are counted when the lengths are first needed.
+    lengths : Lengths, optional
+        Number of objects in each part; if not known, objects are counted when the lengths are first needed.
     converters : tuple of callables
         Functions applied, in order, to each part before it is used.
     meta : ndarray or sparse array, optional
         An empty array of the type of the parts before conversion, if they are arrays.
-    name : str, optional
-        Name of the collection in Dask's graphs, by which its lengths are remembered.
     """
 
     source, again = "Dask collection", False
 
     def __init__(
-        self, parts: list[Any], lengths: list[int] | None = None, converters: tuple[Converter, ...] = (),
-        meta: Any = None, name: str = "",
-    ) -> None:  # fmt: skip
-        self.parts, self.converters, self.meta, self.name = parts, converters, meta, name
-        self.known_lengths = _counted.get(name) if lengths is None else lengths
+        self, parts: list[Any], lengths: Lengths | None = None, converters: tuple[Converter, ...] = (), meta: Any = None
+    ) -> None:
+        self.parts, self.converters, self.meta = parts, converters, meta
+        self._lengths = Lengths() if lengths is None else lengths
 
     def __len__(self) -> int:
         return sum(self.lengths)
@@ -72,22 +77,26 @@ class Distributed(Source):
         return (len(self),)
 
     @property
+    def known_lengths(self) -> list[int] | None:
+        return self._lengths.known
+
+    @property
     def lengths(self) -> list[int]:
-        if self.known_lengths is None:
+        if self._lengths.known is None:
             import dask
 
-            self.known_lengths = list(dask.compute(*(dask.delayed(n_objects)(part) for part in self.parts)))
-            if self.name:
-                _counted[self.name] = self.known_lengths
-                for name in list(_counted)[:-_MOST_COUNTED]:
-                    del _counted[name]
-        return self.known_lengths
+            self._lengths.known = list(dask.compute(*(dask.delayed(n_objects)(part) for part in self.parts)))
+        return self._lengths.known
 
     def example(self) -> Any:
         """Return a collection of one object: a row of ones if objects are vectors, else the first object (computed)."""
         if self.meta is not None and self.meta.ndim == 2:
             one = np.ones((1, self.meta.shape[1]), self.meta.dtype)
             return _convert(type(self.meta)(one) if sp.issparse(self.meta) else one, self.converters)
+        return self.first()
+
+    def first(self) -> Any:
+        """Return a collection of the first object, which is computed."""
         for part in self.parts:
             here = part.compute()
             if n_objects(here):
@@ -133,14 +142,14 @@ class Distributed(Source):
     ) -> Iterator[Any]:
         """Yield ``function(part, start, *slices, *args)`` for each non-empty part, in order.
 
-        `start` is the global position of the first object of the part, or the number of the part while lengths are
-        unknown. Arrays in `along` have one row per object; `slices` are their rows for the part. The function runs on
-        the worker that holds the part; errors name global positions or the part. With `few`, only a few results are in
-        memory at once.
+        `start` is the global position of the first object of the part. Arrays in `along` have one row per object;
+        `slices` are their rows for the part. The function runs on the worker that holds the part; errors name global
+        positions. With `few`, only a few results are in memory at once.
         """
         import dask
 
-        tasks = [task for task, n in zip(self.lazy(function, *args, along=along), self.lengths, strict=True) if n]
+        lengths = self.lengths  # before the tasks are made, which have the positions
+        tasks = [task for task, n in zip(self.lazy(function, *args, along=along), lengths, strict=True) if n]
         if not tasks:
             raise BadValue(None, "is empty: found 0 objects", "at least one")
         step = 4 * _n_workers() if few else len(tasks)
@@ -148,7 +157,7 @@ class Distributed(Source):
 
     def converted(self, convert: Converter) -> Self:
         """Return a collection with the parts ``convert(part)``; each task that uses a part converts it first."""
-        return type(self)(self.parts, self.known_lengths, (*self.converters, convert), self.meta, self.name)
+        return type(self)(self.parts, self._lengths, (*self.converters, convert), self.meta)
 
     def blocks(self, size: int) -> Self:
         """Return the same objects in parts of `size` objects; the last part may be shorter."""
@@ -165,15 +174,15 @@ class Distributed(Source):
             for part, start, length in zip(self.parts, starts, self.lengths, strict=True):
                 low, high = max(first, start) - start, min(last, start + length) - start
                 if low < high:
-                    pieces.append(part if high - low == length else delayed(_rows)(part, low, high))
+                    pieces.append(part if high - low == length else delayed(_piece)(part, start, length, low, high))
             parts.append(pieces[0] if len(pieces) == 1 else delayed(concatenate)(pieces))
-        return type(self)(parts, expected, self.converters, self.meta)
+        return type(self)(parts, Lengths(expected), self.converters, self.meta)
 
     def kept(self) -> Self:
         """Return the same objects, computed once and kept in the workers' memory for several passes over them."""
         import dask
 
-        return type(self)(list(dask.persist(*self.parts)), self.known_lengths, self.converters, self.meta, self.name)
+        return type(self)(list(dask.persist(*self.parts)), self._lengths, self.converters, self.meta)
 
     @contextmanager
     def spooled(self) -> Iterator[npt.NDArray]:
@@ -196,7 +205,10 @@ class Distributed(Source):
             yield rows.view(np.ndarray)
 
     def lazy(self, function: Callable[..., Any], *args: Any, along: Sequence[npt.NDArray] = ()) -> list[Any]:
-        """Return the results of `map` as one delayed value per part, also for empty parts."""
+        """Return the results of `map` as one delayed value per part, also for empty parts.
+
+        While lengths are unknown, `start` is the number of the part, and errors name the part.
+        """
         from dask import delayed
 
         def named(value: Any) -> Any:  # but not (): Dask 2024.11 fails on a graph in which it has a name of its own
@@ -215,10 +227,11 @@ class Distributed(Source):
     def _task(self, function: Any, number: int, *args: Any) -> Any:
         from dask import delayed
 
-        start = None if self.known_lengths is None else self._starts()[number]
-        here = number if start is None else start
+        start, expected = number, None
+        if self.known_lengths is not None:
+            start, expected = self._starts()[number], self.lengths[number]
         run = delayed(_work, pure=False, traverse=False)
-        return run(function, self.parts[number], here, start is None, self.converters, settings().max_memory, *args)
+        return run(function, self.parts[number], start, expected, self.converters, settings().max_memory, *args)
 
 
 def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
@@ -236,32 +249,46 @@ def each_block(X: Any, size: int, function: Callable[..., Any], *args: Any) -> I
     return iter(_of_blocks(X, 0, size, function, args))
 
 
-def as_partitions(X: Any) -> Distributed:
-    """Return a Dask bag, array, series or frame as `Distributed`, or raise for anything else."""
+def as_partitions(X: Any, *, anew: bool = False) -> Distributed:
+    """Return a Dask bag, array, series or frame as `Distributed`, or raise for anything else.
+
+    If objects of this very collection were counted before, they are counted again only if `anew`. Another collection of
+    the same name in Dask's graph may hold other objects, such as those of a file that has grown.
+    """
     if isinstance(X, Distributed):
         return X
     kind = type(X).__name__
     if kind == "Bag":
-        return Distributed(X.map_partitions(list).to_delayed(), name=X.name)
+        return Distributed(X.map_partitions(list).to_delayed(), _lengths_of(X, anew))
     if kind == "Array":
         if X.ndim not in (1, 2):
             raise ValueError(f"X must be a Dask array of vectors (2-D) or objects (1-D), got shape {X.shape}")
+        lengths = _lengths_of(X, anew) if np.isnan(X.shape[0]) else Lengths(list(map(int, X.chunks[0])))
         if X.ndim == 2:
             X = X.rechunk({1: -1})
         meta = X._meta
         if X.ndim == 2:  # the example array of Dask has no columns
             none = np.empty((0, X.shape[1]), X.dtype)
             meta = sp.csr_array(none) if sp.issparse(meta) else none
-        lengths = None if np.isnan(X.shape[0]) else list(map(int, X.chunks[0]))
-        return Distributed(list(X.to_delayed().ravel()), lengths, meta=meta, name=X.name)
+        return Distributed(list(X.to_delayed().ravel()), lengths, meta=meta)
     if kind in ("Series", "DataFrame"):
-        return Distributed(_without_aliases(X.to_delayed()), name=getattr(X, "_name", ""))
+        return Distributed(_without_aliases(X.to_delayed()), _lengths_of(X, anew))
     raise BadType(
         None,
         f"is a Dask {kind}",
         "a bag of objects, an array of vectors or a column of a dataframe",
         "dask.bag.from_delayed makes a bag of delayed lists",
     )
+
+
+def _lengths_of(X: Any, anew: bool) -> Lengths:
+    """Return the lengths of the parts of a Dask collection, which are remembered while the collection lives."""
+    if id(X) not in _counted:
+        finalize(X, _counted.pop, id(X), None)
+        anew = True
+    if anew:
+        _counted[id(X)] = Lengths()
+    return _counted[id(X)]
 
 
 def _without_aliases(parts: Sequence[Any]) -> list[Any]:
@@ -334,18 +361,16 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
     """
     import dask.array as da
 
-    model = getattr(method, "__self__", None)
+    model: Any = getattr(method, "__self__", None)
     if model is None:
         raise TypeError(f"expected a method of a fitted model, such as model.transform, got {method!r}")
     parts, name = as_partitions(X), method.__name__
-    first = model[0] if hasattr(model, "steps") else model
-    example = first._example() if hasattr(first, "_example") and parts.meta is None else None
-    one = method(parts.example() if example is None else example, *args, **kwargs)
+    one = of_one(method, parts, *args, **kwargs)
     metas = [
         part[:0] if sp.issparse(part) else np.asarray(part)[:0] for part in (one if isinstance(one, tuple) else [one])
     ]
     lengths: list[Any] = parts.known_lengths or [np.nan] * len(parts.parts)
-    values = parts.lazy(_call, model, name, metas, args, kwargs)
+    values = parts.lazy(_call, parts.known_lengths is not None, model, name, metas, args, kwargs)
 
     def output(number: int, meta: Any) -> Any:
         pieces = [
@@ -357,6 +382,36 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
 
     outputs = tuple(map(output, range(len(metas)), metas))
     return outputs if isinstance(one, tuple) else outputs[0]
+
+
+def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
+    """Return what a method of a fitted model returns for one object, without the warnings about this object.
+
+    The object is one of the model (see `Transformer._example`), or a row of ones. If the method refuses that row, as a
+    kernel on unit vectors does, the first object of `X` is computed.
+    """
+    model = method.__self__
+    objects = _example_like(model[0] if hasattr(model, "steps") else model, X)
+    if X.meta is not None and X.meta.ndim == 2:
+        with suppress(TypeError, ValueError), collected_warnings():
+            return method(X.example() if objects is None else objects, *args, **kwargs)
+        objects = None
+    objects = X.first() if objects is None else objects
+    with collected_warnings():
+        return method(objects, *args, **kwargs)
+
+
+def _example_like(model: Any, X: Distributed) -> Any:
+    """Return the example of a model, in the dtype of `X`; None if it has none that is like the objects of `X`."""
+    one: Any = None
+    with suppress(AttributeError):  # the model has none, or is not fitted
+        one = model._example()
+    if X.meta is None:
+        return one
+    alike = isinstance(one, np.ndarray) and isinstance(X.meta, np.ndarray) and one.shape[1:] == X.meta.shape[1:]
+    if X.meta.ndim != 2 or X.converters or not alike:
+        return None
+    return one.astype(X.meta.dtype) if X.meta.dtype.kind == "f" else one
 
 
 @cache
@@ -400,14 +455,14 @@ def from_parts(method: Method) -> Method:
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = tuple(map(_computed, args)), {name: _computed(value) for name, value in kwargs.items()}
-        return method(self, as_parts(X), *args, **kwargs)
+        return method(self, as_parts(X, anew=True), *args, **kwargs)
 
     return of_any  # type: ignore[return-value]
 
 
-def as_parts(X: Any) -> Any:
-    """Convert a Dask collection to `Distributed`; return anything else unchanged."""
-    return as_partitions(X) if hasattr(X, "__dask_graph__") else X
+def as_parts(X: Any, *, anew: bool = False) -> Any:
+    """Convert a Dask collection to `Distributed`, see `as_partitions`; return anything else unchanged."""
+    return as_partitions(X, anew=anew) if hasattr(X, "__dask_graph__") else X
 
 
 def refuse_lazy(X: Any, needs: str) -> None:
@@ -437,15 +492,19 @@ def inside_task(max_memory: int | None = None) -> Iterator[None]:
 
 
 def _work(
-    function: Callable[..., Any], part: Any, start: int, of_part: bool, converters: tuple[Converter, ...],
+    function: Callable[..., Any], part: Any, start: int, expected: int | None, converters: tuple[Converter, ...],
     max_memory: int, *args: Any,
 ) -> Any:  # fmt: skip
-    """Run a task; `start` is the position of the first object of the part or, if `of_part`, the number of the part."""
+    """Run a task on a part of `expected` objects, the first of which has the position `start`.
+
+    If the lengths of the parts are not known, `expected` is None, and `start` is the number of the part.
+    """
     try:
         with inside_task(max_memory):
+            _check_count(part, start, expected)
             return function(_convert(part, converters) if n_objects(part) else part, start, *args)
     except (TypeError, ValueError) as error:
-        if of_part:
+        if expected is None:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             if type(error) is kind or isinstance(error, DataError):
                 raise kind(f"partition {start}: {error}") from error
@@ -454,18 +513,30 @@ def _work(
         raise
 
 
+def _check_count(part: Any, start: int, expected: int | None) -> None:
+    """Raise if the part that begins at `start` does not hold as many objects as when they were counted."""
+    if expected is not None and n_objects(part) != expected:
+        found = f"has changed: the part that begins with object {start} holds {n_objects(part)} objects"
+        raise BadValue(None, found, f"{expected}, as when they were counted", "make the Dask collection anew")
+
+
 def _convert(part: Any, converters: tuple[Converter, ...]) -> Any:
     for convert in converters:
         part = convert(part)
     return part
 
 
-def _call(part: Any, start: int, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any) -> Sequence[Any]:
-    """Return what a method returns for a part, each array an item; `metas` are its arrays for no object."""
+def _call(
+    part: Any, start: int, counted: bool, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any
+) -> Sequence[Any]:
+    """Return what a method returns for a part, each array an item; `metas` are its arrays for no object.
+
+    Unless the objects are `counted`, `start` is the number of the part.
+    """
     n = n_objects(part)
     if n == 0:
         return metas
-    with part_of_more(lazy=True):
+    with part_of_more(lazy=True, start=start if counted else None):
         found = getattr(model, name)(part, *args, **kwargs)
     outputs = found if isinstance(found, tuple) else (found,)
     for output, meta in zip(outputs, metas, strict=True):
@@ -507,6 +578,12 @@ def _taken(part: Any, start: int, indices: npt.NDArray[np.int64]) -> Any:
 
 def _rows(part: Any, start: int, stop: int) -> Any:
     return take(part, np.arange(start, stop))
+
+
+def _piece(part: Any, start: int, expected: int, first: int, stop: int) -> Any:
+    """Return the objects `first` to `stop` - 1 of a part; see `_check_count`."""
+    _check_count(part, start, expected)
+    return _rows(part, first, stop)
 
 
 def whole_part(part: Any, start: int) -> Any:

@@ -123,6 +123,7 @@ class ArrayMatrix(MatrixSource):
 
 class DistributedMatrix(MatrixSource):
     def __init__(self, X: Distributed) -> None:
+        X = X.converted(_dense_or_sparse)
         example = X.example()
         self._X, self.n, self.n_features = X, len(X), int(example.shape[1])
         self.source, self.again = X.source, X.again
@@ -354,6 +355,10 @@ def _check_matrix(X: Any) -> npt.NDArray:
     if X.ndim != 2:
         raise not_2d("X", X.shape)
     return X
+
+
+def _dense_or_sparse(part: Any) -> Any:
+    return part if sp.issparse(part) else _check_matrix(part)
 
 
 def _open_file(path: Path) -> MatrixSource:
