@@ -38,7 +38,7 @@ from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
-from similia.sources.dask import apply, is_lazy
+from similia.sources.dask import ScoresParts, apply, computed, is_lazy, score_of
 
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object
@@ -123,7 +123,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return self._learn("fit_predict", X, y, params)
 
     def _learn(self, name: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
-        if y is not None and not is_lazy(y) and isinstance(self._final_estimator, ClassifierMixin):
+        y, params = computed(y), {key: computed(value) for key, value in params.items()}  # once, for all steps
+        if y is not None and isinstance(self._final_estimator, ClassifierMixin):
             refuse_fractions(y)  # fail before comparing objects
         self.steps: list[tuple[str, Any]] = _twins(self.get_params(deep=False)["steps"])
         return getattr(super(), name)(X, y, **params)
@@ -151,14 +152,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Return the score of the last step: accuracy of a classifier, R squared of a regressor."""
-        from sklearn.metrics import accuracy_score, r2_score
-
-        metrics = {ClassifierMixin.score: accuracy_score, RegressorMixin.score: r2_score}
-        # These two need only predictions, which can be computed in blocks. Another method needs the last step itself.
-        metric = metrics.get(getattr(type(self.steps[-1][1]), "score", None))
-        if metric is None or params:
+        # These need only predictions, which can be computed in blocks. Another method needs the last step itself.
+        usual = ClassifierMixin.score, RegressorMixin.score, ScoresParts.score
+        if params or getattr(type(self.steps[-1][1]), "score", None) not in usual:
             return super().score(X, y, sample_weight, **params)
-        return metric(y, self.predict(X), sample_weight=sample_weight)
+        return score_of(self, X, y, sample_weight)
 
     def _by_blocks(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         """Return the result of the method `name`, computed in blocks of objects if memory requires it."""

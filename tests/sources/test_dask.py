@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -322,6 +323,35 @@ def test_a_landmark_is_tried_before_a_row_is_computed():
     assert not computed
 
 
+def test_scores_of_collections_that_were_not_counted():
+    y = db.from_sequence(LABELS.tolist(), npartitions=2)
+    y_array = da.from_array(LABELS, chunks=50)[da.from_array(np.ones(120, bool), chunks=50)]  # of unknown length
+    weights = np.arange(1.0, 121)
+    codes = array(CODES, [50])[da.from_array(np.ones(120, bool), chunks=50)]
+    learner = sm.HDClassifier(init="bundle", max_iter=0).fit(CODES, LABELS)
+    assert np.isnan(codes.shape[0])
+    assert learner.score(codes, y_array, da.from_array(weights, chunks=50)) == learner.score(CODES, LABELS, weights)
+    for model in (
+        sm.KernelSVC(KERNEL),
+        sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 3),
+        sm.recipes.nyshd(KERNEL, n_landmarks=20, n_bits=64, random_state=0),
+        sm.recipes.d2ke(sm.distances.Levenshtein(), 20, "tune", cv=2, random_state=0),
+    ):
+        expected = model.fit(WORDS, LABELS).score(WORDS, LABELS)
+        for labels in (LABELS, y, y_array):
+            assert model.score(bag(WORDS, [50]), labels) == expected
+    regressor = sm.learn.KernelRidge(KERNEL).fit(WORDS, weights)
+    assert np.isclose(regressor.score(bag(WORDS, [50]), bag(weights.tolist(), [7])), regressor.score(WORDS, weights))
+
+
+def test_labels_in_a_bag_reach_a_learner_of_scikit_learn():
+    local = sm.Pipeline([("nystroem", sm.Nystroem(KERNEL, 20, random_state=0)), ("learner", RidgeClassifier())])
+    remote = clone(local).fit(bag(WORDS, [50]), db.from_sequence(LABELS.tolist(), npartitions=2))
+    np.testing.assert_array_equal(remote[-1].coef_, local.fit(WORDS, LABELS)[-1].coef_)
+    with pytest.raises(ValueError, match="y holds fractions"):
+        local.fit(bag(WORDS, [50]), bag((np.arange(120) / 7).tolist(), [50]))
+
+
 def test_apply_of_any_estimator():
     model = make_pipeline(StandardScaler(), sm.ITQ(16, random_state=0)).fit(VECTORS)
     there = array(VECTORS, [0, 7, 7, 100])
@@ -394,6 +424,10 @@ def test_refusals():
         sm.SimilaritySearch(sm.SignRandomProjection(16)).fit(array(VECTORS, [50]))
     with pytest.raises(ValueError, match="X is empty"):
         sm.Nystroem(KERNEL, 4).fit(bag([], []))
+    svc = sm.KernelSVC(KERNEL)
+    for model in (sm.learn.VoteClassifier([svc]), sm.ConformalClassifier(svc), sm.AutoClassifier()):
+        with pytest.raises(TypeError, match=r"give X\.compute\(\), or a part of"):
+            model.fit(bag(WORDS, [50]), LABELS)
     with pytest.raises(TypeError, match="Dask Delayed"):
         sm.Nystroem(KERNEL, 4).fit(delayed(WORDS))
     with pytest.raises(ValueError, match="2-D"):

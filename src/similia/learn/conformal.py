@@ -86,7 +86,7 @@ class Conformal(BaseEstimator):
 
     def _read(self, X: Any) -> tuple[Any, int]:
         """Raise if a parameter is wrong; return the objects, in a form that `take` accepts, and their number."""
-        refuse_lazy(X, "fit trains the estimator in memory; draw some objects: similia.objects.take(X, indices)")
+        refuse_lazy(X, "fit trains the estimator in memory; give X.compute(), or a part of it")
         if not all(hasattr(self.estimator, name) for name in ("fit", "predict")) or isinstance(self.estimator, type):
             raise TypeError(f"estimator is {short(self.estimator)}, expected an estimator with fit and predict")
         if hasattr(self.estimator, "__sklearn_tags__") and type(self)._refused(self.estimator):

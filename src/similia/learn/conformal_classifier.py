@@ -20,7 +20,7 @@ from similia.core.validation import RandomState, generator
 from similia.learn.conformal import Conformal, checked_coverage, least_to_calibrate, rank_of, too_few
 from similia.learn.targets import check_two_classes, checked_labels
 from similia.objects import take
-from similia.sources.dask import lazily
+from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def _values_by(name: str) -> Callable[[Any], None]:
     classes_=labels("c"), calibration_classes_=array("i8", "n"), turns_=array("f8", "c"),
     conformity_score_=one_of("lac", "margin", "aps"), values_=one_of("predict_proba", "decision_function"),
 )  # fmt: skip
-class ConformalClassifier(ClassifierMixin, Conformal):
+class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     r"""Predict sets of labels that hold the true label with a chosen probability, from the outputs of any classifier.
 
     Parameters

@@ -16,12 +16,12 @@ from similia.core.validation import check_labels, generator
 from similia.learn.conformal import Conformal, checked_coverage, one_column, rank_of, too_few
 from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
-from similia.sources.dask import lazily
+from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]
 
 
-class ConformalRegressor(RegressorMixin, Conformal):
+class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     r"""Predict intervals that hold the true number with a chosen probability, from the outputs of any regressor.
 
     Parameters

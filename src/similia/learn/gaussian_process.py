@@ -56,7 +56,7 @@ from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import diagonal, read_objects
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -81,7 +81,7 @@ def _regressor_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     scale_="number", noise_="number", intercept_="number", log_marginal_likelihood_="number",
     targets_=array("f8", "n"), loo_mean_=array("f8", "n"), loo_std_=array("f8", "n"),
 )  # fmt: skip
-class GaussianProcessRegressor(RegressorMixin, GaussianProcess):
+class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     r"""Gaussian-process regression of strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters

@@ -30,7 +30,7 @@ from similia.core.validation import RandomState
 from similia.learn.gaussian_process_base import GaussianProcess, number_of_landmarks
 from similia.learn.targets import checked_labels
 from similia.similarity import diagonal
-from similia.sources.dask import lazily
+from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def _classifier_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     weights_=array("f8", "s", "p"), components_=array("f8", "s", "r"), spreads_=array("f8", "p", "r", "r"),
     scale_="number", log_marginal_likelihood_="number",
 )  # fmt: skip
-class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
+class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     r"""Gaussian-process classification of strings, graphs, series, sets or vectors, with any kernel.
 
     For two classes, the model is a random function f: the probability of the second class is 1 / (1 + exp(-f(x))).

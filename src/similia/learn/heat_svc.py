@@ -41,7 +41,7 @@ from similia.learn.gram_svm import (
     precomputed_scores,
 )
 from similia.learn.targets import checked_labels
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 _CONTRASTS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _CS = (0.1, 1.0, 10.0, 100.0)
@@ -66,7 +66,7 @@ class _Problem(NamedTuple):
     contrast_="number", C_="positive", support_=array("i8", "s"), pair_coef_=array("f8", "p", "s"),
     pair_intercept_=array("f8", "p"), support_vectors_="vectors",
 )  # fmt: skip
-class HeatSVC(PairMachines, ClassifierMixin, BaseEstimator):
+class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     r"""Support-vector classifier of vectors with the heat kernel on the hypersphere; contrast and C are tuned.
 
     Parameters

@@ -41,7 +41,7 @@ from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, check_kernel, decided, read_objects, warn_of_strangers
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 _ALPHAS = np.logspace(2, -4, 25)  # in units of the mean of the diagonal of the Gram matrix
@@ -106,7 +106,7 @@ def _svc_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     pair_coef_=array("f8", "p", "s"), pair_intercept_=array("f8", "p"), calibration_=optional(array("f8", "k", 2)),
     probability="flag",
 )  # fmt: skip
-class KernelSVC(PairMachines, ClassifierMixin, KernelMachine):
+class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     r"""Support-vector classifier of strings, graphs, series, sets or vectors, with any kernel.
 
     Parameters
@@ -232,7 +232,7 @@ def _sigmoids(K: Floats, codes: npt.NDArray, classes: npt.NDArray, C: float, cla
     return np.array([[c.a_, c.b_] for c in calibrated.calibrated_classifiers_[0].calibrators], dtype=np.float64)
 
 
-class _KernelRegressor(RegressorMixin, KernelMachine):
+class _KernelRegressor(ScoresParts, RegressorMixin, KernelMachine):
     """Base of the regressors: predictions are weighted sums of kernel values."""
 
     dual_coef_: Floats

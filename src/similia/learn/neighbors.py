@@ -42,7 +42,7 @@ from similia.similarity import (
     takes_sparse,
     warn_of_strangers,
 )
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -173,7 +173,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
 
 @state(classes_=labels("c"), _codes=array("i8", "n"))
-class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
+class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     r"""Classifier by the k nearest neighbours of objects, with any distance or kernel.
 
     Parameters
@@ -254,7 +254,7 @@ class KNeighborsClassifier(ClassifierMixin, _KNeighbors):
 
 
 @state(targets_="targets")
-class KNeighborsRegressor(MultiOutputMixin, RegressorMixin, _KNeighbors):
+class KNeighborsRegressor(MultiOutputMixin, ScoresParts, RegressorMixin, _KNeighbors):
     r"""Regressor that predicts the mean target of the k nearest neighbours, with any distance or kernel.
 
     Parameters

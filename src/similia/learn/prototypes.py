@@ -24,7 +24,7 @@ from similia.learn.samples import (
     products,
     small_rows_up,
 )
-from similia.sources.dask import lazily
+from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def _check_probabilities(model: Any) -> None:
         )
 
 
-class ByPrototypes(ClassifierMixin, BaseEstimator):
+class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
     """The predictions of `HDClassifier`, from what it has learnt: prototypes, intercepts, and bits to round to."""
 
     classes_: npt.NDArray

@@ -22,7 +22,7 @@ from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
 from similia.objects import n_objects
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 _TIE = 1e-9  # fraction of a vote that `predict_proba` adds for the winner, so that it also leads after a tie
 
@@ -39,7 +39,7 @@ class _Vote(ListParams):
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a copy of each estimator to n objects and their labels or numbers."""
-        refuse_lazy(X, "fit trains each estimator in memory; draw some objects: similia.objects.take(X, indices)")
+        refuse_lazy(X, "fit trains each estimator in memory; give X.compute(), or a part of it")
         for i, estimator in enumerate(self._given()):
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
                 raise TypeError(f"estimators[{i}] is {short(estimator)}, expected an estimator with fit and predict")
@@ -79,7 +79,7 @@ class _Vote(ListParams):
 
 
 @state(classes_=labels("c"))
-class VoteClassifier(ClassifierMixin, _Vote):
+class VoteClassifier(ScoresParts, ClassifierMixin, _Vote):
     """Predict the class that gets the most votes from several classifiers.
 
     Parameters
@@ -131,7 +131,7 @@ class VoteClassifier(ClassifierMixin, _Vote):
         return votes / (len(answers) + _TIE)
 
 
-class VoteRegressor(RegressorMixin, _Vote):
+class VoteRegressor(ScoresParts, RegressorMixin, _Vote):
     """Predict the mean of the predictions of several regressors.
 
     Parameters

@@ -223,7 +223,7 @@ def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     With `any_kind`, objects of an unknown kind, or of several kinds, are returned as ("objects", X). Otherwise an
     unknown or ambiguous kind raises an error; arrays of two axes, for example, may be series or point sets.
     """
-    refuse_lazy(X, "the search runs in memory; draw some thousand objects first: similia.objects.take(X, indices)")
+    refuse_lazy(X, "the search runs in memory; give X.compute(), or a part of some thousand objects")
     X = objects_in(X)
     at_least_one(X)
     if isinstance(X, Batch):

@@ -454,10 +454,30 @@ def from_parts(method: Method) -> Method:
 
     @wraps(method)
     def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tuple(map(_computed, args)), {name: _computed(value) for name, value in kwargs.items()}
+        args, kwargs = tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
         return method(self, as_parts(X, anew=True), *args, **kwargs)
 
     return of_any  # type: ignore[return-value]
+
+
+def score_of(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the accuracy of a classifier, or R squared of a regressor; each argument may be a Dask collection."""
+    from sklearn.base import is_classifier
+    from sklearn.metrics import accuracy_score, r2_score
+
+    metric = accuracy_score if is_classifier(model) else r2_score
+    return float(metric(computed(y), computed(model.predict(X)), sample_weight=computed(sample_weight)))
+
+
+class ScoresParts:
+    """Mixin of learners whose `predict` is decorated with `lazily`; it precedes the mixin of scikit-learn."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or R squared of a regressor, for n objects and their labels or numbers.
+
+        Each argument may be a Dask collection.
+        """
+        return score_of(self, X, y, sample_weight)
 
 
 def as_parts(X: Any, *, anew: bool = False) -> Any:
@@ -478,7 +498,8 @@ def check_readable(source: Source) -> None:
         raise BadParameter("X", "objects that can be read several times", found, "write them to a file")
 
 
-def _computed(value: Any) -> Any:
+def computed(value: Any) -> Any:
+    """Compute a Dask collection; return anything else unchanged."""
     return value.compute() if hasattr(value, "__dask_graph__") else value
 
 
