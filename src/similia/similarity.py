@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings
-from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, as_second, pairs_named, warn_user
+from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, as_second, pairs_named, warn_of_objects
 from similia.core.estimators import check_table
 from similia.core.progress import track
 from similia.core.state import state
@@ -532,4 +532,4 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):
         remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
-        warn_user(ObjectsWarning(len(rows), n, what, rows[0], remedy))
+        warn_of_objects(ObjectsWarning(len(rows), n, what, rows[0], remedy))

@@ -22,6 +22,7 @@ class Settings:
     progress: bool = False
     part: bool = False  # while streaming, warn even if only a few objects are affected
     lazy: bool = False  # while reading one part of a Dask collection
+    start: int | None = None  # position of the first object of this part, if it is known
 
 
 _settings: ContextVar[Settings] = ContextVar("similia_settings", default=Settings())  # noqa: B039, it is frozen
@@ -81,13 +82,14 @@ def config(
 
 
 @contextmanager
-def part_of_more(*, lazy: bool = False) -> Iterator[None]:
+def part_of_more(*, lazy: bool = False, start: int | None = None) -> Iterator[None]:
     """Tell estimators called in the block that their input is one part of a stream, or of a Dask collection if `lazy`.
 
     An estimator usually warns only if most of its input objects look suspicious. For a part of a stream, it warns even
-    about a single one; for a part of a Dask collection, it never warns if the part has only a few objects.
+    about a single one; for a part of a Dask collection, it never warns if the part has only a few objects. With
+    `start`, the position of the first object, warnings number objects in the whole collection.
     """
-    with _changed(part=not lazy, lazy=lazy):
+    with _changed(part=not lazy, lazy=lazy, start=start):
         yield
 
 

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
+from similia.core.config import settings
+
 T = TypeVar("T")
 
 _OURS = ("similia", "sklearn", "joblib", "dask")  # warnings skip the lines of these packages
@@ -307,6 +309,12 @@ def numbered(rows: Any) -> Iterator[None]:
 def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Emit a warning that points to the nearest calling line outside of similia, scikit-learn, joblib and Dask."""
     warnings.warn(message, category, stacklevel=2 + sum(1 for _ in _our_frames(sys._getframe(1))))
+
+
+def warn_of_objects(warning: ObjectsWarning) -> None:
+    """Emit a warning about objects of a collection or, if `part_of_more` says where it begins, of a part of one."""
+    start = settings().start
+    warn_user(warning if start is None else warning.shifted(start))
 
 
 def called_by_user(inside: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from similia.core.errors import ObjectsWarning, warn_user
+from similia.core.errors import ObjectsWarning, warn_of_objects
 from similia.core.estimators import Transformer, all_at_once, detached, example_of
 from similia.core.jit import njit
 from similia.core.state import array, count, state
@@ -181,7 +181,7 @@ class KernelFeatures(ComparesObjects, Transformer):
                     "a linear model knows nothing about them; are they of the same kind (case, alphabet, labels) as "
                     "the training objects?"
                 )
-                warn_user(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
+                warn_of_objects(ObjectsWarning(len(strange), features.shape[0], found, strange[0], remedy))
         if met is not None and met.any():
             empty = np.flatnonzero(np.diff(features.indptr) == 0).tolist()
             warn_of_strangers(empty, features.shape[0], "have no features at all (are they too short?)")

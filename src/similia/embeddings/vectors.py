@@ -22,8 +22,8 @@ from similia.core.errors import (
     ObjectsWarning,
     WarningData,
     part_from,
+    warn_of_objects,
     warn_once,
-    warn_user,
     warning_of_part,
 )
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
@@ -203,7 +203,7 @@ def warn_of_levels(batch: SeriesBatch, numbers: npt.NDArray[np.int64] | None = N
         i = int(np.argmax(lost))
         found = "vary so little around a large number that float32 keeps few digits of this variation"
         index = i if numbers is None else numbers[i]
-        warn_user(ObjectsWarning(int(lost.sum()), len(batch), found, index, "subtract the mean of each series"))
+        warn_of_objects(ObjectsWarning(int(lost.sum()), len(batch), found, index, "subtract the mean of each series"))
 
 
 def _rows(X: Any, start: int) -> npt.NDArray[np.floating]:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from itertools import accumulate, chain, pairwise
@@ -24,7 +24,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
-from similia.core.errors import BadParameter, BadType, BadValue, DataError, warn_once, warning_of_part
+from similia.core.errors import BadParameter, BadType, BadValue, DataError
 from similia.core.threads import collected_warnings, limited_to, n_threads
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
@@ -370,7 +370,7 @@ def apply(method: Callable[..., Any], X: Any, *args: Any, **kwargs: Any) -> Any:
         part[:0] if sp.issparse(part) else np.asarray(part)[:0] for part in (one if isinstance(one, tuple) else [one])
     ]
     lengths: list[Any] = parts.known_lengths or [np.nan] * len(parts.parts)
-    values = parts.lazy(_call, model, name, metas, args, kwargs)
+    values = parts.lazy(_call, parts.known_lengths is not None, model, name, metas, args, kwargs)
 
     def output(number: int, meta: Any) -> Any:
         pieces = [
@@ -520,11 +520,10 @@ def _work(
 
     If the lengths of the parts are not known, `expected` is None, and `start` is the number of the part.
     """
-    collecting: Any = nullcontext([]) if expected is None else collected_warnings()
     try:
-        with inside_task(max_memory), collecting as caught:
+        with inside_task(max_memory):
             _check_count(part, start, expected)
-            result = function(_convert(part, converters) if n_objects(part) else part, start, *args)
+            return function(_convert(part, converters) if n_objects(part) else part, start, *args)
     except (TypeError, ValueError) as error:
         if expected is None:
             kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -533,10 +532,6 @@ def _work(
         if isinstance(error, DataError):
             raise error.shifted(start) from error
         raise
-    said: set[tuple[Any, str]] = set()
-    for warning in caught:
-        warn_once(warning_of_part(warning, start), said)
-    return result
 
 
 def _check_count(part: Any, start: int, expected: int | None) -> None:
@@ -552,12 +547,17 @@ def _convert(part: Any, converters: tuple[Converter, ...]) -> Any:
     return part
 
 
-def _call(part: Any, start: int, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any) -> Sequence[Any]:
-    """Return what a method returns for a part, each array an item; `metas` are its arrays for no object."""
+def _call(
+    part: Any, start: int, counted: bool, model: Any, name: str, metas: list[Any], args: Any, kwargs: Any
+) -> Sequence[Any]:
+    """Return what a method returns for a part, each array an item; `metas` are its arrays for no object.
+
+    Unless the objects are `counted`, `start` is the number of the part.
+    """
     n = n_objects(part)
     if n == 0:
         return metas
-    with part_of_more(lazy=True):
+    with part_of_more(lazy=True, start=start if counted else None):
         found = getattr(model, name)(part, *args, **kwargs)
     outputs = found if isinstance(found, tuple) else (found,)
     for output, meta in zip(outputs, metas, strict=True):
