@@ -352,7 +352,7 @@ FAULTS = {
     "fit_transform": "fit_transform: ",
     "empty": r"empty: transform of no objects raised nothing, expected ValueError",
     "silent": "empty: transform of no objects says 'no'",
-    "learnt": "persistence: TypeError was raised: ",
+    "learnt": "persistence: ValueError was raised: the model holds an object that a file cannot",
     "lost": "persistence: ",
     "arrays": "containers, a tuple: ValueError was raised: X is empty",
     "index": "containers: .* of X as a pandas Series",
