@@ -171,7 +171,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X)
         if _has_empty_list(X):
-            X = _read(next(each_step(self)), X)
+            X = _read(next(each_step(self), None), X)
         with config(max_memory=max(1, settings().max_memory // 2)):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:

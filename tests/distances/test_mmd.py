@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 
 import similia as sm
 from experiments.mmd_variance import mmd2_variance
@@ -465,3 +466,6 @@ def test_codes_of_an_encoder_are_vectors_of_signs():
     signs = 2 * bits - 1
     assert mmd2(X, Y, encoder) == pytest.approx(mmd2(signs @ signs.T, 12, "precomputed"))
     assert two_sample_test(X, Y, encoder, random_state=0).statistic == pytest.approx(mmd2(X, Y, encoder))
+    letters = CountVectorizer(analyzer="char", dtype=np.uint8).fit([*X, *Y])  # sparse, and no packed bits
+    counts = letters.transform([*X, *Y]).toarray().astype(float)
+    assert mmd2(X, Y, letters) == pytest.approx(mmd2(counts @ counts.T, 12, "precomputed"))

@@ -343,3 +343,13 @@ def test_real_strings_against_the_twins(data_folder, name):
     windows = gram(strings, lambda x: naive.gappy_windows(x, 4, 1))
     np.testing.assert_array_equal(GappyKmers(k=4, gaps=1)(strings), pairs)
     np.testing.assert_array_equal(GappedKmers(5, 4, "forgotten")(strings), windows)
+
+
+@pytest.mark.parametrize("positions", ["kept", "forgotten"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_gapped_self_values_are_those_of_blocks(positions, normalize):
+    kernel = sm.kernels.GappedKmers(5, 4, positions, normalize=normalize)
+    X = ["GATTACA", "ACA", "", "GATTAC", "ACCGTTGA"]
+    np.testing.assert_allclose(kernel._self_values(X), np.diag(kernel(X, list(X))), rtol=1e-12)
+    with pytest.raises((TypeError, ValueError), match="length"):
+        sm.kernels.GappedKmers("5", 4, positions, normalize=normalize)._self_values(X)

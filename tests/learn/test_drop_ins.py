@@ -291,6 +291,14 @@ def test_rows_of_a_frame_are_objects():
         KNeighborsClassifier(by_age).fit(frame, range(4))
 
 
+def test_numeric_frames_become_arrays_for_kernels_of_vectors(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
+    model = KNeighborsClassifier(sm.kernels.Sum([sm.kernels.RBF(0.1), sm.kernels.RBF(1.0)]), 1).fit(frame, range(20))
+    assert isinstance(model.objects_, np.ndarray)
+    sm.save(model, tmp_path / "m.similia")
+    assert sm.load(tmp_path / "m.similia").predict(frame.to_numpy()[:3]).tolist() == [0, 1, 2]
+
+
 def under(max_memory, function, *args):
     with sm.config(max_memory=max_memory):
         return function(*args)

@@ -411,10 +411,11 @@ def test_the_classifier_takes_all_objects_as_landmarks():
         np.testing.assert_allclose(model.predict_proba(X), models[0].predict_proba(X))
 
 
-def test_samples_of_a_kernel_with_float32_values():
+@pytest.mark.parametrize("kernel", [rbf_kernel, sm.kernels.Sum([rbf_kernel])])  # a sum returns float64
+def test_samples_of_a_kernel_with_float32_values(kernel):
     X = np.linspace(0, 1, 100, dtype=np.float32)[:, None]
     y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=100)
-    model = maximized(rbf_kernel).fit(X, y)
+    model = maximized(kernel).fit(X, y)
     samples = model.sample_y(X, 50)
     mean, std = model.predict(X, return_std=True, with_noise=False)
     assert (np.abs(samples.mean(axis=1) - mean) < 5 * (std + np.sqrt(1e-4 * model.scale_)) / np.sqrt(50)).all()

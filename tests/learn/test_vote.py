@@ -87,8 +87,8 @@ def test_a_frozen_voter_may_know_classes_that_y_lacks():
     vote.fit([[1.0], [3.0]], ["b", "c"])
     assert vote.classes_.tolist() == ["a", "b", "c", "d"]
     assert vote.predict([[0.0], [2.0]]).tolist() == ["a", "d"]
-    with pytest.raises(ValueError, match=r"y\[0\] is 1, but the frozen estimator knows .a.; give labels of one type"):
-        vote.fit([[1.0], [3.0]], [1, 2])
+    with pytest.raises(ValueError, match=r"y\[0\] is 2, but the frozen estimator knows .a.; give labels of one type"):
+        vote.fit([[1.0], [3.0]], [2, 1])
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from similia.embeddings import Representatives
 from similia.objects import AttributeScaler, GraphToSets
 from similia.report import _scores as scores
 from similia.report import write_report
+from similia.report._model import unfrozen
 from similia.report._render import charts, templates
 
 
@@ -119,6 +120,14 @@ def test_a_frozen_model_is_not_believed_either(tmp_path: Path, wrapper: Any) -> 
     found = re.search(r"accuracy([\d.]+) %", written(tmp_path, model, X, y).sections["accuracy"])
     assert found is not None
     assert 35 < float(found[1]) < 65
+
+
+def test_a_frozen_search_is_not_searched_again() -> None:
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 2
+    search = GridSearchCV(SVC(), {"C": [0.1, 7.0]}, cv=2).fit(X, y)
+    copy = unfrozen(sm.ConformalClassifier(FrozenEstimator(search)).fit(X, y))
+    assert isinstance(copy.estimator, SVC)
+    assert search.best_params_["C"] == copy.estimator.C
 
 
 def test_a_report_leaves_frozen_steps_as_they_are(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
@@ -288,7 +297,8 @@ def test_a_report_holds_out_the_representatives_in_each_fold(tmp_path: Path) -> 
     X, y = series()
     held_out = Representatives(hold_out=True)
     model = sm.recipes.d2ke(sm.distances.DTW(), n_components=8, objects=held_out, random_state=0).fit(X, y)
-    for one in (model, model.pipeline_):
+    frozen = sm.ConformalClassifier(FrozenEstimator(model.pipeline_)).fit(X, y)
+    for one in (model, model.pipeline_, frozen):
         page = written(tmp_path, one, X, y, cv=2)
         assert "copy of the model fitted without it" in page.sections["accuracy"]
         assert "that a search chose" not in page.sections["accuracy"]

@@ -202,13 +202,13 @@ def test_cosines_by_signs(form):
     assert found.method == "hashes"
 
 
-@pytest.mark.same_bits
 def test_only_cosines_of_explicit_features_are_hashed():
     by_distance = sm.kernels.DistanceRBF(Levenshtein())
     assert has_hashes(Normalized(sm.kernels.Sum([Spectrum(3), Spectrum(4)])))
     assert not has_hashes(Normalized(sm.kernels.Sum([Spectrum(3), by_distance])))
     assert has_hashes(sm.kernels.Intersection(Spectrum(3), normalize=True))
-    assert not has_hashes(sm.kernels.Intersection(normalize=True))  # of numbers that may be fractions
+    for inner in (None, Normalized(Spectrum(3)), Spectrum(3, normalize=True), sm.kernels.Sum([Spectrum(3)], [2.0])):
+        assert not has_hashes(sm.kernels.Intersection(inner, normalize=True))  # of numbers that may be fractions
 
 
 def test_of_an_asymmetric_distance_that_to_the_later_object_counts():
@@ -220,6 +220,7 @@ def test_of_an_asymmetric_distance_that_to_the_later_object_counts():
         assert (checked.n_true, checked.n_found) == (2 * n, 2 * n)
 
 
+@pytest.mark.same_bits
 def test_the_cosine_of_sparse_rows_depends_on_the_two_alone():
     rng = np.random.default_rng(0)
     kept = rng.random((300, 400)) < np.where(rng.random(400) < 0.1, 1.0, 0.05)

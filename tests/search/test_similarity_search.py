@@ -589,8 +589,8 @@ def test_a_function_of_the_user_gets_objects_as_they_are():
 
 
 def test_the_automatic_choice_leaves_out_features_that_some_object_makes_negative():
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    X[0] = 1  # has no negative feature
+    X = np.random.default_rng(0).random((600, 3))
+    X[1, 0] = -1  # one row with a negative feature
     search = sm.SimilaritySearch("auto", rerank=sm.kernels.Optical()).fit(X)
     assert search.kneighbors(X[:5], 1)[1].ravel().tolist() == [0, 1, 2, 3, 4]
 
@@ -601,3 +601,40 @@ def test_the_automatic_choice_makes_no_frames(output):
     with config_context(transform_output=output):
         search = sm.SimilaritySearch("auto", rerank=Levenshtein()).fit(X)
     assert (search.kneighbors(X[:5], 1)[0] == 0).all()
+
+
+def test_what_one_kernel_leaves_out_is_kept_for_the_other(tmp_path):
+    def graph(labels):
+        return [[0, 1], [1, 0]], 2, {"node_labels": labels}
+
+    X = [graph([i % 3, i % 5]) for i in range(30)]
+    index = sm.search.FeatureIndex(sm.kernels.VertexHistogram())
+    search = sm.SimilaritySearch(index, rerank=sm.kernels.Graphlet(3)).fit(X)  # reads no labels
+    search.add(as_graphs(X[:1]))
+    search.save(tmp_path / "f")
+    folder = sm.search.on_disk.SearchFolder.open(tmp_path / "f")
+    assert folder.add(X[:2]).tolist() == [31, 32]
+    folder.remove(range(20))
+    loaded = sm.load(tmp_path / "f")
+    assert len(loaded) == 13
+    np.testing.assert_array_equal(loaded.kneighbors(X[20:22], 1)[0], 0)
+    loaded.set_params(rerank=sm.kernels.VertexHistogram())
+    assert loaded.kneighbors(X[20:21], 1)[0].item() == 0
+
+
+def test_trials_on_copies_do_not_double_the_memory_each_time():
+    search = sm.SimilaritySearch(string_encoder()).fit(words(40))
+    for i in range(12):
+        copy.copy(search).add(["abcd" * 3])
+        search.add(["dcba" * 3])
+        assert len(search.index_._rows._ids) <= 4 * len(search), i
+
+
+def test_a_copy_whose_structure_another_has_changed_is_saved_without_it(tmp_path):
+    X = words(40)
+    first = sm.SimilaritySearch(string_encoder(), index=sm.HammingIndex(256, "ivf", random_state=0)).fit(X)
+    first.kneighbors(X[:1], 1)
+    second = copy.copy(first)
+    first.add(["abcdabcd"]).kneighbors(X[:1], 1)
+    second.index_.save(tmp_path / "f")
+    assert len(sm.HammingIndex.load(tmp_path / "f")) == 40

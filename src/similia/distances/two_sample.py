@@ -251,7 +251,7 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
 
 def _vectors(made: Any) -> Array:
     """Return what an embedding made of objects as float64 rows, packed bits as rows of -1 and 1."""
-    if np.ndim(made) == 2 and getattr(made, "dtype", None) == np.uint8:
+    if isinstance(made, np.ndarray) and made.ndim == 2 and made.dtype == np.uint8:
         return 2 * np.unpackbits(made, axis=1).astype(np.float64) - 1
     return as_floats(made, "the embedding returned").astype(np.float64)
 

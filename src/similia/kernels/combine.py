@@ -21,7 +21,7 @@ from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.kernels.features import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
-from similia.objects.sequences import Batch
+from similia.objects.sequences import Batch, fullest
 from similia.objects.tables import objects_in
 from similia.similarity import (
     Kernel,
@@ -51,8 +51,7 @@ class _Composite(ListParams, Kernel):
         """Convert `X` to the batch type that all kernels read; without one, return `X`, or its column if it has one."""
         views = [as_objects(kernel, X) for kernel in self._parts()]
         shared = isinstance(views[0], Batch) and all(type(view) is type(views[0]) for view in views)
-        # A kernel that compares only structure reads no labels; take the batch with the most attributes.
-        return max(views, key=lambda view: sum(v is not None for v in vars(view).values())) if shared else objects_in(X)
+        return fullest(*views) if shared else objects_in(X)
 
     def _parts(self) -> list[Any]:
         """Return the list of kernels; raise if it is empty or a kernel is not callable."""

@@ -304,8 +304,13 @@ class GappedKmers(StringKernel):
         return np.ones(len(objects)) if self.normalize else self._squared_norms(objects)
 
     def _self_values(self, X: Any) -> Floats:
-        squares = self._squared_norms(self.as_objects(X))
-        return self._scaled(squares.copy(), squares, squares)
+        self._ids_per_letter()  # raises if parameters are invalid
+        if self.positions != "kept":
+            return super()._self_values(X)
+        objects = self.as_objects(X)
+        if self.normalize:
+            return (windows_of(objects.offsets, self.length) > 0).astype(np.float64)
+        return self._squared_norms(objects)
 
     def against(self, X: Any, Y: Any) -> Floats:
         return self(X, Y) if self.positions == "kept" else super().against(X, Y)

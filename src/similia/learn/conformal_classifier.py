@@ -188,10 +188,15 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         score, self.values_ = self.conformity_score, shared[0] if shared else "either"
         if score in ("lac", "aps") and self.values_ != "predict_proba":
             raise ValueError(
-                f"conformity_score={score!r} needs predict_proba, which {type(self.estimator_).__name__} lacks; take "
+                f"conformity_score={score!r} needs predict_proba, which {self._lacks('predict_proba')} lacks; take "
                 "'margin', or wrap the estimator in sklearn.calibration.CalibratedClassifierCV"
             )
         self.conformity_score_ = score if score != "auto" else "lac" if self.values_ == "predict_proba" else "margin"
+
+    def _lacks(self, method: str) -> str:
+        """Return a name for the first model that lacks a method."""
+        model = next(judge for judge in self._judges if not hasattr(judge, method))
+        return f"{type(model).__name__}{' of a fold' * (len(self._judges) > 1)}"
 
     def _values(self, model: Any, X: Any, name: str) -> npt.NDArray[np.floating]:
         """Return the result of the method `name` of a model, with one column for each of `classes_`."""

@@ -55,7 +55,7 @@ from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import diagonal, read_objects
+from similia.similarity import diagonal, precision, read_objects
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -500,7 +500,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         check_memory(f"the covariance of {m} objects takes", 24 * m**2, "take fewer objects")
         z = self._over_blocks(X, self.objects_, lambda K: row_product(K, self.basis_), self.basis_.shape[1])
         prior = kernel_values(self.kernel_, objects, None, range(m), range(m), "X[{}] and X[{}]")
-        rounding = m * float(np.finfo(prior.dtype).eps)  # of the eigenvalues, in units of the prior variance
+        rounding = m * precision(self.kernel_, objects, prior)  # of the eigenvalues, in units of the prior variance
         return z, row_product(z, self._slopes()) + self.intercepts_, prior.astype(np.float64, copy=False), rounding
 
     def _covariance(self, X: Any) -> Floats:

@@ -25,6 +25,7 @@ from similia.core.estimators import all_at_once, detached
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
+from similia.distances.from_function import FromFunction
 from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
@@ -124,11 +125,11 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         objects = read_objects(self, distance, X, reset=reset)
         if not is_table(objects) or (hasattr(objects, "tocsr") and takes_sparse(distance)):
             return objects
-        if not is_frame(objects):
-            return check_vectors(objects)
-        if holds_numbers(objects):
-            check_vectors(objects)
-        return objects
+        if is_frame(objects) and not holds_numbers(objects):
+            return objects
+        rows = check_vectors(objects)
+        by_row = isinstance(distance, Pairwise) or (isinstance(distance, FromFunction) and not distance.pairwise)
+        return objects if by_row and is_frame(objects) else rows
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
         from similia.learn.metric_neighbors import search_for

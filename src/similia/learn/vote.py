@@ -113,10 +113,8 @@ class VoteClassifier(ScoresParts, ClassifierMixin, _Vote):
 
     def _fit(self, X: Any, y: npt.NDArray) -> None:
         super()._fit(X, y)
-        self.classes_ = np.unique(y)
-        for voter in self.estimators_:
-            if hasattr(voter, "classes_"):
-                self.classes_ = with_classes_of(voter, self.classes_)
+        known = [with_classes_of(voter, y) for voter in self.estimators_ if hasattr(voter, "classes_")]
+        self.classes_ = np.unique(np.concatenate([y, *known]))
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:

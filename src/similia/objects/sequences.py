@@ -230,6 +230,14 @@ class Batch:
         return f"<{type(self).__name__} of {len(self)} objects>"
 
 
+def fullest(*batches: Batch) -> Batch:
+    """Return the batch with the most attributes, of batches of the same objects that different kernels have read.
+
+    A kernel that compares only the structure of graphs reads no labels, for instance.
+    """
+    return max(batches, key=lambda batch: sum(value is not None for value in vars(batch).values()))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Ragged(Batch):
     """A batch whose object i is ``values[offsets[i]:offsets[i + 1]]``."""

@@ -23,6 +23,7 @@ from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import has_rdkit, in_the_plane
 from similia.objects.sequences import Batch, at_least_one, segments
+from similia.objects.tables import is_frame
 from similia.report import _model as models
 from similia.report import _scores as scores
 from similia.report._model import Parts, parts_of, taken
@@ -75,7 +76,8 @@ class Context:
         for step in self.parts.transformers[: self.parts.transformers.index(nystroem)]:
             X = quietly(step.transform, X)
         X = as_objects(nystroem.kernel_, X)
-        return are_among(X, nystroem.landmarks_) if type(X) is type(nystroem.landmarks_) else np.zeros(self.n, bool)
+        alike = type(X) is type(nystroem.landmarks_) and not is_frame(X)
+        return are_among(X, nystroem.landmarks_) if alike else np.zeros(self.n, bool)
 
     @property
     def n(self) -> int:

@@ -72,9 +72,6 @@ def as_recipe(model: Any) -> tuple[Any, bool]:
     """Return an unfitted copy of a model, with the parameters that a search chose, and whether there was a search."""
     found = parts_of(model).model
     recipe = unfrozen(found)
-    first = recipe[0] if isinstance(recipe, Pipeline) else None
-    if isinstance(first, D2KE) and isinstance(first.objects, Representatives) and first.objects.hold_out:
-        recipe = D2KESearch(recipe)  # takes the representatives out of training, as no pipeline can
     searched = chosen(model) is not model or isinstance(getattr(model, "voters", None), list)
     tuned = searched and type(model).__name__ != "FrozenEstimator" and getattr(model, "best_params_", None) != {}
     if hasattr(found, "contrast_") and hasattr(found, "C_"):  # HeatSVC
@@ -84,14 +81,21 @@ def as_recipe(model: Any) -> tuple[Any, bool]:
 
 
 def unfrozen(model: Any) -> Any:
-    """Return an unfitted copy of a model and of each frozen estimator in it, which `clone` would leave fitted."""
+    """Return an unfitted copy of a model and of each frozen estimator in it, which `clone` would leave fitted.
+
+    Of a frozen search, the copy is that of the model it chose.
+    """
     if isinstance(model, FrozenEstimator):
-        return unfrozen(model.estimator)
+        found = chosen(model)
+        return unfrozen(model.estimator if found is model else found)
     copy = clone(model)
     frozen = {name: part for name, part in copy.get_params().items() if isinstance(part, FrozenEstimator)}
     for name, part in frozen.items():
         if not any(name.startswith(f"{outer}__") for outer in frozen):
             copy.set_params(**{name: unfrozen(part)})
+    first = copy[0] if isinstance(copy, Pipeline) else None
+    if isinstance(first, D2KE) and isinstance(first.objects, Representatives) and first.objects.hold_out:
+        return D2KESearch(copy)  # takes the representatives out of training, as no pipeline can
     return copy
 
 

@@ -96,7 +96,7 @@ def write_clusters(
     classes = None if y is None else check_labels(y, n)
     names = checked_names(names, n)
     X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
-    distances = model.transform(X)
+    distances = np.asarray(model.transform(X))
     labels = distances.argmin(axis=1)
     shown = _shown(distances, labels, max_objects, random_state)
     context = _context(model, X, labels, shown, names, random_state)

@@ -15,7 +15,7 @@ from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
-from similia.objects.sequences import Batch, at_least_one
+from similia.objects.sequences import Batch, at_least_one, fullest
 from similia.objects.strings import StringBatch
 from similia.pipelines import transformed, transformed_in_two
 from similia.search.feature_index import FeatureIndex
@@ -30,8 +30,8 @@ _ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
 def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
     """Return objects as the encoder and as `metric` compare them; `first` is what the encoder's first step compares by.
 
-    Strings, and objects for the kernel or distance of the encoder itself, are read once. Others are read twice:
-    `Graphlet` leaves out the labels of graphs, for instance, and a function of the user takes objects as they are.
+    Strings, and objects for the kernel or distance of the encoder itself, are read once. Others are read twice: of two
+    batches of one kind, both get the one with more attributes, and a function of the user gets objects as they are.
     """
     if first is None or hasattr(X, "columns"):
         objects = X if metric is None else metric.as_objects(X)
@@ -40,8 +40,12 @@ def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
     batch = batch if isinstance(batch, Batch) else X
     if metric is None:
         return batch, batch
-    alike = first is metric.function or isinstance(batch, StringBatch)
-    return batch, metric.as_objects(batch if alike else X)
+    if first is metric.function or isinstance(batch, StringBatch):
+        return batch, metric.as_objects(batch)
+    objects = metric.as_objects(X)
+    if isinstance(objects, Batch) and type(objects) is type(batch):
+        batch = objects = fullest(batch, objects)
+    return batch, objects
 
 
 # ---- codes and vectors

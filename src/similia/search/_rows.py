@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from numbers import Integral
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[np.uint8]
 
+_CLAIMING = Lock()  # held while an index claims rows of an array that its copies share
 _SMALL = 1024  # the dict of recent rows may always grow to this size
 
 
@@ -112,12 +114,16 @@ class Rows:
     def append(self, codes: Codes, ids: Ids) -> None:
         """Append copies of codes and their ids, which must be new."""
         stop = self._tail + len(ids)
-        if stop > len(self._ids) or self._used[0] != self._tail:  # full, or a copy has appended rows of its own
-            capacity = max(stop, 2 * len(self._ids), 16)
-            self._codes, self._ids = _grown(self._codes, capacity), _grown(self._ids, capacity)
-            self._used = [0]
+        with _CLAIMING:  # copies may append in other threads
+            free = self._used[0] == self._tail and stop <= len(self._ids)
+            if free:
+                self._used[0] = stop
+        if not free:  # full, or a copy has appended rows of its own
+            capacity = max(stop, 2 * self._tail, 16)
+            self._codes, self._ids = (_grown(rows[: self._tail], capacity) for rows in (self._codes, self._ids))
+            self._used = [stop]
         self._codes[self._tail : stop], self._ids[self._tail : stop] = codes, ids
-        self._tail = self._used[0] = stop
+        self._tail = stop
         self._note(ids)
 
     def attach(self, codes: Codes, ids: Ids) -> None:

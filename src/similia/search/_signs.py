@@ -22,6 +22,7 @@ from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 from similia.core.validation import generator
 from similia.kernels.combine import Normalized, Sum
+from similia.kernels.features import FeatureKernel
 from similia.kernels.hypersphere import Cosine, to_hypersphere
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
@@ -42,7 +43,14 @@ def _has_features(kernel: Any) -> bool:
     """Return whether a kernel has explicit features, as far as its type says; those of `Intersection` are of counts."""
     if isinstance(kernel, Sum | Normalized):
         return all(map(_has_features, kernel._parts() if isinstance(kernel, Sum) else [kernel.kernel]))
-    return hasattr(kernel, "features") and not (isinstance(kernel, Intersection) and kernel.kernel is None)
+    return hasattr(kernel, "features") and (not isinstance(kernel, Intersection) or _counts_whole(kernel.kernel))
+
+
+def _counts_whole(kernel: Any) -> bool:
+    """Return whether the features of a kernel are whole numbers, as far as its type says."""
+    if isinstance(kernel, Sum):
+        return kernel.weights is None and all(map(_counts_whole, kernel._parts()))
+    return isinstance(kernel, FeatureKernel) and kernel.normalize is False
 
 
 def agreement_of_signs(cosines: Floats) -> Floats:

@@ -25,6 +25,7 @@ from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.kernels import MinMax, Spectrum
 from similia.objects import n_objects, take
+from similia.objects.sequences import Batch
 from similia.objects.strings import StringBatch
 from similia.pipelines import Pipeline
 from similia.search.feature_index import FeatureIndex
@@ -85,13 +86,20 @@ def _ways(X: Any, metric: Metric) -> Iterator[Any]:
         k = kmer_length(X)
         for length in range(k + 1, k + 1 + _LENGTHS):
             yield FeatureIndex(MinMax(Spectrum(length)))
-    elif metric.is_kernel:
-        probed = np.unique(np.linspace(0, n_objects(X) - 1, _PROBED).astype(np.int64))
-        if _has_features(metric.function, take(X, probed)):
-            yield FeatureIndex(metric.function)
+    elif metric.is_kernel and all(_has_features(metric.function, part) for part in _probed(X)):
+        yield FeatureIndex(metric.function)
     bits = bits_for(X, metric)
     yield bits
     yield Pipeline([*_embedding(bits).steps, ("index", VectorIndex(random_state=0))])
+
+
+def _probed(X: Any) -> Iterator[Any]:
+    """Yield the objects whose features are looked at: all vectors, in parts, but only some of other objects."""
+    n = n_objects(X)
+    if isinstance(X, Batch):  # of substructures, whose numbers are never negative
+        yield take(X, np.unique(np.linspace(0, n - 1, _PROBED).astype(np.int64)))
+    else:
+        yield from (take(X, np.arange(start, min(n, start + _SAMPLE))) for start in range(0, n, _SAMPLE))
 
 
 def _has_features(kernel: Any, some: Any) -> bool:

@@ -159,6 +159,7 @@ class HammingIndex(BaseEstimator):
         return self
 
     def _start(self) -> None:
+        lock_of(self)  # so that copies share it, as they share the structure
         self._rows = Rows(int(self.n_bits) // 8)
         self._structure: Any = None  # of faiss
         self._n_built = 0  # rows in the structure
@@ -354,11 +355,15 @@ class HammingIndex(BaseEstimator):
     def _is_ready(self) -> bool:
         if self.metric == "jaccard":
             return self._by_size is not None and sum(len(one.order) for one in self._by_size) == self._rows.n_rows
-        return self.kind == "exact" or (self._has_structure() and self._n_built == self._rows.n_rows)
+        built = _faiss.is_of(self._structure, self.kind) and self._n_built == self._rows.n_rows
+        return self.kind == "exact" or built
 
     def _has_structure(self) -> bool:
-        """Return whether there is a faiss structure of the present `kind`, which may have changed since `fit`."""
-        return self._structure is not None and _faiss.is_of(self._structure, self.kind)
+        """Return whether there is a faiss structure of the present `kind`, to which no copy has added rows.
+
+        The kind may have changed since `fit`.
+        """
+        return _faiss.is_of(self._structure, self.kind) and self._structure.ntotal == self._n_built
 
     def _nearest(self, queries: Codes, k: int) -> tuple[Any, Ids]:
         """Return distances and ids (q, k); a query whose approximate search finds too few codes is searched exactly."""
@@ -368,7 +373,7 @@ class HammingIndex(BaseEstimator):
             from similia.search import jaccard_scan
 
             return jaccard_scan.nearest(self._rows.parts(), self._by_size, queries, k)
-        if self.kind == "exact" or self._structure.ntotal != self._n_built:  # a copy has added rows of its own
+        if self.kind == "exact" or not self._has_structure():
             if len(queries) == 1 and (found := nearest_to_one(self._rows, as_words(queries), k)) is not None:
                 return found
             return nearest(self._rows.parts(), queries, k)
@@ -391,8 +396,6 @@ class HammingIndex(BaseEstimator):
             self._by_size = sorted_by_size(self._rows.parts())
             return
         structure, n_built = self._structure if self._has_structure() else None, self._n_built
-        if structure is not None and structure.ntotal != n_built:  # a copy has added its rows
-            structure = None
         self._structure, self._n_built = None, 0
         n_new = self._rows.n_rows - (0 if structure is None else n_built)
         with logged(_LOGGER, f"{self.kind} structure of {self._rows.n_rows} codes, {n_new} of them new"):
