@@ -260,10 +260,11 @@ def are_words(codes: npt.NDArray[np.uint8]) -> bool:
 
 @njit()
 def _hamming(A, B, distances, row, column):  # type: ignore[no-untyped-def]
+    out = distances[row : row + len(A), column : column + len(B)]  # indices below are never negative
     for first in range(0, len(B), _TILE):
         for i in range(len(A)):
             for j in range(first, min(len(B), first + _TILE)):
                 count = np.uint64(0)
                 for word in range(A.shape[1]):
                     count += popcount(A[i, word] ^ B[j, word])
-                distances[row + i, column + j] = count
+                out[i, j] = count
