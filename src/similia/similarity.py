@@ -501,6 +501,11 @@ class ComparesObjects:
     def _precomputed(self) -> bool:
         return isinstance(getattr(self, self._by), str) and getattr(self, self._by) == "precomputed"
 
+    @property
+    def _fitted_to_matrix(self) -> bool:
+        """Return whether `fit` got a precomputed matrix; the parameter may have been changed since."""
+        return isinstance(getattr(self, f"{self._by}_"), str)
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.string = True

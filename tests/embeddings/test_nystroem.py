@@ -318,3 +318,11 @@ def test_few_objects_of_a_kernel_with_values_of_its_own():
     X = ["GATTACA", "TTACAT", "GGCC", "CCGGA", "ACGTAC"] * 20
     nystroem = sm.Nystroem(DoubledSpectrum(k=2), 4, random_state=0).fit(X)
     np.testing.assert_array_equal(nystroem.transform(X[:1]), nystroem.transform(X)[:1])
+
+
+def test_a_fitted_embedding_takes_what_it_was_fitted_to_whatever_the_parameter_is_now():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    for kernel, data, other in ((rbf_kernel, X, "precomputed"), ("precomputed", rbf_kernel(X), rbf_kernel)):
+        model = sm.Nystroem(kernel, 5, random_state=0).fit(data)
+        before = model.transform(data[:3])
+        np.testing.assert_array_equal(model.set_params(kernel=other).transform(data[:3]), before)

@@ -230,3 +230,15 @@ def test_bad_input():
         PseudoEuclidean(sm.distances.DTW).fit(X)
     with pytest.raises(TypeError, match=r"Optical\(\) is a kernel, .* expected a distance"):
         PseudoEuclidean(sm.kernels.Optical()).fit(X)
+
+
+def test_a_fitted_embedding_takes_what_it_was_fitted_to_whatever_the_parameter_is_now():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    D = cdist(X, X)
+    for distance, data, other in (
+        (sm.distances.FromFunction(cdist, pairwise=True), X, "precomputed"),
+        ("precomputed", D, sm.distances.DTW()),
+    ):
+        model = PseudoEuclidean(distance, 2).fit(data)
+        before = model.transform(data[:3])
+        np.testing.assert_array_equal(model.set_params(distance=other).transform(data[:3]), before)

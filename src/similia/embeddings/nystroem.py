@@ -238,11 +238,13 @@ class Nystroem(ComparesObjects, Transformer):
             reported. For a part of a Dask collection, there is a warning only if the part holds at least 20 objects.
         """
         check_fitted(self)
-        return self._embed(_as_matrix(X) if self._precomputed else read_objects(self, self.kernel_, X, reset=False))
+        return self._embed(
+            _as_matrix(X) if self._fitted_to_matrix else read_objects(self, self.kernel_, X, reset=False)
+        )
 
     def _embed(self, objects: Any) -> npt.NDArray[np.floating]:
         """Return the coordinates of objects that are already in the layout of the kernel."""
-        n, s, precomputed = at_least_one(objects), len(self.landmark_indices_), self._precomputed
+        n, s, precomputed = at_least_one(objects), len(self.landmark_indices_), self._fitted_to_matrix
         if n <= _FEW_OBJECTS and not precomputed:
             return self._embed_few(objects, n, s)
         columns: Any = range(s)
@@ -279,7 +281,7 @@ class Nystroem(ComparesObjects, Transformer):
         return out
 
     def _for_one(self) -> Callable[[Any], npt.NDArray[np.floating] | None] | None:
-        if self._precomputed or len(self._corners) != 2 or not hasattr(self.kernel_, "_for_one"):
+        if self._fitted_to_matrix or len(self._corners) != 2 or not hasattr(self.kernel_, "_for_one"):
             return None
         values, W = self.kernel_._for_one(self.landmarks_), panels(self.components_, 1)
         if values is None or W.copied or W.values.dtype != np.float64 or W.values.size > _LARGE:
@@ -307,7 +309,7 @@ class Nystroem(ComparesObjects, Transformer):
             Seed or generator from which the sample is drawn.
         """
         check_fitted(self)
-        if self._precomputed and np.shape(X) != (self._n_train, self._n_train):
+        if self._fitted_to_matrix and np.shape(X) != (self._n_train, self._n_train):
             n = self._n_train
             raise ValueError(f"the error needs the kernel matrix of fit, of shape {(n, n)}, got {np.shape(X)}")
         gram = self._gram(self.kernel_, X)
@@ -330,7 +332,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     def _example(self) -> Any:
         s = len(self.landmark_indices_)
-        return np.zeros((1, s)) if self._precomputed else take(self.landmarks_, [0])
+        return np.zeros((1, s)) if self._fitted_to_matrix else take(self.landmarks_, [0])
 
     def _check_parameters(self) -> bool:
         """Raise if a parameter is wrong; otherwise return whether the kernel is precomputed."""
@@ -355,7 +357,7 @@ class Nystroem(ComparesObjects, Transformer):
         return not isinstance(self.landmarks, str) and not callable(self.landmarks)
 
     def _gram(self, kernel: Any, X: Any) -> Gram:
-        if not self._precomputed:
+        if not isinstance(kernel, str):
             return Gram(kernel, X)
         if isinstance(X, Distributed):
             raise TypeError('kernel="precomputed" needs the matrix here, as a numpy array; fit to X.compute()')

@@ -167,7 +167,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         """
         check_is_fitted(self)
         s = len(self.landmark_indices_)
-        if self._precomputed:
+        if self._fitted_to_matrix:
             X = _as_matrix(X)
             columns = landmark_columns(X, self.landmark_indices_, self._n_train, "D")
         else:
@@ -175,7 +175,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         n = at_least_one(X)
         out: npt.NDArray[np.floating] = np.empty((0, self.rank_))
         for rows in track(row_blocks(n, 8 * (3 * s + self.rank_)), "PseudoEuclidean"):
-            if self._precomputed:
+            if self._fitted_to_matrix:
                 D = X[np.ix_(rows, columns)]
             else:
                 part = X if len(rows) == n else take(X, rows)
@@ -202,7 +202,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         return Z[: len(across)], Z[len(across) :]
 
     def _example(self) -> Any:
-        return np.zeros((1, len(self.landmarks_))) if self._precomputed else take(self.landmarks_, [0])
+        return np.zeros((1, len(self.landmarks_))) if self._fitted_to_matrix else take(self.landmarks_, [0])
 
     def _fit(self, X: Any) -> npt.NDArray[np.floating]:
         """Learn the embedding; return the matrix of distances between the landmarks."""

@@ -108,7 +108,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: linear.Decision, nam
             coefficients = coefficients_by_column(block, column, x, first.n_features, found.weights)
             parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
         return joined(parts), found.intercept
-    if isinstance(first, Nystroem) and not first._precomputed:
+    if isinstance(first, Nystroem) and not first._fitted_to_matrix:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
         return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
     row, intercept = dense(rows).ravel(), found.intercept
