@@ -92,5 +92,24 @@ def test_lists_of_unequal_lengths_are_refused_even_if_their_mean_fits(lists, tmp
         list(open_matrix(tmp_path / "x.parquet").blocks())
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_the_index_of_a_data_frame_is_no_feature(lists, X, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": list(X)} if lists else X, index=np.arange(len(X)) + 7)
+    frame.columns = frame.columns.map(str)
+    frame.to_parquet(tmp_path / "x.parquet", index=True)
+    assert pq.read_schema(tmp_path / "x.parquet").names[-1] == "__index_level_0__"
+    source = open_matrix(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(np.concatenate(list(source.blocks())), X)
+    np.testing.assert_array_equal(source.take([1, 5]), X[[1, 5]])
+
+
+def test_a_file_of_an_index_alone_is_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame(index=[5, 6]).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="has no columns"):
+        open_matrix(tmp_path / "x.parquet")
+
+
 def test_no_rows_have_no_parts():
     assert list(dense_parts(np.empty((0, 3)))) == []

@@ -21,7 +21,7 @@ from similia.core.errors import BadFile, BadType, BadValue
 from similia.core.validation import not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed, whole_part
-from similia.sources.rows import parquet_file
+from similia.sources.rows import index_columns, parquet_file
 from similia.sources.source import Chunk, Chunks, Source
 
 Indices = npt.NDArray[np.int64]
@@ -169,16 +169,23 @@ class SparseMatrix(MatrixSource):
 
 
 class ParquetMatrix(MatrixSource):
-    """Rows of a Parquet file: one numeric column for each feature, or a single column of lists."""
+    """Rows of a Parquet file: one numeric column for each feature, or a single column of lists.
+
+    Columns in which pandas stored the index of a data frame are left out.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path, self.source, self.size = path, str(path), path.stat().st_size
         with parquet_file(path) as file:
             schema, meta = file.schema_arrow, file.metadata
-            kinds = list(schema.types)
+            index = index_columns(path, schema)
+            self._columns = [j for j, name in enumerate(schema.names) if name not in index]
+            names, kinds = [schema.names[j] for j in self._columns], [schema.types[j] for j in self._columns]
+            if not names:
+                raise BadFile(path, "has no columns; write a file of the features")
             self._is_list = len(kinds) == 1 and hasattr(kinds[0], "value_type")
             values = [kinds[0].value_type] if self._is_list else kinds
-            if wrong := [n for n, kind in zip(schema.names, values, strict=False) if not _is_number(kind)]:
+            if wrong := [n for n, kind in zip(names, values, strict=True) if not _is_number(kind)]:
                 raise BadFile(path, f"has no numbers in column {wrong[0]!r}; write a file of the features only")
             self.n = int(meta.num_rows)
             self.n_features = len(kinds)
@@ -186,7 +193,7 @@ class ParquetMatrix(MatrixSource):
             self._groups = np.cumsum([0, *(meta.row_group(g).num_rows for g in range(meta.num_row_groups))])
             if self._is_list:
                 first = next(file.iter_batches(batch_size=1), None)
-                self.n_features = 0 if first is None else len(first.column(0)[0].as_py() or ())
+                self.n_features = 0 if first is None else len(first.column(self._columns[0])[0].as_py() or ())
 
     def blocks(self, whole: bool = False) -> Iterator[npt.NDArray]:
         with parquet_file(self._path) as file:
@@ -205,11 +212,11 @@ class ParquetMatrix(MatrixSource):
 
     def _matrix(self, batch: Any) -> npt.NDArray:
         if not self._is_list:
-            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            columns = [column.to_numpy(zero_copy_only=False) for column in map(batch.column, self._columns)]
             return as_floats(np.column_stack(columns), self.dtype)
         import pyarrow.compute as compute
 
-        lists = batch.column(0)
+        lists = batch.column(self._columns[0])
         lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)  # NaN for a missing list
         if (lengths != self.n_features).any():
             raise BadFile(self._path, f"has lists that are not all of length {self.n_features}; write equal lengths")

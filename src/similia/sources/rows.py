@@ -58,7 +58,7 @@ class ParquetTable:
 
             schema = file.schema_arrow
             self.header, self.n = list(schema.names), file.metadata.num_rows
-            index = _index_columns(path, schema)
+            index = index_columns(path, schema)
         left_out = [j for j, name in enumerate(self.header) if name in index]
         choice = choose(path, self.header, reading, lambda j: _holds(schema.field(j).type), kind, left_out)
         self.choice = choice
@@ -163,7 +163,7 @@ class ParquetTable:
             raise BadFile(self.path, found, at=f"column {short(field.name)}") from None
 
 
-def _index_columns(path: Path, schema: Any) -> list[Any]:
+def index_columns(path: Path, schema: Any) -> list[Any]:
     """Return the names of the columns in which pandas stored the index of a data frame (and dicts without columns)."""
     try:
         return list((schema.pandas_metadata or {}).get("index_columns", []))
