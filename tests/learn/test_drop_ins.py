@@ -60,13 +60,15 @@ def beats(n, seed=0):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 2**32), n=st.integers(1, 150), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
+    seed=st.integers(0, 2**32), n=st.sampled_from([1, 20, 150, 400]), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
     whole=st.booleans(), window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]), single=st.booleans(),
     how=st.sampled_from([("euclidean", False), ("sqeuclidean", False), ("sqeuclidean", True)]), k=st.integers(1, 40),
+    scale=st.sampled_from([1, 1e-5, 1e5]),
 )  # fmt: skip
-def test_dtw_search_is_sorting_all_distances_bit_for_bit(seed, n, p, longest, whole, window, single, how, k):
+def test_dtw_search_is_sorting_all_distances_bit_for_bit(seed, n, p, longest, whole, window, single, how, k, scale):
     random, dtype = np.random.default_rng(seed), np.float32 if single else np.float64
     X, Y = series(random, 5, p, longest, whole, dtype), series(random, n, p, longest, whole, dtype)
+    X = [(scale * x).astype(dtype) for x in X]
     distance, k = DTW(window, *how), min(k, n)
     model = KNeighborsClassifier(distance).fit(Y, np.zeros(n, int))
     distances, indices = model.kneighbors(X, k)
@@ -116,21 +118,29 @@ def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
     Y = sm.objects.as_series(series(random, 40, p, longest, False))
     x = sm.objects.as_series(series(random, 1, p, longest, False))
     columns = np.argsort(Y.lengths, kind="stable")
-    band, flat = loops.window_band(window), Y.values.reshape(-1)
+    band, flat, largest = loops.window_band(window), Y.values.reshape(-1), float(np.abs(Y.values).max())
     room = loops._room(p, max(Y.lengths.max(), x.lengths[0]), np.dtype(float))
-    lows, highs, group, projected, ups, downs, row, widths, found = room
-    one, m = (x.values.reshape(-1), 0, x.lengths[0]), x.lengths[0]
-    first, second, third = (np.empty(40) for _ in range(3))
-    loops._bound_all((p, rooted, False, *band), *one, *loops._segments(flat, Y.offsets, columns, p), first, *room)
+    lows, highs, moved, inside, _, ends, row, widths, found = room
+    one, m, how = (x.values.reshape(-1), 0, x.lengths[0]), x.lengths[0], (p, rooted, False, *band)
+    first, second, third = np.empty(40, np.float32), np.empty(40), np.empty(40)
+    segments = loops._segments(flat, Y.offsets, columns, p, max(largest, float(np.abs(x.values).max())))
+    loops._bound_all(how, *one, *segments, first, *room)
+    first = first * (segments[-1] if rooted else segments[-1] ** 2)
     for begin in range(0, 40, loops.LANES):
         chosen = columns[begin : begin + loops.LANES]
-        n = loops._gather(flat, Y.offsets, p, chosen, group, widths)
-        reach = min(m + n, max(loops.half_width(m, length, *band) for length in Y.lengths[chosen]))
+        n, reach = loops._half_widths(m, Y.offsets, chosen, *band, widths)
         loops.envelope(*one, p, n, reach, lows, highs)
-        loops._bound(group, n, p, rooted, lows, highs, widths, projected, found)
-        second[begin : begin + len(chosen)] = found[: len(chosen)]
-        loops._bound_back(*one, n, reach, p, rooted, projected, ups, downs, row, widths, found)
-        third[begin : begin + len(chosen)] = found[: len(chosen)]
+        sums = np.zeros(loops.LANES)
+        for k, j in enumerate(chosen):
+            size = p * Y.lengths[j]
+            sums[k] = loops._bound(flat, p * Y.offsets[j], Y.lengths[j], p, rooted, lows, highs, moved)
+            points = moved if p == 1 or not rooted else flat[p * Y.offsets[j] :]
+            inside[k : loops.LANES * size : loops.LANES] = points[:size]
+        loops._bound_back(how, *one, inside, chosen, Y.offsets, sums, ends, row, widths, found)
+        second[begin : begin + len(chosen)], third[begin : begin + len(chosen)] = (
+            sums[: len(chosen)],
+            found[: len(chosen)],
+        )
     distances = DTW(window, "euclidean" if rooted else "sqeuclidean")(x, Y)[0, columns]
     for bounds, above in ((first, second), (second, third), (third, distances)):
         assert (bounds <= above * (1 + 1e-12) + 1e-12).all()
@@ -151,12 +161,15 @@ def test_the_last_bound_is_that_of_lemire():
         return float((np.maximum(np.maximum(lows - a, a - highs), 0) ** 2).sum())
 
     x, Y = random.normal(size=n).cumsum(), random.normal(size=(loops.LANES, n)).cumsum(axis=1)
-    room = loops._room(1, n, np.dtype(float))
-    lows, highs, group, projected, ups, downs, row, widths, found = room
-    loops._gather(Y.reshape(-1), np.arange(loops.LANES + 1) * n, 1, np.arange(loops.LANES), group, widths)
+    lows, highs, moved, inside, _, ends, row, widths, found = loops._room(1, n, np.dtype(float))
     loops.envelope(x, 0, n, 1, n, reach, lows, highs)
-    loops._bound(group, n, 1, False, lows, highs, widths, projected, found)
-    loops._bound_back(x, 0, n, n, reach, 1, False, projected, ups, downs, row, widths, found)
+    sums, all_of_them = np.empty(loops.LANES), np.arange(loops.LANES)
+    for k in all_of_them:
+        sums[k] = loops._bound(Y.reshape(-1), n * k, n, 1, False, lows, highs, moved)
+        inside[k :: loops.LANES] = moved
+    how = (1, False, False, *loops.window_band(reach))
+    places = n * np.arange(loops.LANES + 1)
+    loops._bound_back(how, x, 0, n, inside, all_of_them, places, sums, ends, row, widths, found)
     for y, bound in zip(Y, found, strict=True):
         around = envelope(x)
         moved = np.clip(y, *around)

@@ -66,6 +66,23 @@ load_words = _load(WORDS)  # array[index : index + WORDS]
 
 
 @intrinsic
+def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
+    """Start to read the cache line of ``array[index]``, of a contiguous 1-D array, from memory; do not wait for it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        lanes = Lanes(signature.args[0].dtype)
+        pointer, _ = _address(context, builder, signature.args[0], *arguments, lanes)
+        pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        form = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, number(0), number(3), number(1)])  # for reading, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
 def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
     """Write the lanes `value` to a contiguous 1-D array from `index` on, without bounds checks."""
     lanes = Lanes(array.dtype, value.width)

@@ -6,20 +6,23 @@ one before:
 1. LB_PAA. DTW matches every time point of y with a point of x within the warping band. The envelope is the range of x
    in the band, so a point of y costs at least its distance from the envelope. As distances from a range are convex,
    `WIDTH` consecutive points of y cost at least `WIDTH` times the distance of their mean from the range that covers the
-   envelope at all of them. This bound is computed for all series.
-2. LB_Keogh: the sum over all points of y of their distances from the envelope. It is computed for the series in
-   ascending order of the first bound, `LANES` series at a time, one in each SIMD lane.
+   envelope at all of them. This bound is computed for all series, `LANES` at a time, one in each SIMD lane, from means
+   in float32.
+2. LB_Keogh: the sum over all points of y of their distances from the envelope, `LANES` points at a time.
 3. LB_Improved: the points of y are moved into the envelope, and each point of x costs at least its distance from the
    envelope of these moved points. The sum is added to LB_Keogh. With a Euclidean cost over several channels, the two
-   sums must not be added. The bound is then the larger one, and the second sum uses the envelope of y itself.
+   sums must not be added. The bound is then the larger one, and the second sum uses the envelope of y itself. This
+   bound and DTW are computed for `LANES` series at a time.
 
-DTW is computed for the series whose bounds do not exceed a limit, the k-th smallest distance so far. The search ends
-when the first bound of the next series exceeds the limit. A computation ends when, in all lanes, all cells in a row of
-the DTW table exceed it. Bounds are lowered by the possible rounding error, so distances and ties equal those of an
-exhaustive search, bit for bit.
+DTW is computed for the series whose bounds do not exceed a limit, the k-th smallest distance so far. The search begins
+with a few series of least first bounds, which give a first limit. Those whose first bounds do not exceed it follow,
+nearly in the order of these bounds. A computation ends when, in all lanes, all cells in a row of the DTW table exceed
+the limit. Bounds are lowered by the possible rounding error, so distances and ties equal those of an exhaustive search,
+bit for bit.
 
 Cost for x of length m and n series of length l with p channels: n l p for the means, once for all queries;
-n l p / `WIDTH` for the first bounds; then (m + l) p or, where bounds do not help, m l p for each series.
+n l p / `WIDTH` for the first bounds; then (m + l) p or, where bounds do not help, m l p for each series. The second
+bound waits for memory, so the series that follow are read ahead.
 
 Papers: Keogh & Ratanamahatana, "Exact indexing of dynamic time warping", Knowledge and Information Systems 7, 2005;
 Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping", KDD 2012;
@@ -42,7 +45,11 @@ from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
 
 _WORTH_A_RANGE = 2**20  # minimum number of table cells per thread
-WIDTH = 8  # number of points in a segment, whose mean gives the first bound
+_FIRST = 64  # for each neighbour: series of least first bounds that are compared to find a limit for the others
+_MANY = 16  # times as many: then a limit saves more than it costs
+WIDTH = 4  # number of points in a segment, whose mean gives the first bound
+_EPS = float(np.finfo(np.float32).eps)
+_ALL = np.uint64(2**LANES - 1)  # the bits of all lanes
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
 
@@ -61,47 +68,68 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     x = np.ascontiguousarray(A.values).reshape(-1)
     y = (np.ascontiguousarray(B.values).reshape(-1), B.offsets)
     columns = np.argsort(B.lengths, kind="stable")
-    segments = _segments(*y, columns, p)
+    segments = _segments(*y, columns, p, float(max(x.max(), -x.min(), y[0].max(), -y[0].min())))
+    unit = segments[-1] if rooted else segments[-1] ** 2  # of the first bounds
     longest = int(max(A.lengths.max(), B.lengths.max()))
 
     def search(first: int, last: int) -> None:
-        bounds, room = np.empty(len(B), A.values.dtype), _room(p, longest, A.values.dtype)
+        bounds, room = np.empty(len(B), np.float32), _room(p, longest, A.values.dtype)
         for i in range(first, last):
             one = (x, p * A.offsets[i], A.offsets[i + 1] - A.offsets[i])
             _bound_all(how, *one, *segments, bounds, *room)
-            order = np.argsort(bounds)  # in numpy, since numba's argsort takes seconds to compile
-            _search(how, *one, *y, columns, bounds, order, i if without_self else -1, values[i], indices[i], *room)
+            values[i], indices[i] = np.inf, len(B)
+            found = (i if without_self else -1, values[i], indices[i], *room)
+            some = _least(bounds, _FIRST * k)
+            limit = _search(how, *one, *y, columns, bounds, unit, some, *found)
+            if len(some) < len(bounds):
+                bounds[some] = np.inf
+                rest = np.flatnonzero(bounds <= limit)
+                _search(how, *one, *y, columns, bounds, unit, rest[_nearly_sorted(bounds[rest])], *found)
 
     cells = len(A.values) * len(B.values)
     run_in_ranges(search, len(A), grain=max(1, _WORTH_A_RANGE * len(A) // max(1, cells)))
     return values, indices
 
 
-def _segments(flat: Floats, offsets: Index, columns: Index, p: int) -> tuple[Floats, Index, Index, float]:
+def _least(bounds: npt.NDArray[np.float32], n: int) -> Index:
+    """Return the positions of the `n` least bounds, or of all unless there are many more, in ascending order."""
+    if _MANY * n >= len(bounds):
+        return np.argsort(bounds)
+    some = np.flatnonzero(bounds <= np.partition(bounds, n)[n])
+    return some[np.argsort(bounds[some])]
+
+
+def _nearly_sorted(bounds: npt.NDArray[np.float32]) -> Index:
+    """Return an order of finite bounds that sorts them, but for differences below a 2^16th of the greatest."""
+    keys = bounds * (65535 / max(float(bounds.max(initial=0)), 1e-30))
+    return np.argsort(keys.astype(np.uint16), kind="stable")  # a radix sort
+
+
+def _segments(flat: Floats, offsets: Index, columns: Index, p: int, largest: float) -> tuple[Any, ...]:
     """Return the means of `WIDTH` points each, in groups of `LANES` series in the order of `columns`.
 
-    The result is (means, start of each group in them, lengths in this order, largest error of a mean). Segment s,
-    channel c and series k of a group are at ``start + LANES * (p * s + c) + k``.
+    The result is (means, start of each group in them, lengths in this order, largest error of a mean, unit). Segment s,
+    channel c and series k of a group are at ``start + LANES * (p * s + c) + k``. Means are float32, in multiples of
+    `unit`, a power of two about the magnitude `largest` of all numbers. The error includes that of another number.
     """
     lengths = np.diff(offsets)[columns]
     longest = lengths[np.minimum(np.arange(LANES - 1, len(columns) + LANES - 1, LANES), len(columns) - 1)]
     sizes = LANES * p * -(-longest // WIDTH)
     starts = np.cumsum(sizes) - sizes
-    means = np.zeros(int(sizes.sum()), flat.dtype)
-    run_in_ranges(lambda a, b: _mean_all(flat, offsets, columns, p, starts, means, a, b), len(starts), 64)
-    error = 2 * WIDTH * float(np.finfo(flat.dtype).eps) * float(max(flat.max(), -flat.min()))
-    return means, starts, lengths, error
+    means, unit = np.zeros(int(sizes.sum()), np.float32), 2.0 ** np.frexp(largest)[1]
+    run_in_ranges(lambda a, b: _mean_all(flat, offsets, columns, p, starts, 1 / unit, means, a, b), len(starts), 64)
+    return means, starts, lengths, 2 * WIDTH * float(np.finfo(flat.dtype).eps) + 4 * _EPS, unit
 
 
 def _room(p: int, longest: int, dtype: np.dtype) -> tuple[Floats, ...]:
     """Return the last arguments of `_search`: work arrays for series of up to `longest` points in `p` channels."""
-    ranges, rows = p * longest, LANES * p * longest
-    sizes = (ranges, ranges, rows, rows, 3 * LANES * longest, 3 * LANES * longest, LANES * (longest + 1), LANES, LANES)
+    points, group = p * longest, LANES * p * longest
+    sizes = (points, points, points, group, group, 4 * LANES * longest, LANES * (longest + 1), LANES, LANES)
     return tuple(np.zeros(size, dtype) for size in sizes)
 
 
 @njit()
-def _mean_all(flat, offsets, columns, p, starts, means, first, last):  # type: ignore[no-untyped-def]
+def _mean_all(flat, offsets, columns, p, starts, scale, means, first, last):  # type: ignore[no-untyped-def]
     """Write the means of the segments of the groups `first` to `last` - 1."""
     for g in range(first, last):
         for k in range(LANES * g, min(LANES * (g + 1), len(columns))):
@@ -112,141 +140,169 @@ def _mean_all(flat, offsets, columns, p, starts, means, first, last):  # type: i
                     total = flat[p * (begin + WIDTH * s) + c]
                     for t in range(1, points):
                         total += flat[p * (begin + WIDTH * s + t) + c]
-                    means[starts[g] + LANES * (p * s + c) + k - LANES * g] = total / points
+                    means[starts[g] + LANES * (p * s + c) + k - LANES * g] = total * scale / points
 
 
 @njit()
 def _bound_all(  # type: ignore[no-untyped-def]
-    how, values, at, m, means, starts, sizes, error, bounds, lows, highs, one, other, ups, downs, row, widths, found
-):
+    how, values, at, m, means, starts, sizes, error, unit, bounds,
+    lows, highs, moved, inside, group, ends, row, widths, found,
+):  # fmt: skip
     """Set ``bounds[i]`` to a lower bound on the distance of the query to the i-th series in ascending order of length.
 
-    The query is the `m` points from ``values[at]`` on. `means`, `starts`, `sizes` and `error` come from `_segments`.
+    The query is the `m` points from ``values[at]`` on. `means` to `unit` come from `_segments`. Bounds are in multiples
+    of `unit`, squared unless costs are rooted, and lowered by the rounding errors of their sums.
     """
     p, rooted, _, steps, share = how
     known_reach, known_length = -1, -1
-    zero = lane.splat(means[:0].sum())
+    number, zero = np.float32, lane.splat(np.float32(0))
+    least, most = np.empty(len(lows) // WIDTH + p, number), np.empty(len(lows) // WIDTH + p, number)
+    points, totals = np.empty(LANES, number), np.empty(LANES, number)
     for g in range(len(starts)):
         begin, end = LANES * g, min(LANES * (g + 1), len(sizes))
         n, reach = sizes[end - 1], 0
         for place in range(begin, end):
             reach = max(reach, int(half_width(m, sizes[place], steps, share)))
-            widths[place - begin] = sizes[place]
-        widths[end - begin :] = n
+            points[place - begin] = sizes[place]
+        points[end - begin :] = n
         reach = min(reach, m + n)
         if reach != known_reach or n > known_length:
             envelope(values, at, m, p, n, reach, lows, highs)
-            _widen(lows, highs, n, p, means.dtype.type(error))
+            _widen(lows, highs, n, p, 1 / unit, error, least, most)
             known_reach, known_length = reach, n
-        total, length = zero, lane.load(widths, 0)
-        for s in range((n + WIDTH - 1) // WIDTH):
+        total, length, n_segments = zero, lane.load(points, 0), (n + WIDTH - 1) // WIDTH
+        for s in range(n_segments):
             outside, here = zero, starts[g] + LANES * p * s
             for c in range(p):
                 value = lane.load(means, here + LANES * c)
-                below, above = lane.splat(lows[p * s + c]) - value, value - lane.splat(highs[p * s + c])
-                gap = lane.maximum(lane.maximum(below, above), zero)
+                low, high = lane.splat(least[p * s + c]), lane.splat(most[p * s + c])
+                gap = value - lane.minimum(lane.maximum(value, low), high)
                 outside = lane.multiply_add(gap, gap, outside)
             if rooted:
                 outside = lane.square_root(outside)
-            points = lane.maximum(length - lane.splat(means.dtype.type(WIDTH * s)), zero)
-            total = lane.multiply_add(lane.minimum(points, lane.splat(means.dtype.type(WIDTH))), outside, total)
-        lane.store(found, 0, total)
-        bounds[begin:end] = found[: end - begin]
+            size = lane.minimum(lane.maximum(length - lane.splat(number(WIDTH * s)), zero), lane.splat(number(WIDTH)))
+            total = lane.multiply_add(size, outside, total)
+        lane.store(totals, 0, total * lane.splat(number(1 - _EPS * (n_segments + p + 8))))
+        bounds[begin:end] = totals[: end - begin]
 
 
 @njit()
-def _widen(lows, highs, n, p, error):  # type: ignore[no-untyped-def]
-    """Replace an envelope of `n` points by its range in each segment, widened by `error`; segment s is at ``p * s``."""
+def _widen(lows, highs, n, p, scale, error, least, most):  # type: ignore[no-untyped-def]
+    """Write the ranges of an envelope of `n` points in segments, scaled and widened by `error`, to `least` and `most`.
+
+    Channel c of segment s is at ``p * s + c``.
+    """
     for s in range((n + WIDTH - 1) // WIDTH):
         for c in range(p):
             low, high = lows[p * WIDTH * s + c], highs[p * WIDTH * s + c]
             for t in range(WIDTH * s + 1, min(WIDTH * (s + 1), n)):
                 low, high = min(low, lows[p * t + c]), max(high, highs[p * t + c])
-            lows[p * s + c], highs[p * s + c] = low - error, high + error
+            least[p * s + c], most[p * s + c] = low * scale - error, high * scale + error
 
 
 @njit()
 def _search(  # type: ignore[no-untyped-def]
-    how, values, at, m, flat, places, columns, bounds, order, without, best, which,
-    lows, highs, group, projected, ups, downs, row, widths, found,
+    how, values, at, m, flat, places, columns, bounds, unit, order, without, best, which,
+    lows, highs, moved, inside, group, ends, row, widths, found,
 ):  # fmt: skip
-    """Fill `best` and `which` with the distances and positions of the training series nearest to the query.
+    """Insert the distances and positions of nearer training series into `best` and `which`, which are sorted.
 
-    The query is the `m` points from ``values[at]`` on. ``bounds[i]`` is a lower bound on the distance to the series
-    at position ``columns[i]``, and `order` sorts `bounds`. The training series at position `without` is skipped.
+    The query is the `m` points from ``values[at]`` on. ``bounds[i] * unit`` is a lower bound on the distance to the
+    series at position ``columns[i]``; `order` lists the series to be searched, best those of small bounds first. The
+    training series at position `without` is skipped. Return the limit that the bounds of others must not exceed.
     """
     p, rooted, root, steps, share = how
-    n = len(columns)
     longest = (len(row) // LANES) - 1
     eps = np.finfo(flat.dtype).eps
-    surely = 1 - 4 * eps * (m + longest + p)
-    best[:] = np.inf
-    which[:] = n
-    waiting, n_waiting = np.empty(2 * LANES, np.int64), 0
-    known_reach, known_length = -1, -1
-    limit, done = best[0], 0
+    surely = max(0.0, 1 - 4 * eps * (m + longest + p))
+    near, n_near, sums = np.empty(LANES, np.int64), 0, np.empty(LANES, flat.dtype)  # they passed the second bound
+    waiting, n_waiting = np.empty(3 * LANES, np.int64), 0  # they passed the third
+    chosen, known_reach, known_length, done = np.empty(LANES, np.int64), -1, -1, 0
     while True:
-        more = done < n and bounds[order[done]] * surely <= limit
-        if n_waiting >= LANES or not more:
+        limit = best[-1] * best[-1] * (1 + 8 * eps) if root else best[-1]
+        if n_waiting >= LANES or done == len(order):
             size = min(n_waiting, LANES)
             if size == 0:
-                return
-            reach = _gather(flat, places, p, waiting[:size], group, row)
-            for k in range(LANES):
-                j = waiting[min(k, size - 1)]
-                widths[k] = half_width(m, places[j + 1] - places[j], steps, share)
-            if warp_within(values, at, m, group, reach, p, rooted, widths, row, limit, found):
+                return limit / unit * (1 + 8 * eps)
+            length, _ = _half_widths(m, places, waiting[:size], steps, share, widths)
+            _gather(flat, places, p, waiting[:size], group)
+            if warp_within(values, at, m, group, length, p, rooted, widths, row, limit):
                 for k in range(size):
                     j = waiting[k]
                     value = row[LANES * (places[j + 1] - places[j]) + k]
                     _insert(best, which, np.sqrt(value) if root else value, j)
-                limit = best[-1] * best[-1] * (1 + 8 * eps) if root else best[-1]
             n_waiting -= size
             waiting[:n_waiting] = waiting[size : size + n_waiting]
             continue
-        size = min(LANES, n - done)
-        chosen = waiting[n_waiting : n_waiting + size]  # a view: series that pass the bounds are written over it
-        reach = 0
-        for k in range(size):
-            chosen[k] = columns[order[done + k]]
-            reach = max(reach, int(half_width(m, places[chosen[k] + 1] - places[chosen[k]], steps, share)))
-        done += size
+        size = 0
+        while size < LANES and done < len(order):
+            j = columns[order[done]]
+            chosen[size] = j
+            size += j != without and bounds[order[done]] * unit <= limit
+            done += 1
         if limit == np.inf:
-            kept = size
-        else:
-            length = _gather(flat, places, p, chosen, group, widths)
-            reach = min(reach, m + length)
+            waiting[n_waiting : n_waiting + size] = chosen[:size]
+            n_waiting += size
+            continue
+        if size > 0:
+            length, reach = _half_widths(m, places, chosen[:size], steps, share, widths)
             if reach != known_reach or length > known_length:
                 envelope(values, at, m, p, length, reach, lows, highs)
                 known_reach, known_length = reach, length
-            _bound(group, length, p, rooted, lows, highs, widths, projected, found)
-            if found[:size].min() * surely <= limit:
-                _bound_back(values, at, m, length, reach, p, rooted, projected, ups, downs, row, widths, found)
-            kept = 0
-            for k in range(size):
-                if found[k] * surely <= limit:
-                    chosen[kept] = chosen[k]
-                    kept += 1
-        first, kept_now = n_waiting, 0
-        for k in range(kept):
-            if chosen[k] != without:
-                waiting[first + kept_now] = chosen[k]
-                kept_now += 1
-        n_waiting += kept_now
+        for k in range(size):
+            if done + k < len(order):  # it will soon be read
+                ahead = columns[order[done + k]]
+                for t in range(p * places[ahead], p * places[ahead + 1], 64 // flat.itemsize):
+                    lane.prefetch(flat, t)
+            j, begin = chosen[k], p * places[chosen[k]]
+            n = places[j + 1] - places[j]
+            sums[n_near] = _bound(flat, begin, n, p, rooted, lows, highs, moved)
+            if sums[n_near] * surely <= limit:
+                for t in range(p * n):
+                    inside[LANES * t + n_near] = moved[t] if p == 1 or not rooted else flat[begin + t]
+                near[n_near] = j
+                n_near += 1
+            if n_near == LANES:
+                _bound_back(how, values, at, m, inside, near, places, sums, ends, row, widths, found)
+                n_waiting, n_near = _kept(near, found[:n_near], surely, limit, waiting, n_waiting), 0
+        if n_near > 0 and done == len(order):
+            _bound_back(how, values, at, m, inside, near[:n_near], places, sums, ends, row, widths, found)
+            n_waiting, n_near = _kept(near, found[:n_near], surely, limit, waiting, n_waiting), 0
 
 
 @njit()
-def _gather(flat, places, p, chosen, group, lengths):  # type: ignore[no-untyped-def]
-    """Write the series at `chosen` to the lanes of `group`, the last to all lanes left; return the largest length."""
-    longest = 0
+def _kept(near, found, surely, limit, waiting, n_waiting):  # type: ignore[no-untyped-def]
+    """Append those of the series `near` whose bounds `found` may be at most `limit` to `waiting`; return its length."""
+    for k in range(len(found)):
+        waiting[n_waiting] = near[k]
+        n_waiting += found[k] * surely <= limit
+    return n_waiting
+
+
+@njit()
+def _half_widths(m, places, chosen, steps, share, widths):  # type: ignore[no-untyped-def]
+    """Fill `widths` with half the widths of the windows of the series at `chosen`, those left with that of the last.
+
+    Return the largest length of a series, and the largest half width, or as much as has an effect.
+    """
+    longest = reach = 0
     for k in range(LANES):
         j = chosen[min(k, len(chosen) - 1)]
-        begin, length = p * places[j], places[j + 1] - places[j]
-        for t in range(p * length):
+        n = places[j + 1] - places[j]
+        half = half_width(m, n, steps, share)
+        widths[k] = half
+        longest, reach = max(longest, n), max(reach, int(half))
+    return longest, min(reach, max(m, longest) - 1)
+
+
+@njit()
+def _gather(flat, places, p, chosen, group):  # type: ignore[no-untyped-def]
+    """Write the series at `chosen` to the lanes of `group`, the last to all lanes left."""
+    for k in range(LANES):
+        j = chosen[min(k, len(chosen) - 1)]
+        begin = p * places[j]
+        for t in range(p * (places[j + 1] - places[j])):
             group[LANES * t + k] = flat[begin + t]
-        lengths[k] = length
-        longest = max(longest, length)
-    return longest
 
 
 @njit()
@@ -282,95 +338,105 @@ def envelope(values, at, m, p, n, reach, lows, highs):  # type: ignore[no-untype
 
 
 @njit()
-def _bound(group, n, p, rooted, lows, highs, lengths, projected, found):  # type: ignore[no-untyped-def]
-    """Set ``found[k]`` to the total distance of the points of series k from the range between `lows` and `highs`.
+def _bound(flat, begin, n, p, rooted, lows, highs, moved):  # type: ignore[no-untyped-def]
+    """Return the total distance of `n` points, from ``flat[begin]`` on, from the ranges between `lows` and `highs`.
 
-    `projected` receives the points moved into that range or, with Euclidean costs of several channels, unchanged.
-    Distances are squared unless `rooted`.
+    `moved` receives the points moved into these ranges. Distances are squared unless `rooted`.
     """
-    zero = lane.splat(group[:0].sum())
-    total, length, shortest = zero, lane.load(lengths, 0), lengths.min()
-    for j in range(n):
-        outside = zero
-        for c in range(p):
-            value = lane.load(group, LANES * (p * j + c))
-            low, high = lane.splat(lows[p * j + c]), lane.splat(highs[p * j + c])
-            gap = lane.maximum(lane.maximum(low - value, value - high), zero)
-            outside = lane.multiply_add(gap, gap, outside)
-            if p == 1 or not rooted:
-                value = lane.minimum(lane.maximum(value, low), high)
-            lane.store(projected, LANES * (p * j + c), value)
-        if rooted:
-            outside = lane.square_root(outside)
-        if j >= shortest:
-            outside = lane.where_at_most(lane.splat(group.dtype.type(j + 1)), length, outside, zero)
-        total = total + outside
-    lane.store(found, 0, total)
+    total = lane.splat(flat[:0].sum())
+    whole = p * n - p * n % LANES
+    for t in range(0, whole, LANES):
+        value = lane.load(flat, begin + t)
+        inside = lane.minimum(lane.maximum(value, lane.load(lows, t)), lane.load(highs, t))
+        lane.store(moved, t, inside)
+        total = total + _cost(value - inside, rooted)
+    bound = lane.total(total)
+    for t in range(whole, p * n):
+        moved[t] = min(max(flat[begin + t], lows[t]), highs[t])
+        gap = flat[begin + t] - moved[t]
+        bound += abs(gap) if rooted else gap * gap
+    return _total_apart(flat, begin, n, p, moved) if rooted and p > 1 else bound
+
+
+@njit()
+def _total_apart(flat, begin, n, p, moved):  # type: ignore[no-untyped-def]
+    """Return the sum of the Euclidean distances between `n` points, from ``flat[begin]`` on, and the points `moved`."""
+    total = flat[:0].sum()
+    for t in range(0, p * n, p):
+        squares = flat[:0].sum()
+        for c in range(t, t + p):
+            gap = flat[begin + c] - moved[c]
+            squares += gap * gap
+        total += np.sqrt(squares)
+    return total
+
+
+@njit()
+def _cost(gap, rooted):  # type: ignore[no-untyped-def]
+    return lane.magnitude(gap) if rooted else gap * gap
 
 
 @njit()
 def _bound_back(  # type: ignore[no-untyped-def]
-    values, at, m, n, reach, p, rooted, projected, ups, downs, row, lengths, found
+    how, values, at, m, inside, near, places, sums, ends, row, lengths, found
 ):
-    """Add to ``found[k]`` the total distance of the points of the query from the envelope of the `projected` series k.
+    """Set ``found[k]`` to a lower bound on the distance to the series ``near[k]``, from its second bound ``sums[k]``.
 
-    With Euclidean costs of several channels, ``found[k]`` becomes the larger of the two instead.
+    Lane k of `inside` has its points, moved into the envelope of the query by `_bound`. The distances of the points of
+    the query from the envelope of these moved points are added. With Euclidean costs of several channels, `inside` has
+    the points themselves, and the bound is the larger of the two sums.
+
+    Extremes of windows by van Herk's algorithm: times are divided into blocks as long as a window, so that a window is
+    the end of one block, whose extremes `ends` holds, and the beginning of the next.
     """
-    zero = lane.splat(projected[:0].sum())
+    p, rooted, _, steps, share = how
+    _, reach = _half_widths(m, places, near, steps, share, lengths)
+    for k in range(LANES):
+        j = near[min(k, len(near) - 1)]
+        lengths[k] = places[j + 1] - places[j]
+    number = inside.dtype.type
+    zero, never = lane.splat(number(0)), lane.splat(number(-np.inf))
+    length, shortest, longest = lane.load(lengths, 0), int(lengths.min()), int(lengths.max())
     for i in range(m):
         lane.store(row, LANES * i, zero)
     for c in range(p):
-        for sign in (1, -1):
-            _add_beyond(values, at, m, projected, n, p, c, sign, min(reach, max(m, n)), lengths, ups, downs, row)
-    total = zero
+        for first in range(0, m, 2 * reach + 1):
+            high, low = never, zero - never
+            for s in range(2 * reach, -1, -1):
+                high, low = _extended(high, low, inside, first + s - reach, p, c, length, shortest, longest)
+                lane.store(ends, 2 * LANES * s, high)
+                lane.store(ends, 2 * LANES * s + LANES, low)
+            high, low = never, zero - never
+            for s in range(min(2 * reach + 1, m - first)):
+                if s > 0:
+                    high, low = _extended(high, low, inside, first + s + reach, p, c, length, shortest, longest)
+                top, floor = lane.load(ends, 2 * LANES * s), lane.load(ends, 2 * LANES * s + LANES)
+                value = lane.splat(values[at + p * (first + s) + c])
+                moved = lane.minimum(lane.maximum(value, lane.minimum(low, floor)), lane.maximum(high, top))
+                place, gap = LANES * (first + s), value - moved
+                lane.store(row, place, lane.multiply_add(gap, gap, lane.load(row, place)))
+    total, before = zero, lane.load(sums, 0)
     for i in range(m):
         outside = lane.load(row, LANES * i)
         total = total + (lane.square_root(outside) if rooted else outside)
-    before = lane.load(found, 0)
     lane.store(found, 0, before + total if p == 1 or not rooted else lane.maximum(before, total))
 
 
 @njit()
-def _add_beyond(  # type: ignore[no-untyped-def]
-    values, at, m, projected, n, p, c, sign, reach, lengths, ups, downs, row
-):
-    """Add to `row` the squared distance of each point of the query above (or, for `sign` -1, below) the envelope.
-
-    Maxima of windows by van Herk's algorithm: in blocks as long as a window, `ups` holds the maximum from the beginning
-    of the block to each place, and `downs` from each place to the end of the block.
-    """
-    number = projected.dtype.type
-    wide, end, shortest = 2 * reach + 1, max(m, n) + 2 * reach, lengths.min()
-    zero, never = lane.splat(number(0)), lane.splat(number(-np.inf))
-    length, signs = lane.load(lengths, 0), lane.splat(number(sign))
-    whole = reach >= max(m, n) - 1  # then each window is the whole series
-    largest = never
-    for t in range(end):
-        if whole and not reach <= t < reach + n:
-            continue
-        value = never
-        if reach <= t < reach + n:
-            value = lane.load(projected, LANES * (p * (t - reach) + c)) * signs
-            if t - reach >= shortest:
-                value = lane.where_at_most(lane.splat(number(t - reach + 1)), length, value, never)
-        largest = lane.maximum(largest, value) if t % wide else value
-        if not whole:
-            lane.store(downs, LANES * t, value)
-            lane.store(ups, LANES * t, largest)
-    high, largest = largest, never
-    for t in range(end - 1, -1 if not whole else end - 1, -1):
-        value = lane.load(downs, LANES * t)
-        largest = lane.maximum(largest, value) if (t + 1) % wide else value
-        lane.store(downs, LANES * t, largest)
-    for i in range(m):
-        if not whole:
-            high = lane.maximum(lane.load(downs, LANES * i), lane.load(ups, LANES * (i + 2 * reach)))
-        gap = lane.maximum(lane.splat(number(sign * values[at + p * i + c])) - high, zero)
-        lane.store(row, LANES * i, lane.multiply_add(gap, gap, lane.load(row, LANES * i)))
+def _extended(high, low, inside, j, p, c, length, shortest, longest):  # type: ignore[no-untyped-def]
+    """Return the extremes `high` and `low` after the numbers of channel `c` at time `j`, in series that are so long."""
+    if j < 0 or j >= longest:
+        return high, low
+    value = lane.load(inside, LANES * (p * j + c))
+    if j < shortest:
+        return lane.maximum(high, value), lane.minimum(low, value)
+    time = lane.splat(inside.dtype.type(j + 1))
+    above, below = lane.maximum(high, value), lane.minimum(low, value)
+    return lane.where_at_most(time, length, above, high), lane.where_at_most(time, length, below, low)
 
 
 @njit()
-def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit, found):  # type: ignore[no-untyped-def]
+def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit):  # type: ignore[no-untyped-def]
     """Compute the DTW distances from a query to `LANES` series, and return True.
 
     Stop early and return False once it is certain that all distances exceed `limit`. `room` receives the last row of
@@ -379,7 +445,7 @@ def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit, found)
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
-    infinite, width = lane.load(room, LANES), lane.load(widths, 0)
+    infinite, width, most = lane.load(room, LANES), lane.load(widths, 0), lane.splat(values.dtype.type(limit))
     reach, masked = int(widths.max()), widths.min() < widths.max()
     for i in range(m):
         x0 = lane.splat(values[at])
@@ -402,9 +468,7 @@ def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit, found)
             least = lane.minimum(least, left)
             lane.store(room, LANES * (j + 1), left)
         lane.store(room, 0, infinite)
-        if limit < np.inf:
-            lane.store(found, 0, least)
-            if found.min() > limit:
-                return False
+        if lane.bits_above(least, most) == _ALL:
+            return False
         at += p
     return True

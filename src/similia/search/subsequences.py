@@ -204,7 +204,7 @@ class _Stretches(NamedTuple):
         found, m, p = np.empty(len(chosen)), *self.how[:2]
 
         def evaluate(first: int, last: int) -> None:
-            room = np.empty(LANES * p * m), np.empty(LANES * (m + 1)), np.full(LANES, self.how[3]), np.empty(LANES)
+            room = np.empty(LANES * p * m), np.empty(LANES * (m + 1)), np.full(LANES, self.how[3])
             _evaluate(self.how, *self[1:5], chosen, limit, found, first, last, *room)
 
         run_in_ranges(evaluate, len(chosen), max(LANES, -(-len(chosen) // (4 * n_threads()) // LANES) * LANES))
@@ -278,7 +278,7 @@ def _bound(how, pattern, series, means, factors, around, inside, bounds, first, 
 
 @njit()
 def _evaluate(  # type: ignore[no-untyped-def]
-    how, pattern, series, means, factors, chosen, limit, values, first, last, group, room, widths, least
+    how, pattern, series, means, factors, chosen, limit, values, first, last, group, room, widths
 ):
     """Set the distances of the stretches ``chosen[first:last]``; infinite where a whole group exceeds `limit`."""
     m, p, rooted, _ = how
@@ -290,6 +290,6 @@ def _evaluate(  # type: ignore[no-untyped-def]
                 mean, factor = means[c, start], factors[c, start]
                 for j in range(m):
                     group[LANES * (p * j + c) + i] = (series[c, start + j] - mean) * factor
-        complete = warp_within(pattern, 0, m, group, m, p, rooted, widths, room, limit, least)
+        complete = warp_within(pattern, 0, m, group, m, p, rooted, widths, room, limit)
         for i in range(begin, end):
             values[i] = room[LANES * m + i - begin] if complete else np.inf
