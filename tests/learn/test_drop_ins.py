@@ -60,8 +60,9 @@ def beats(n, seed=0):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 2**32), n=st.sampled_from([1, 20, 150, 400]), p=st.integers(1, 4), longest=st.sampled_from([1, 3, 12, 33]),
-    whole=st.booleans(), window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]), single=st.booleans(),
+    seed=st.integers(0, 2**32), n=st.sampled_from([1, 20, 150, 400]), p=st.integers(1, 4),
+    longest=st.sampled_from([1, 3, 12, 33]), whole=st.booleans(), single=st.booleans(),
+    window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]),
     how=st.sampled_from([("euclidean", False), ("sqeuclidean", False), ("sqeuclidean", True)]), k=st.integers(1, 40),
     scale=st.sampled_from([1, 1e-5, 1e5]),
 )  # fmt: skip
