@@ -16,12 +16,12 @@ _N = 24  # objects of each kind
 
 
 def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
-    """Compile the library's loops in advance, so that a service answers its first request as fast as later ones.
+    """Compile similia's loops with Numba in advance, so that a service answers its first request as fast as later ones.
 
-    The compiled loops are kept on disk: in the folder that the environment variable ``NUMBA_CACHE_DIR`` names or, if it
-    is not set, beside the package; if that cannot be written to, in the user's cache folder. So call this once, when
-    you set up a machine or build a container image; all later processes load the compiled loops. If all loops are
-    compiled already, a call takes seconds.
+    Call this once, when you set up a machine or build a container image: compiled loops are cached on disk, and later
+    processes load them. The environment variable ``NUMBA_CACHE_DIR`` names the cache folder. By default, the loops are
+    in the ``__pycache__`` folders of the package or, if these are not writable, in the user's cache folder. If all
+    loops are compiled already, a call takes seconds.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        For each kind, the time that it took, in seconds.
+        Seconds spent on each kind.
 
     Examples
     --------

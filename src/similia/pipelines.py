@@ -68,12 +68,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
     It takes the same parameters as `sklearn.pipeline.Pipeline` and differs in three ways:
 
     - ``transform``, ``predict``, ``decision_function``, ``predict_proba`` and ``score`` process the objects in blocks
-      if the outputs of all steps but the last would take more than half of ``max_memory``; the other half is for work
-      inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
+      if the outputs of all steps but the last would together take more than half of ``max_memory``. The other half is
+      left for the work inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
     - If `fit` fails or is interrupted, the pipeline stays as it was.
     - If the last step is a linear classifier or regressor of `sklearn.linear_model` or `sklearn.svm` (``LinearSVC``,
-      ``LogisticRegression``, ``Ridge``, ...), the result for an object does not depend on the other objects in `X`, not
-      even in its last bit.
+      ``LogisticRegression``, ``Ridge``, ...), the result for an object is the same, to the last bit, whatever other
+      objects `X` holds.
 
     Parameters
     ----------

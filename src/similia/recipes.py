@@ -44,7 +44,8 @@ def nyshd(
     Parameters
     ----------
     kernel : callable
-        k(X, Y=None) -> (n, m), positive semi-definite; `similia.pairwise` makes one from a function of two objects.
+        Kernel ``k(X, Y=None) -> (n, m)``, positive semi-definite. `similia.pairwise` makes one from a function of two
+        objects.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks. "auto": min(n, max(300, 0.02 n)) for n training objects, as in [1]_.
     n_bits : int, default=10_000
@@ -115,7 +116,8 @@ def d2ke(
     Parameters
     ----------
     distance : callable
-        d(X, Y=None) -> (n, m) >= 0; `similia.distances.FromFunction` makes one from a function of two objects.
+        Distance ``d(X, Y=None) -> (n, m)``, non-negative. `similia.distances.FromFunction` makes one from a function of
+        two objects.
     n_components : int, default=1024
         Number of random objects.
     gamma : float, "median", str or "tune", default="median"
@@ -131,9 +133,9 @@ def d2ke(
         1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
         "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
-        regression if the targets are numbers with fractions, or more than 20 whole numbers that rarely repeat. Before
-        `fit`, scikit-learn takes the model for a classifier, with stratified folds; to cross-validate it on whole
-        numbers that rarely repeat, take "regression".
+        regression if the targets are numbers and either some are not whole, or there are more than 20 different values,
+        with fewer than 5 objects each on average. Before `fit`, scikit-learn treats the model as a classifier and
+        stratifies its folds by whole numbers. To cross-validate a regression of whole numbers, set "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
         the one that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from
@@ -146,8 +148,8 @@ def d2ke(
     Returns
     -------
     similia.Pipeline or D2KESearch
-        A pipeline with the steps ``d2ke``, ``scaler`` and ``learner``. If anything is tuned or held out, or `task` is
-        "auto" without an `estimator`, the pipeline is wrapped in a `D2KESearch`, whose `fit` decides these things.
+        A pipeline with the steps ``d2ke``, ``scaler`` and ``learner``. It is wrapped in a `D2KESearch` if `gamma` or
+        `C` is "tune", if `objects` holds out training objects, or if `task` is "auto" and no `estimator` is given.
 
     References
     ----------
@@ -192,7 +194,7 @@ def graphlet_optical(
     sampling: Literal["random_walk", "uniform"] = "random_walk",
     C: float | None = None,
 ) -> Pipeline:
-    """Return GSA-phi with optical features [1]_: a classifier of graphs by the mean random features of their graphlets.
+    """Return a graph classifier that learns from random optical features of sampled graphlets (GSA-phi of [1]_).
 
     `GraphletSampling` samples graphlets, small induced subgraphs, of each graph and averages their features. A support
     vector machine learns from the standardised averages. Labels of nodes and edges are ignored.
@@ -204,8 +206,8 @@ def graphlet_optical(
     n_samples : int, default=2000
         Number of graphlets drawn from each graph.
     n_components : int or None, default=2000
-        Number of optical features, the squared absolute values of random complex projections. None: the exact features
-        of the kernel that they approximate, which are fewer and not random.
+        Number of optical features, the squared absolute values of random complex projections. They approximate the
+        optical kernel. None: the exact features of this kernel, which are fewer (120 for `size=6`) and not random.
     classifier : {"linear", "rbf"}, default="linear"
         An SVM on the averages: linear, as in [1]_, or with a Gaussian kernel, which is often better.
     random_state : int, numpy Generator or RandomState, optional
@@ -218,8 +220,8 @@ def graphlet_optical(
     Returns
     -------
     similia.Pipeline
-        With steps ``graphlets``, ``scaler`` and ``classifier``. The parameter ``graphlets__features`` sets other
-        features; sparse ones are scaled, but not centred.
+        With steps ``graphlets``, ``scaler`` and ``classifier``. To use other features, set the parameter
+        ``graphlets__features``. The scaler does not centre sparse features.
 
     References
     ----------
@@ -278,8 +280,8 @@ def pca_itq(
 ) -> Pipeline:
     """Return a pipeline that learns binary codes of vectors: signs of rotated approximate principal components [1]_.
 
-    `GeneralizedNystroemPCA` learns principal components from a sample of vectors and features. `ITQ` rotates them so
-    that little is lost when only their signs are kept as bits. Codes of similar vectors differ in few bits, so
+    `GeneralizedNystroemPCA` learns principal components from a sample of vectors and features. `ITQ` [2]_ rotates them
+    so that little is lost when only their signs are kept as bits. Codes of similar vectors differ in few bits, so
     `HammingIndex` can search for similar vectors.
 
     Parameters
@@ -287,8 +289,8 @@ def pca_itq(
     n_bits : int
         Bits of a code, a multiple of 8; also the number of components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
-        Fractions of the training vectors and of their features from which `GeneralizedNystroemPCA` learns, but at least
-        4 and 1.5 times `n_bits`, or all.
+        Fractions of the training vectors and of their features that `GeneralizedNystroemPCA` samples. It samples at
+        least ``4 * n_bits`` vectors and ``1.5 * n_bits`` features, or all if there are fewer.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the samples and of the rotation that `ITQ` starts with.
 
@@ -329,7 +331,7 @@ def heat_svm(
     cv: Any = 5,
     class_weight: Any = None,
 ) -> HeatSVC:
-    """Return a support-vector machine with the exact heat kernel of a hypersphere [1]_.
+    """Return a support vector machine with the exact heat kernel of a hypersphere [1]_.
 
     Vectors (counts, proportions, TF-IDF rows, embeddings, log-returns) are mapped to points of the unit sphere. The
     kernel of two points is the heat that reaches one of them from the other in a given time. The contrast sets this
@@ -338,9 +340,9 @@ def heat_svm(
 
     Parameters
     ----------
-    contrast, C : "tune", float or sequence of float, default="tune"
-        Values to try; "tune" tries a grid, see `HeatSVC`. For `contrast`, "suggest" computes a value from the training
-        rows.
+    contrast, C : "tune", "suggest", float or sequence of float, default="tune"
+        Values to try; "tune" tries a grid, see `HeatSVC`. "suggest", only for `contrast`, computes a value from the
+        training rows.
     random_state : int, numpy Generator or RandomState, optional
         Seed for shuffling the rows before they are split into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"

@@ -92,7 +92,7 @@ class Distance(BaseEstimator):
 
 @dataclass(frozen=True)
 class Facts:
-    """Mathematical properties of a distance; the tests check them for every built-in distance.
+    """Mathematical properties of a distance.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Facts:
     metric : bool
         The triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. Objects may count as
         the same without being equal: sets that differ in the order of their points, or, for `ERP`, series that differ
-        in points equal to its gap value. `similia.planning.lipschitz` requires a metric.
+        only in points equal to its gap value. `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
         The distance can compare objects of different lengths.
     cost : str
@@ -350,14 +350,14 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
         Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
         / 2 calls instead of n^2.
     n_jobs : int, optional
-        Number of processes, which are spawned, never forked; -1 means one for each core. The default is that of
-        ``similia.config(n_jobs=...)`` or, if that is not set, this process alone. `function` may be a lambda or a
-        closure. The result does not depend on `n_jobs`.
+        Number of processes, which are spawned, never forked; -1 means one for each core. By default,
+        ``similia.config(n_jobs=...)`` decides; if that is not set, no processes are started. `function` may be a lambda
+        or a closure. The result does not depend on `n_jobs`.
 
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` of any sequences of objects, with a method ``diag``.
+        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``.
 
     Examples
     --------

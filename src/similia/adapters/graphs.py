@@ -37,9 +37,9 @@ class GraKeLKernel(Kernel):
     use : {"labels", "attributes"}, default="labels"
         Whether GraKeL gets the labels or the attribute vectors of the nodes.
     normalize : bool, optional
-        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, as set in `kernel`. After normalisation, a graph
-        with k(x, x) = 0 has similarity 1 to itself and 0 to all others, as in the kernels of similia; GraKeL itself
-        returns NaN.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, ``kernel.normalize`` decides. After
+        normalisation, a graph with k(x, x) = 0 has similarity 1 to itself and 0 to all others, as in the kernels of
+        similia; GraKeL itself returns NaN.
 
     See Also
     --------
@@ -169,7 +169,7 @@ def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = No
     use : {"labels", "attributes"}, default="labels"
         Whether GraKeL gets the labels or the attribute vectors of the nodes.
     normalize : bool, optional
-        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, as set in `kernel`.
+        Whether to divide k(x, y) by sqrt(k(x, x) k(y, y)). By default, ``kernel.normalize`` decides.
 
     Returns
     -------

@@ -69,9 +69,9 @@ class AeonDistance(_SeriesDistance):
     distance : str or callable, default="dtw"
         A name in ``aeon.distances.get_distance_function_names()``, or a function of two (n_channels, length) arrays.
     params : dict, optional
-        Options of the distance. Each is also a parameter: ``set_params(window=0.1)``.
+        Options of the distance. Each can also be set by its own name: ``set_params(window=0.1)``.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x), as in `from_aeon`.
+        Whether d(x, y) = d(y, x); see `from_aeon`.
 
     Examples
     --------
@@ -117,9 +117,9 @@ class TslearnDistance(_SeriesDistance):
         Name of a function of ``tslearn.metrics``, with or without the prefix ``cdist_``, or a function of two (length,
         n_channels) arrays.
     params : dict, optional
-        Options of the function. Each is also a parameter: ``set_params(sakoe_chiba_radius=5)``.
+        Options of the function. Each can also be set by its own name: ``set_params(sakoe_chiba_radius=5)``.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x), as in `from_tslearn`.
+        Whether d(x, y) = d(y, x); see `from_tslearn`.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class TslearnKernel(_OfSeries, Kernel):
     kernel : str, default="gak"
         "gak" (or "cdist_gak") for the normalised kernel, or "unnormalized_gak".
     params : dict, optional
-        Options of tslearn's kernel function. Each is also a parameter: ``set_params(sigma=2.0)``.
+        Options of tslearn's kernel function. Each can also be set by its own name: ``set_params(sigma=2.0)``.
 
     Notes
     -----
@@ -183,7 +183,8 @@ def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -
         arrays.
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x). If True, ``d(X)`` may be computed from half of the pairs; give False if your function
-        is not symmetric. The asymmetric distances of aeon, such as "shift_scale", are known to be so.
+        is not symmetric. You need not set it for aeon's own distances: similia knows the asymmetric ones, such as
+        "shift_scale".
     **params
         Options of the distance, such as ``window=0.1``.
 

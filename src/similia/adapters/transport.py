@@ -51,7 +51,7 @@ class POTDistance(Forwarded, Distance):
     root : bool, default=False
     symmetric : bool, default=True
     params : dict, optional
-        Options of the function. Each is also a parameter: ``set_params(reg=0.1)``.
+        Options of the function. Each can also be set by its own name: ``set_params(reg=0.1)``.
 
     See Also
     --------
@@ -182,8 +182,8 @@ def from_pot(
     function : str or callable, default="emd2"
         A function of ``ot``, or its name. The names of its first parameters decide which arguments it gets:
 
-        - (a, b, M), as for "emd2" and "sinkhorn2": the weights of the points of two sets (equal within a set) and the
-          distances from the points of one set to those of the other. If `cost` is given: two histograms and `cost`.
+        - (a, b, M), as for "emd2" and "sinkhorn2": the weights of the points of two sets (1 / s in a set of s points)
+          and the distances from the points of one to those of the other. If `cost` is given: two histograms and `cost`.
         - (X_s, X_t), as for "sliced_wasserstein_distance": the points of both sets.
         - (C1, C2), as for "gromov_wasserstein2": the distances within each set.
         - (u_values, v_values), as for "wasserstein_1d": two sets of one-dimensional points.

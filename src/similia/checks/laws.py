@@ -34,8 +34,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     X : sequence of n objects
         At least two.
     tolerance : float, default=1e-6
-        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
-        Eigenvalues may be negative by this much, relative to the largest absolute eigenvalue.
+        Largest difference allowed between numbers that should be equal, as a fraction of the largest absolute value in
+        the arrays compared. Eigenvalues may be negative by this fraction of the largest absolute eigenvalue.
 
     Examples
     --------
@@ -76,7 +76,8 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     X : sequence of n objects
         At least two.
     tolerance : float, default=1e-6
-        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
+        Largest difference allowed between numbers that should be equal, as a fraction of the largest absolute value in
+        the arrays compared.
 
     Examples
     --------
@@ -105,14 +106,14 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        The check fits only clones of it. If a ``random_state`` is None, also of a nested estimator, the clones use 0
-        instead.
+        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
         Labels, if ``fit`` needs them.
     tolerance : float, default=1e-4
-        Largest difference allowed between numbers that should be equal, relative to the largest absolute value.
+        Largest difference allowed between numbers that should be equal, as a fraction of the largest absolute value in
+        the arrays compared.
 
     Examples
     --------
@@ -132,13 +133,12 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
     - ``transform(X)`` is a C-contiguous uint8 array of n rows;
     - if the encoder has an attribute ``n_bits``, a row has ``n_bits // 8`` bytes;
-    - the other laws are those of `check_embedding`; codes that should be equal must be equal bit for bit.
+    - all laws of `check_embedding` hold, except that on the dtype; codes that should be equal are equal bit for bit.
 
     Parameters
     ----------
     encoder : scikit-learn transformer
-        The check fits only clones of it. If a ``random_state`` is None, also of a nested estimator, the clones use 0
-        instead.
+        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional

@@ -50,7 +50,7 @@ def check_structured_estimator(
     containers: Sequence[str] | None = None,
     tolerance: float = 1e-6,
 ) -> None:
-    """Check that `estimator` keeps scikit-learn's contract on objects that are not vectors.
+    """Check that `estimator` follows scikit-learn's contract on objects that are not vectors.
 
     scikit-learn's own ``check_estimator`` does this for vectors; this function does it for strings, graphs, series,
     sets or any other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name of
@@ -59,39 +59,41 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
-      ``ValueError`` whose message says that it is empty; if `y` is given, `fit` of an estimator with `predict` raises
-      ``ValueError`` if there are fewer targets than objects (clusterers and outlier detectors may ignore targets);
+      ``ValueError`` whose message says that it is empty (for a table, they may also return no rows); if `y` has fewer
+      targets than `X` has objects, `fit` of a predictor raises ``ValueError`` (clusterers and outlier detectors may
+      ignore targets);
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
       only on the object and the fitted model;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
       so does `fit_transform`;
     - *persistence*: an estimator that was saved with `similia.save` and loaded with `similia.load` gives the same
-      results (estimators that are not similia's are saved with ``pickle``);
+      results (``pickle`` replaces both if `similia.save` refuses a class that is not similia's, such as your own);
     - *containers*: the same objects in a collection of another type give the same results;
     - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` can set the parameters
       of the innermost object, such as a kernel inside the estimator;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
       polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
-      These laws need ``transform``, and are left out if any method, such as ``predict``, returns a 1-D array.
+      These laws need ``transform``; they are skipped if any method, such as ``predict``, returns a 1-D array.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
-        The check fits only clones of it. Where a ``random_state`` (also a nested one) is None, the clones use 0.
+        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
     X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
-        At least six objects, but not many: the check fits about twenty times. If `X` is a table, the laws *containers*
-        and *ColumnTransformer* are left out.
+        At least six objects, but not many: the check fits the estimator about twenty times. If `X` is a table, the laws
+        *containers* and *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
-        Labels (at least three of each class) or numbers. Classifiers and regressors need them.
+        Class labels, at least three of each class, or targets of a regression. Classifiers and regressors need them.
     methods : sequence of str, optional
         Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default, those of
         ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
-        ``"polars"`` and ``"arrow"`` are tried only if the package is installed and the objects are strings or 1-D float
-        arrays.
+        pandas, polars and Arrow are tried only if they are installed; ``"polars"`` and ``"arrow"`` also need objects
+        that are strings or 1-D float arrays.
     tolerance : float, default=1e-6
-        Largest disagreement allowed, relative to the largest absolute value.
+        Largest difference allowed between numbers that should be equal, as a fraction of the largest absolute value in
+        the arrays compared.
 
     Examples
     --------

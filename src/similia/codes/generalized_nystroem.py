@@ -54,13 +54,11 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number of directions (principal components).
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). With a fraction, the sample has at least
-        ``4 * n_components`` rows, or all rows if there are fewer. A number of rows below `n_components` (``n_components
-        + 1`` if `center`) is increased to this minimum.
+        Fraction of the rows to sample (float), or number of rows (int). A float samples at least ``4 * n_components``
+        rows (all rows if there are fewer); an int samples at least `n_components` rows, one more if `center`.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). With a fraction, the sample has at
-        least ``1.5 * n_components`` features, or all features if there are fewer. A number of features below
-        `n_components` is increased to this minimum.
+        Fraction of the features to sample (float), or number of features (int). A float samples at least ``1.5 *
+        n_components`` features (all features if there are fewer); an int samples at least `n_components` features.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"`` draws rows and features without replacement, and reads only the sampled rows. ``"norm"`` is the
         algorithm ConstantTimeSVD of Drineas et al.: it draws rows, then features of the drawn rows, with replacement
@@ -74,10 +72,10 @@ class GeneralizedNystroemPCA(Transformer):
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
         False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows, centred if `center`, and W their
-        sampled features, r of d. `fit` raises an error if one of the `n_components` largest singular values of W,
-        squared, is below gamma (r / d) ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By default,
-        it raises an error only if one of these singular values is as small as its rounding error.
+        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows with all d features, centred if
+        `center`; W the r sampled features of C; and s the `n_components`-th largest singular value of W. `fit` raises
+        an error if s^2 is below gamma (r / d) ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By
+        default, it raises an error only if s is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -102,7 +100,7 @@ class GeneralizedNystroemPCA(Transformer):
     -----
     **Sources.** `X` may be:
 
-    - an array, a numpy memory map or a scipy.sparse matrix, of which only parts are made dense, if any;
+    - an array, a numpy memory map or a scipy.sparse matrix (which is never made dense as a whole);
     - an object with `shape` and row access (h5py, zarr), which is read chunk by chunk;
     - the path of a ``.npy`` or ``.parquet`` file (numeric columns, or one column of lists);
     - an iterable of 2-D chunks of rows, which is read once;
@@ -111,17 +109,18 @@ class GeneralizedNystroemPCA(Transformer):
     With ``sampling="uniform"``, the sample depends only on the parameters and the shape of the data, not on the source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
-    adds up P = C^T W, with C and W as under `truncation`, in one pass over the rows, and keeps only as many rows as it
+    accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows, and keeps only as many rows as it
     needs to rotate the directions. P is a float64 matrix of n_features x number of sampled features. Both ways give the
-    same subspace up to rounding. When `fit` computes P from float32 data, it treats directions with a singular value
-    below 0.0014 times the largest as rounding error.
+    same subspace up to rounding. With `truncation`, ``sampling="norm"``, or a stream and an integer `sample_fraction`,
+    `fit` cannot use P: it raises an error if the sampled rows do not fit. When `fit` computes P from float32 data, it
+    treats directions with a singular value below 0.0014 times the largest as rounding error.
 
     **Precision.** `fit` multiplies float32 rows in float32, or in float64 if the smallest of the `n_components`
     singular values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so
     float32 loses three digits if the mean lies 1000 standard deviations from 0.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
-    The error bound in Theorem 2 of Yun et al. is void (it exceeds ||X||_F for all gamma <= 1); measure
+    The error bound in Theorem 2 of Yun et al. is vacuous (it exceeds ||X||_F for all gamma <= 1); measure
     `projection_error` instead.
 
     References
@@ -234,8 +233,8 @@ class GeneralizedNystroemPCA(Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project the n rows of `X`, in any form that `fit` takes, onto the directions; return shape (n, n_components).
 
-        The dtype is that of `components_`: float32 if `fit` saw float32 data, else float64. The result for a row is the
-        same, bit for bit, whatever the other rows, blocks and threads.
+        The dtype is that of `components_`: float32 if `fit` saw float32 data, else float64. The result for a row
+        depends only on that row and the fitted model, bit for bit.
         """
         self._check_columns(X)
         source = self._open_like_fit(X)

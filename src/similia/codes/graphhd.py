@@ -50,7 +50,7 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode a graph as the majority or sum of edge vectors, which depend on the PageRank of the two nodes (GraphHD).
+    """Encode a graph as the bitwise majority or the sum of its edge vectors, which depend on PageRank (GraphHD).
 
     Parameters
     ----------
@@ -73,14 +73,15 @@ class GraphHDEncoder(SeededEncoder):
 
     Notes
     -----
-    The vector of a node is that of its rank; the vector of an edge is the product of the vectors of its two nodes. The
-    node with the largest PageRank has rank 0. Nodes with equal PageRank, such as those that a symmetry of the graph
-    exchanges, are ranked by node number; without such ties, the code does not depend on the numbering.
+    Nodes are ranked by PageRank; the node with the largest has rank 0. A node gets the random vector that belongs to
+    its rank, and an edge gets the product of the vectors of its two nodes. Nodes with equal PageRank, such as those
+    that a symmetry of the graph exchanges, are ranked by node number; without such ties, the code does not depend on
+    the numbering.
 
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
-    an arc only in its direction. At a position where as many edge vectors have 0 as 1, the majority takes the bit of a
-    fixed random vector, which is also the code of a graph without edges.
+    an arc only in its direction. Where the majority is tied, it takes the bit of a fixed random vector. This vector is
+    also the code of a graph without edges.
 
     References
     ----------

@@ -102,7 +102,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return codes, shape (n, n_bits // 8): products of the rows of `A` and `B` as ±1 vectors (XNOR of bits).
+    """Multiply the rows of `A` by those of `B` as ±1 vectors (XNOR of bits); return codes, shape (n, n_bits // 8).
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.
@@ -129,9 +129,9 @@ def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
 def permute(codes: npt.ArrayLike, shift: int = 1) -> Codes:
     """Return codes with bits shifted cyclically: position i moves to ``(i + shift) % n_bits``.
 
-    Shifts encode order: ``bind(A, permute(B))`` stands for B after A, and differs from A after B. Shifting preserves
-    similarities. ``permute(bind(A, B))`` equals ``bind(permute(A), permute(B))``, and ``permute(codes, -shift)`` undoes
-    ``permute(codes, shift)``.
+    Shifts encode order: ``bind(A, permute(B))`` stands for B after A, and differs from ``bind(B, permute(A))``, which
+    stands for A after B. Shifting preserves similarities. ``permute(bind(A, B))`` equals ``bind(permute(A),
+    permute(B))``, and ``permute(codes, -shift)`` undoes ``permute(codes, shift)``.
 
     Parameters
     ----------

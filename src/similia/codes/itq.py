@@ -91,10 +91,10 @@ class _CentredSigns(SignEncoder):
     mean_=array("f8", "d"),
 )  # fmt: skip
 class ITQ(_CentredSigns):
-    """Rotate vectors of n_bits numbers and keep the signs; `fit` learns a rotation that brings vectors close to signs.
+    """Rotate vectors and pack their signs into bits; `fit` learns a rotation that moves vectors close to their signs.
 
     ITQ (iterative quantization) is the last step of a pipeline; the steps before it produce vectors of n_bits numbers.
-    The methods that Yun et al. (see References) compare in Figure 1, two of them without ITQ, are:
+    Yun et al. (see References) compare these methods in Figure 1:
 
     ================================== ====================================================================
     full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, from ``sklearn.decomposition``
@@ -129,9 +129,9 @@ class ITQ(_CentredSigns):
         Mean of the vectors that `fit` uses (see `max_samples`). It is always subtracted, so that each bit is 1 in about
         half of the codes.
     losses_ : ndarray of float64, shape (`n_iter_`,)
-        The loss ||Y - Z Q||_F^2 after each iteration. Z holds the centred vectors, Q is the rotation after the
-        iteration, and Y holds the signs of Z times the rotation before it. The loss never grows, except by the rounding
-        of float32 products (about 1e-7).
+        The loss ||Y - Z Q||_F^2 after each iteration. Z holds the centred vectors, Q is the new rotation, and Y
+        holds the signs of Z Q', where Q' is the previous rotation. The loss never grows, except by the rounding of
+        float32 products (about 1e-7).
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
@@ -140,7 +140,7 @@ class ITQ(_CentredSigns):
     Notes
     -----
     `fit` reads the vectors twice and then once per iteration; `transform` reads them once. Both read blocks of rows and
-    allocate no array of n rows except the codes, so a memory map may be larger than the memory.
+    allocate no array of n rows except the codes, so a memory map may be larger than RAM.
 
     The rotation depends neither on the number of threads nor on ``similia.config(max_memory=...)``. The bits of a row
     depend only on that row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor

@@ -106,8 +106,8 @@ class LevelEncoder(RangeEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     low, high : float or array of shape (n_features,), optional
-        Numbers that the first and the last level stand for; by default the smallest and largest number of each feature
-        in `fit`. Numbers outside this range are encoded as the nearer end.
+        Numbers of the first and the last level; by default the smallest and the largest number of each feature in
+        `fit`. Numbers outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
         Each number becomes the vector of its level, multiplied by a random vector that belongs to its feature (the
         role). `transform` returns the bitwise majority of these products for each row, packed ("bits"), or their sum
@@ -120,7 +120,7 @@ class LevelEncoder(RangeEncoder):
     n_features_in_ : int
         Number of features seen in `fit`.
     low_, high_ : ndarray of float64, shape (n_features,)
-        Numbers that the first and the last level of each feature stand for.
+        Numbers of the first and the last level of each feature.
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)
@@ -132,7 +132,7 @@ class LevelEncoder(RangeEncoder):
     Notes
     -----
     With ``output="counts"``, the vectors of rows x and y have the inner product ``n_bits * sum_j (1 - |l(x_j) - l(y_j)|
-    / (n_levels - 1))``, where l(x_j) is the number, from 0, of the level of x_j. With several features, this is
+    / (n_levels - 1))``, where l(x_j) is the index, from 0, of the level of x_j. With several features, this is
     approximate, because random roles are slightly similar; with one feature, it is exact up to the rounding of
     `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
     the two products differ is a tie; with four features, about every third position is.
@@ -168,7 +168,7 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; learn `low_` and `high_` from `X` where they are not given.
+        """Draw random vectors for levels and roles; set `low_` and `high_`, from `X` if `low` or `high` is None.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """

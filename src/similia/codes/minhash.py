@@ -77,10 +77,10 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     n_features_in_=count(least=1), may_lack=("n_features_in_",),
 )  # fmt: skip
 class MinHash(ComparesObjects, Transformer):
-    r"""Turn objects into bits or sparse vectors that estimate the min-max kernel of their features (Jaccard, Tanimoto).
+    r"""Turn objects into bits or sparse vectors that estimate the min-max kernel of their features.
 
-    The cost is linear in the number of objects. Pass bits to `similia.HammingIndex` or `similia.HDClassifier`, and
-    sparse vectors to a linear model.
+    If all features are 0 or 1, this kernel is the Jaccard (Tanimoto) similarity. The cost is linear in the number of
+    objects. Pass bits to `similia.HammingIndex` or `similia.HDClassifier`, and sparse vectors to a linear model.
 
     Parameters
     ----------
@@ -102,16 +102,16 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        Wraps `kernel`; its settings that depend on the training objects are fixed.
+        `kernel`, wrapped; any setting that depends on the training objects has the value that `fit` found.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Factor by which features are multiplied before they are rounded at random, up or down, to the whole counts that
-        hashing needs. The sum of an object's counts is called its number of elements. `fit` takes the median of this
-        number over at most 256 training objects, without those that have no features. `scale_` is 1 if their features
-        are whole numbers and the median is at most 64 * n_hashes. Otherwise it is a power of two that brings the median
-        to 4 to 8 times n_hashes. An object with features has at least one element.
+        Hashing needs counts, so features are multiplied by `scale_` and then rounded at random, up or down. The number
+        of elements of an object is the sum of its counts; it is at least 1 if the object has features. Let m be the
+        median sum of features over at most 256 training objects, without those that have no features. `scale_` is 1 if
+        their features are whole numbers and m is at most 64 * n_hashes. Otherwise it is a power of two for which
+        m * scale_ is 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 

@@ -39,7 +39,7 @@ from similia.objects.sequences import offsets_of, runs
 
 @state(n=count(least=1), binding=one_of("multiply", "add"))
 class NGramEncoder(SeededEncoder):
-    """Encode a string as the majority or sum of the vectors of its n-grams.
+    """Encode a string as the bitwise majority or the sum of the vectors of its n-grams.
 
     An n-gram is n consecutive letters. Each letter has a random vector, and `binding` says how the vector of an n-gram
     is made from those of its letters.

@@ -44,7 +44,7 @@ def _are_pairs(value: Any, sizes: Sizes) -> bool:
     encoders=_are_pairs, encoders_=each("transform", "m"), roles_=array("u1", "m", "b"), ties_=array("u1", 1, "b")
 )  # fmt: skip
 class RecordEncoder(HypervectorEncoder):
-    """Encode each record of a table, whose columns may be of different kinds, as one hypervector (a long code).
+    """Encode records, whose columns may be of different kinds, as hypervectors (long, random-looking codes).
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class RecordEncoder(HypervectorEncoder):
         Each encoder has a random vector, its role, by which its codes are multiplied. `transform` returns the bitwise
         majority of these products for each record, packed ("bits"), or their sum ("counts").
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws the roles and the vector that breaks ties. Each encoder has a
-        `random_state` of its own.
+        Seed or generator from which `fit` draws the roles and the vector that breaks ties. It does not seed the
+        encoders, which have their own `random_state`.
 
     Attributes
     ----------

@@ -50,38 +50,39 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 
 @state(n=optional(count(least=1)))
 class SequenceEncoder(RangeEncoder):
-    """Encode a time series as the majority or sum of the vectors of its n-grams or single values.
+    """Encode a time series as one hypervector: the majority or the sum of the vectors of its n-grams.
 
-    A value has the vector of its level (see `n_levels`). The vector of an n-gram, n consecutive values, is the product
-    of the vectors of these values, each shifted by its place in the n-gram.
+    Each value takes the random ±1 vector of its level (see `n_levels`). The vector of an n-gram (n consecutive values)
+    is the elementwise product of the vectors of its values, each shifted cyclically by its place in the n-gram. With
+    ``n=None``, single values take the place of n-grams, and their vectors are shifted by their positions in time.
 
     Parameters
     ----------
     n_levels : int, default=100
         Number of equidistant levels per channel, at least 2; each value is encoded as the nearest level.
     n : int or None, default=None
-        Time points per n-gram. None means no n-grams: the vector of each value is shifted by its position in time. A
-        series shorter than `n` is one n-gram of all its values.
+        Number of values per n-gram; None means single values. A series shorter than `n` is one n-gram of all its
+        values.
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8. Positions in time that differ by a
         multiple of `n_bits` get the same shift.
     low, high : float or array of shape (n_channels,), optional
-        Values that the first and the last level stand for; by default the smallest and largest value of each channel in
-        `fit`. Values outside this range are encoded as the nearer end.
+        Values of the first and the last level; by default the smallest and the largest value of each channel in `fit`.
+        Values outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the vectors of n-grams or values, packed ("bits"), or their
-        sum ("counts").
+        What `transform` returns for each series: the bitwise majority of the vectors of its n-grams, packed ("bits"),
+        or their sum ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
     Attributes
     ----------
     low_, high_ : ndarray of float64, shape (n_channels,)
-        Values that the first and the last level of each channel stand for.
+        Values of the first and the last level of each channel.
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all channels.
     roles_ : ndarray of uint8, shape (n_channels, n_bits // 8)
-        The role of each channel: a random vector by which the vectors of its levels are multiplied. Unused for a single
+        The role of each channel: a random vector that multiplies the vectors of all its n-grams. Unused for a single
         channel.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
         Random vector whose bits decide ties of the majority.
@@ -133,7 +134,7 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; learn `low_` and `high_` from `X` where they are not given.
+        """Draw random vectors for levels and roles; set `low_` and `high_`, from `X` if `low` or `high` is None.
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """

@@ -88,32 +88,32 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     row_length_=optional("positive"),
 )  # fmt: skip
 class SignRandomProjection(SignEncoder):
-    """Turn vectors into packed bits; the number of equal bits of two codes estimates the cosine of the vectors.
+    """Encode vectors as packed bits (codes); the larger the cosine of two vectors, the more bits their codes share.
 
     The parameter `method` decides speed, memory and noise:
 
-    - "structured" suits more than 128 features. It is about five times faster than "gaussian", stores no projection
-      matrix, and its codes estimate cosines with less noise.
+    - "structured" suits more than 128 features. There, it is about five times faster than "gaussian" and stores no
+      projection matrix, and its codes estimate cosines with less noise.
     - "hadamard" suits small devices (`similia.quantise`), because it never stores a matrix. For more than 128 features,
       it is the same as "structured".
-    - "gaussian", the default, is the method of the published NysHD. Use it also for very sparse rows, for which the
-      other methods have a bias of about 0.01.
+    - "gaussian", the default, is the method of the NysHD paper (see `similia.recipes.nyshd`). Use it also for very
+      sparse rows, for which the other methods have a bias of about 0.01.
 
     Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
     inner product <phi_x, phi_y> estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of
-    rho. With V = ((pi/2)^2 - arcsin^2 rho) / d:
+    rho. With V = ((pi/2)^2 - arcsin^2 rho) / d (the numbers for "structured" are measured):
 
     ==================== ======================================= ===================================================
     method               largest bias of <phi_x, phi_y>          variance of <phi_x, phi_y>
     ==================== ======================================= ===================================================
-    gaussian             0; 0.002 for rows with two non-zeros    V
-                         among 2048
-    structured, hadamard 0 up to 128 features ("structured");    0.4 V to 0.9 V for abs(rho) <= 0.7, then closer to
-                         otherwise 0.001 for dense rows, 0.012   V as abs(rho) grows
-                         for rows with two non-zeros
+    gaussian             0 (0.002 for rows with two non-zeros    V
+                         among 2048 features)
+    structured, hadamard 0.001 for dense rows, 0.012 for rows    0.4 V to 0.9 V for abs(rho) <= 0.7, then closer to
+                         with two non-zeros (0 for "structured"  V as abs(rho) grows
+                         with at most 128 features)
     ==================== ======================================= ===================================================
 
-    The bits of a row depend only on that row and the fitted projection: not on other rows, block size, number of
+    The bits of a row depend only on that row and the fitted projection, not on other rows, block size, number of
     threads or float type. Multiplying a row by a power of two does not change its bits.
 
     Parameters
@@ -129,8 +129,8 @@ class SignRandomProjection(SignEncoder):
           orthogonal (Haar) matrix of n_features rows. For more features, vectors are padded with zeros to length p, the
           next power of two, and multiplied three times by random signs and a Hadamard matrix. This takes
           3 n * n_bits * log2(p) additions and keeps three random signs for each bit instead of a matrix.
-        - "hadamard": the method that "structured" uses for more than 128 features, here for any number of features;
-          p is at least 256.
+        - "hadamard": the method of "structured" for more than 128 features, used for any number of features; p is at
+          least 256.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -141,7 +141,7 @@ class SignRandomProjection(SignEncoder):
     projection_ : int16 array of shape (n_bits, n_features) or None
         Dense directions, scaled and rounded to odd integers; None if `signs_` replaces them.
     row_length_ : float or None
-        Euclidean length to which rows are scaled before they are rounded to integers, so that sums in float32 are
+        Euclidean length to which `transform` scales rows before it rounds them to integers, which makes sums in float32
         exact; None if `signs_` is used.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
         Random signs that precede the Hadamard products; None if there is a `projection_`.
@@ -150,10 +150,10 @@ class SignRandomProjection(SignEncoder):
     -----
     After ``set_output(transform="pandas")``, `transform` returns a data frame whose columns are bytes:
     signrandomprojection0 holds bits 0 to 7. If a frame has only such columns, later steps of a pipeline read it as
-    packed bits. But a ``ColumnTransformer`` that joins them with columns of another type turns the bytes into plain
-    numbers; use `similia.codes.RecordEncoder` to join codes.
+    packed bits. If a ``ColumnTransformer`` joins them with columns of another type, later steps read the bytes as
+    numbers instead; use `similia.codes.RecordEncoder` to join codes.
 
-    All bits of a zero row are ones. The estimated kernel of a zero row and any other row is 0 on average.
+    All bits of a zero row are ones. Its estimated cosine with any other row is 0 on average.
 
     If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features, up
     to 65,536, by about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far less than the noise of the estimates for
@@ -163,8 +163,7 @@ class SignRandomProjection(SignEncoder):
     ----------
     Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002. Yu et al., "Orthogonal
     random features", NeurIPS 2016. Choromanski, Rowland and Weller, "The unreasonable effectiveness of
-    structured random orthogonal embeddings", NeurIPS 2017. The numbers for "structured" in the table above are
-    measurements; see ``tests/reference/B_sign_projection.csv``.
+    structured random orthogonal embeddings", NeurIPS 2017.
 
     Examples
     --------
@@ -192,7 +191,7 @@ class SignRandomProjection(SignEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
-        """Draw the directions for the number of features of `X`, finite vectors of shape (n, n_features)."""
+        """Draw directions for the number of features of `X`, an array of finite numbers of shape (n, n_features)."""
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")

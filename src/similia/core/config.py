@@ -40,8 +40,8 @@ def config(
     """Change settings inside a ``with`` block.
 
     Settings that are not given keep their values. The block changes the settings only for the thread (or context of
-    `contextvars`) that entered it. Threads that you start inside the block have the defaults, so enter `config` in each
-    of them. A call without ``with`` changes nothing.
+    `contextvars`) that entered it. Threads that you start inside the block use the default settings, so enter `config`
+    in each of them. A call without ``with`` changes nothing.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def config(
         1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on this
         setting.
     n_jobs : int, optional
-        Number of processes in which `pairwise` calls Python functions, and ``n_jobs`` of the distances of aeon and
-        tslearn; 1 by default, -1 means one for each core.
+        Number of processes in which `pairwise` calls Python functions. aeon and tslearn receive it as their ``n_jobs``.
+        1 by default; -1 means one for each core.
     progress : bool, optional
         Whether long loops show a progress bar on the terminal; False by default.
 
@@ -63,7 +63,7 @@ def config(
     Raises
     ------
     ValueError
-        If `max_memory` is not a size, not finite or less than a byte, or if `n_jobs` is 0 or not an integer.
+        If `max_memory` is not a finite size of at least one byte, or if `n_jobs` is 0 or not an integer.
 
     Examples
     --------

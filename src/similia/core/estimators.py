@@ -92,10 +92,9 @@ def all_at_once(method: Method) -> Method:
 
 
 class offered_if:
-    """Decorate a method that only some estimators of a class have.
+    """Decorate a method that exists only if ``check(estimator)`` does not raise AttributeError.
 
-    ``check(estimator)`` raises AttributeError for the others. The user sees this error, whereas scikit-learn's
-    `available_if` replaces it by its own.
+    The user sees the error of `check`, whereas scikit-learn's `available_if` raises an error of its own.
     """
 
     def __init__(self, check: Callable[[Any], None]) -> None:

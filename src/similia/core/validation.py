@@ -37,7 +37,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def spawn_seeds(random_state: Any, n: int) -> list[int | None]:
-    """Return `n` seeds for the parts of a model; all are None if `random_state` is None."""
+    """Return `n` seeds for the parts of a model, drawn from `random_state`; all are None if `random_state` is None."""
     if random_state is None:
         return [None] * n
     rng = generator(random_state)  # raises if it is invalid
@@ -80,7 +80,7 @@ def is_finite(value: Any) -> bool:
 def check_positive(value: Any, name: str, zero: bool = False, hint: str = "", also: str = "") -> float:
     """Return `value` as float, or raise if it is not a finite number above 0 (or equal to 0, if `zero`).
 
-    `also` follows the expected kind of number in the message, such as ``' or "auto"'``; `hint` ends the message.
+    In the error message, `also` extends what is expected (such as ``' or "auto"'``), and `hint` is appended at the end.
     """
     if not is_finite(value) or value < 0 or (value == 0 and not zero):
         expected = "a number >= 0" if zero else "a positive number"

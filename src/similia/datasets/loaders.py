@@ -79,9 +79,9 @@ def load_splice(*, return_X_y: bool = False) -> Any:
 
     Notes
     -----
-    This is the Statlog version, which has no ambiguous letters; the R package mlbench has it, too. Of the 3001 distinct
-    sequences, 125 occur more than once, so a random split can put copies of a sequence into both the training and the
-    test part. ``DESCR`` has the details.
+    This is the Statlog version, which has no ambiguous letters. Of the 3001 distinct sequences, 125 occur more than
+    once, so a random split can put copies of a sequence into both the training and the test part. ``DESCR`` has the
+    details.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def load_molecules(*, return_X_y: bool = False) -> Any:
 
 
 def load_movements(*, return_X_y: bool = False) -> Any:
-    """Load 180 hand movements of the Brazilian sign language: 45 positions each, 15 balanced classes.
+    """Load 180 movements of Brazilian sign language: series of 45 positions of the hand, 15 balanced classes.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def load_movements(*, return_X_y: bool = False) -> Any:
 
 
 def load_vowels(*, return_X_y: bool = False) -> Any:
-    """Load 135 spoken vowels of nine men: series of 7 to 26 frames with 12 channels, nine balanced classes.
+    """Load 135 spoken vowels: series of 7 to 26 frames with 12 channels, nine balanced classes (the speakers).
 
     Parameters
     ----------
@@ -189,10 +189,10 @@ def load_vowels(*, return_X_y: bool = False) -> Any:
 
 
 def available() -> list[str]:
-    """Return the names of the data sets that `fetch` knows.
+    """Return the names of the data sets that `fetch` can load.
 
-    A data set is bundled with similia, downloaded, or read from the folders that the environment variable
-    ``SIMILIA_DATA`` names.
+    Some are bundled with similia, some are downloaded, and some must be in a folder listed in the environment variable
+    ``SIMILIA_DATA``; see `fetch`.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name: a bundled set, a file in a folder of your own, or a download.
+    """Load a data set by name, from the package, from a folder of yours, or by download.
 
     Parameters
     ----------
@@ -221,9 +221,10 @@ def fetch(
         - ``"promoters"``, ``"splice"``, ``"messages"``, ``"molecules"``, ``"movements"`` and ``"vowels"`` are bundled;
         - sets of graphs (``"MUTAG"``, ``"NCI1"``, ``"NCI109"``, ``"Mutagenicity"``, ``"ENZYMES"``, ``"DD"``,
           ``"BZR"``, ``"COX2"``, ``"REDDIT-BINARY"``) and ``"sms_spam"`` (strings) are downloaded, unless they are in a
-          folder of ``SIMILIA_DATA`` (see Notes) or in the cache;
-        - all other sets must be in a folder of ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as
-          ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets and pictures.
+          folder listed in ``SIMILIA_DATA`` (see Notes) or in the cache;
+        - all other sets must be in a folder listed in ``SIMILIA_DATA``: series such as ``"gunpoint"``, strings such as
+          ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets such as ``"flowers_sift"``,
+          and vectors such as ``"mnist_train"``.
     subset : {"all", "train", "test"}
         Which objects to load: all, or only those of the published training or test part.
     return_X_y : bool
@@ -241,8 +242,8 @@ def fetch(
 
         - ``data``: a `GraphBatch`, `SeriesBatch`, `SetBatch`, list of str or array. Molecules are SMILES strings, which
           `similia.objects.from_smiles` reads;
-        - ``target``: class labels, such as int64 for graphs and str for strings, or measured values for molecules such
-          as ``"ESOL"``;
+        - ``target``: class labels (for example, int64 for graphs and str for strings), or measured values for
+          molecules such as ``"ESOL"``;
         - ``target_names``: the classes, if there are any;
         - ``DESCR``: a description with source and licence;
         - ``kind``: ``"graphs"``, ``"strings"``, ``"molecules"``, ``"series"``, ``"sets"`` or ``"vectors"``;
@@ -254,19 +255,20 @@ def fetch(
         If the name is unknown; if `subset` is not ``"all"`` but the set has no published parts; or if a file is damaged
         or its counts, such as the number of objects, classes or nodes, are not as expected.
     ConnectionError
-        If the download fails three times, or three times gives a file with unexpected contents or sha256 digests. (No
-        digests are known for the edges of ``DD`` and for ``REDDIT-BINARY``.) The cache keeps no partial files.
+        If three attempts to download the file fail, or give a file with unexpected contents or sha256 digests. The
+        cache keeps no incomplete or unexpected files. (No digests are known for ``REDDIT-BINARY`` and for the edges of
+        ``DD``.)
     FileNotFoundError
-        If the set must be in a folder of ``SIMILIA_DATA`` but is not, or if the server refuses the request (HTTP status
-        400 to 499).
+        If the set must be in a folder listed in ``SIMILIA_DATA`` but is not, or if the server refuses the request (HTTP
+        status 400 to 499).
 
     See Also
     --------
-    splits : The published training and test parts as indices, also for sets with ten folds.
+    splits : The published training and test parts, or folds, of a data set as indices.
 
     Notes
     -----
-    The environment variable ``SIMILIA_DATA`` names folders, separated as in ``PATH`` (by `os.pathsep`). They hold
+    The environment variable ``SIMILIA_DATA`` lists folders, separated as in ``PATH`` (by `os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
     ``molecules/NAME.tsv.gz``, ``series/NAME.npz``, ``sets/NAME.npz``, ``vectors/NAME.npz`` and ``hdc/NAME.npz``. The
     first folder that has the file is used. Digests of these files are not checked, since you may have made them.
@@ -298,14 +300,14 @@ def fetch(
 
 
 def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return the published training and test objects of a data set as indices, for the ``cv`` of scikit-learn.
+    """Return the published splits of a data set as indices, for the parameter ``cv`` of scikit-learn.
 
     Parameters
     ----------
     name : str
         Name of a data set, as in `fetch`. Sets with a published training and test part, such as ``"CTCF"`` and
         ``"gunpoint"``, have one split. ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten: the folds
-        of Errica et al., whose validation objects are added to the training objects here.
+        of Errica et al., with the validation objects of each fold added to its training objects.
 
     Returns
     -------
@@ -315,9 +317,10 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Raises
     ------
     ValueError
-        If the name is unknown, if the set has no published splits, or if the file of its folds is damaged.
+        If the name is unknown, the set has no published splits, or ``splits/NAME.json``, the file of its folds, is
+        damaged.
     FileNotFoundError
-        If the file of its folds, ``splits/NAME.json``, or the set itself is not in the folders of ``SIMILIA_DATA``.
+        If the file of its folds or the set itself must be in a folder listed in ``SIMILIA_DATA`` but is not.
 
     References
     ----------

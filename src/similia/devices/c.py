@@ -32,10 +32,10 @@ def export_c(
     """Write a fitted pipeline as C99 that gives the same codes and labels as the model that `similia.quantise` returns.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
-    checks on any machine whether C and Python agree for up to 20 objects; and ``NAME.txt``, which lists constants,
-    memory and operations. The C code has no floating point (unless `numbers` is "float"), no library calls and no
-    recursion, and allocates no memory. Its scratch memory is static, so several threads or interrupts must not call it
-    at once.
+    checks on any machine whether C and Python agree for up to 20 objects; and ``NAME.txt``, which lists the sizes of
+    constants and memory and the number of operations. The C code has no floating point (unless `numbers` is "float"),
+    no library calls and no recursion, and allocates no memory. It is not reentrant, since its scratch memory is static:
+    threads and interrupts must not call it concurrently.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ def export_c(
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The first 20
-        become the tests. Without `X`, the first 20 landmarks become the tests. A model without landmarks needs `X`. The
-        exception is a model that is quantised already and makes its codes by `similia.LevelEncoder`,
-        `similia.SequenceEncoder` or `similia.NGramEncoder`: without `X`, it gets no tests.
+        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The test
+        program checks the first 20 of them or, without `X`, the first 20 landmarks. A model without landmarks needs
+        `X`, except a quantised model that makes codes with `similia.LevelEncoder`, `similia.SequenceEncoder` or
+        `similia.NGramEncoder`; without `X`, its test program checks nothing.
     name : str, default="model"
-        Beginning of the names of all files, and of functions and types in C: a letter, then letters, digits and
+        Prefix of the names of all files, and of functions and types in C: a letter, then letters, digits and
         underscores.
     max_length, letters : int, str, optional
         Limits of the objects, as in `similia.quantise`; not used if `model` is quantised already.
     numbers : "whole" or "float", default="whole"
-        Numbers of the model, as in `similia.quantise`: "float" is for processors with a floating-point unit. A `model`
-        that is quantised already keeps its numbers; if they are whole numbers, "float" raises an error.
+        Arithmetic of the model, as in `similia.quantise`; "float" is for processors with a floating-point unit. A
+        `model` that is quantised already keeps its arithmetic; if that is "whole", "float" raises an error.
     overwrite : bool, default=False
         Whether to replace files that exist.
 
@@ -68,7 +68,7 @@ def export_c(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises it, or if `name` is not a valid name in C.
+        If `similia.quantise` raises this error, or if `name` is not a valid name in C.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

@@ -37,18 +37,18 @@ _MOST = 2000  # maximum number of objects on which sizes are compared
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a model, its accuracy in cross-validation, and the bytes and operations that a device needs for it.
+    """One size of a model, its accuracy in cross-validation, and the bytes and operations that it takes on a device.
 
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        Number of landmarks, number of bits of a code, and number of bits of each number of a prototype. The model has
-        fewer landmarks if fewer suffice to represent every training object exactly.
+        Number of landmarks, bits per code, and bits per component of a prototype. If fewer landmarks represent every
+        training object exactly, the model has only these.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
-        Total size of the tables in bytes, and number of operations to predict the label of the longest object. Both are
-        those of the quantised model of the first fold.
+        Total bytes of the model's tables, such as landmarks, projection and prototypes, and number of operations to
+        predict the label of the longest object. Both are those of the first fold's model after quantising.
     """
 
     n_landmarks: int
@@ -95,7 +95,7 @@ class Compressed:
         return f"{self.table()}; .sizes has all"
 
     def table(self) -> str:
-        """Return the frontier and the chosen size as a table in text, with a last line that explains it."""
+        """Return a table, as text, of the chosen size and all sizes that are more accurate than every smaller one."""
         head = "landmarks    bits  prototype          accuracy      bytes  operations"
         shown = sorted({*map(self.sizes.index, [*self.frontier, self.chosen])})
         rows = [f"{self.sizes[i]}{'  <- chosen' if self.sizes[i] is self.chosen else ''}" for i in shown]
@@ -107,7 +107,7 @@ def compress(
     model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float = 0.01, max_bytes: int | None = None, cv: int = 5,
     random_state: RandomState = 0,
 ) -> Compressed:  # fmt: skip
-    """Compare many sizes of a NysHD model, and fit the smallest size that is about as accurate as the best one.
+    """Find, by cross-validation, the smallest NysHD model that is about as accurate as the best one, and fit it.
 
     Parameters
     ----------
@@ -115,16 +115,16 @@ def compress(
         A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
         `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
         landmarks (at most the number of training objects of a fold) and its number of bits are the largest that are
-        tried; a half, a quarter, and so on, of each number are tried, too.
+        tried. Each is halved up to four times, but not below 8 landmarks and 256 bits. Every pair of them is tried with
+        prototypes of 8, 4 and 1 bits per component.
     X : collection of n objects
     y : array-like (n,)
         Labels.
     max_loss : float, default=0.01
-        Maximum difference between the accuracy of the most accurate size and that of the chosen size, both in
-        cross-validation.
+        Maximum loss of accuracy against the most accurate size, in cross-validation.
     max_bytes : int, optional
-        Maximum total size of the tables on a device, in bytes. If given, the most accurate size within this limit is
-        chosen, and `max_loss` is not used.
+        Maximum total bytes of the tables on a device (``n_bytes`` of `Size`). If given, the most accurate size within
+        this limit is chosen, and `max_loss` is not used.
     cv : int, default=5
         Number of folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
@@ -133,8 +133,9 @@ def compress(
     Returns
     -------
     Compressed
-        The model of the chosen size, fitted to all objects, and all sizes. When printed, the result shows the chosen
-        size and the sizes that are more accurate than every smaller one.
+        The model of the chosen size, fitted to all objects, and all sizes. Whatever `model` uses, the landmarks are
+        drawn by ``"rpcholesky"`` and the projection has ``method="hadamard"``. When printed, the result shows the
+        chosen size and the sizes that are more accurate than every smaller one.
 
     Raises
     ------
@@ -147,8 +148,8 @@ def compress(
     -----
     Accuracies are measured before the models are quantised; ``Quantised.loss`` measures how much quantising changes the
     codes and labels. The accuracy of the chosen size is a little too high, because the choice was based on it. Report
-    an accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation cannot
-    tell sizes apart, and the chosen size may lose more than `max_loss` on new objects.
+    an accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation is too
+    noisy to rank the sizes, and the chosen size may lose more than `max_loss` on new objects.
 
     Examples
     --------

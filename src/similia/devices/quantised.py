@@ -27,7 +27,7 @@ _HOW = 'SignRandomProjection(method="hadamard"), or similia fit --directions had
 
 @dataclass(frozen=True)
 class Loss:
-    """How much a quantised model differs from the original, on some objects.
+    """Agreement of a quantised model with the original, measured on some objects.
 
     Attributes
     ----------
@@ -67,9 +67,10 @@ class Quantised:
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages of the model, which follow one another. Their classes are in ``similia.devices.inputs``,
-        ``similia.devices.stages`` and, for float32, ``similia.devices.floats``. `linear` and `signs` are None if an
-        encoder of hypervectors makes the codes; `prototypes` is None if the pipeline makes codes only.
+        The stages of the model, in the order in which they run. Their classes are in ``similia.devices.inputs``,
+        ``similia.devices.stages`` and, for float32, ``similia.devices.floats``. `linear` and `signs` are None if
+        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` makes the codes; `prototypes` is
+        None if the pipeline makes codes only.
     classes_ : ndarray or None
         Labels, in the order of the scores; None if the pipeline makes codes only.
     """
@@ -124,13 +125,13 @@ class Quantised:
         return self.prototypes(self.transform(X))
 
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the labels of n objects; of equal scores, the first class wins."""
+        """Return the labels of n objects; ties go to the first class."""
         scores = self.scores(X)
         assert self.classes_ is not None
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare codes and labels with those of the original model and, if `y` is given, also the accuracies.
+        """Compare the codes, the labels and, if `y` is given, the accuracy with those of the original model.
 
         Parameters
         ----------
@@ -157,7 +158,7 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of `objects`, which ``self.input.read(X)`` has read."""
+        """Return the codes of `objects`, the result of ``self.input.read(X)``."""
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
@@ -184,41 +185,43 @@ def quantise(
     Parameters
     ----------
     model : Pipeline
-        A fitted pipeline that makes codes by `similia.SignRandomProjection` and, optionally, labels by
-        `similia.HDClassifier`. The projection can be of
+        A fitted pipeline that makes codes with `similia.SignRandomProjection` and, optionally, predicts labels with
+        `similia.HDClassifier`. The projection can take
 
-        - vectors that `similia.Nystroem` makes with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
+        - vectors from `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
           ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
-        - vectors that `similia.D2KE` makes with ``Levenshtein`` or ``DTW``;
+        - vectors from `similia.D2KE` with ``Levenshtein`` or ``DTW``;
         - your own vectors.
 
         ``DTW`` of several channels needs ``local="sqeuclidean"``. ``StandardScaler``, ``MinMaxScaler`` without `clip`,
-        ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection. A pipeline without a projection can
-        make the codes by `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` instead.
+        ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection. In place of all these steps,
+        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` can make the codes.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
-        be longer than the longest of them. With ``numbers="whole"``, the numbers of vectors and series become int16.
-        Columns of whole numbers up to 32767 stay as they are. Others are divided by a step and rounded; the step is the
-        smallest power of two for which numbers twice as large would still fit. So with "whole", `X` is needed if the
-        model stores no objects. This is so if it projects your own vectors or makes its codes by an encoder.
+        be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
+        Columns of whole numbers up to 32767 stay as they are. Others are divided by a power of two and rounded; it
+        leaves room for numbers twice as large as in these objects. With ``RBF`` and ``DTW``, all columns have the same
+        divisor. `X` is needed with "whole" if the model projects your own vectors or makes codes with one of the three
+        encoders, because such models store no objects.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
     letters : str, default=""
-        Further letters that strings may hold. For other letters, Python raises an error and a device returns an error
-        code.
+        Further letters that strings may hold. If a string holds a letter that is not allowed, Python raises an error
+        and a device returns an error code.
     numbers : "whole" or "float", default="whole"
-        "float" is for devices with a floating-point unit: vectors, coordinates (the numbers that are projected),
-        projections and prototypes are float32. Counts of substrings and of Weisfeiler-Lehman colours, and prototypes
-        of a classifier with `prototype_bits`, stay whole numbers. Operations have a fixed order, so a device and Python
-        still agree bit for bit. Models with ``DTW`` and encoders of hypervectors do not allow "float".
+        "whole" computes with whole numbers only; see Notes. "float" is for devices with a floating-point unit: vectors,
+        coordinates (the input of the projection), projections and prototypes are float32. Counts of substrings and of
+        Weisfeiler-Lehman colours, and prototypes of a classifier with `prototype_bits`, stay whole numbers. Operations
+        have a fixed order, so a device and Python still agree bit for bit. Models with ``DTW`` or one of the three
+        encoders do not allow "float".
 
     Returns
     -------
     Quantised
-        A model whose `transform` and `predict` give the results of the device. Its method `loss` compares them with
-        those of `model`.
+        A model whose `transform` and `predict` return, in Python, exactly what the device computes. Its method `loss`
+        compares these results with those of `model`.
 
     Raises
     ------
@@ -235,11 +238,13 @@ def quantise(
     -----
     With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
     exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
-    of a matrix and these similarities. A coordinate is left out if its mean squared change by rounding the similarities
-    exceeds its mean square, and so is one of ``PCA(whiten=True)`` without variance. The entries of the matrix have 16
-    bits, or up to 32 if 16 would change the coordinates by more than 1 %; each row has a power of two as its scale. The
-    entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The norm
-    of an object is not computed, because it does not change the signs that make up the code. With
+    of a matrix and these similarities. The entries of the matrix have 16 bits, or up to 32 if 16 would change the
+    coordinates by more than 1 %; each row is scaled by a power of two. Two kinds of coordinates are left out, because
+    they are only noise: those whose mean square is below their mean squared rounding error, and those without variance
+    in ``PCA(whiten=True)``.
+
+    The entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The
+    norm of an object is not computed, because it does not change the signs that make up the code. With
     ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
     each bit of the code.
 

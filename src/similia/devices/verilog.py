@@ -104,24 +104,24 @@ def export_verilog(
 ) -> Quantised:  # fmt: skip
     """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
 
-    The core, ``NAME.v``, reads the numbers of an object one by one. If the model projects vectors as they are, these
-    are the numbers of the vector. Otherwise, they are the similarities of the object to the landmarks (the training
-    objects that the model stores). The core does not compute these similarities; the C code from `export_c` does. The
-    core outputs the code byte by byte, and the number of the label. It has one multiplier and one clock, and needs no
-    vendor's library. The testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and
-    Python differ in code or label. ``NAME_*.hex`` hold the tables of the core and of the testbench.
-    ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes, clock cycles and operations.
+    The core, ``NAME.v``, reads the numbers of an object one by one: the entries of a vector, if the model projects your
+    own vectors, or else the similarities of the object to the landmarks (the training objects that the model stores).
+    The core does not compute these similarities; the C code from `export_c` does. The core outputs the code byte by
+    byte, and the label as its index in ``classes_``. It has one multiplier and one clock, and needs no vendor library.
+    The testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in
+    code or label. ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to
+    run the simulation, and lists sizes, clock cycles and operations.
 
     Parameters
     ----------
     model, folder : Pipeline or Quantised, path
         The same as in `similia.export_c`.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The first
-        1000 become the tests. Without `X`, the first 1000 landmarks become the tests; without landmarks, `X` is needed.
+        Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
+        maximum length of an object; see `similia.quantise`. The testbench runs the first 1000 of them or, without `X`,
+        the first 1000 landmarks. A model without landmarks needs `X`.
     name : str, default="model"
-        Name of the module: a letter, then letters, digits and underscores. The names of all files begin with it.
+        Name of the module and prefix of the names of all files: a letter, then letters, digits and underscores.
     max_length, letters, overwrite : int, str, bool
         The same as in `similia.export_c`.
 
@@ -133,8 +133,8 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises it, if an encoder of hypervectors makes the codes, if `model` computes with
-        float32, or if `name` is not a valid name in Verilog.
+        If `similia.quantise` raises this error; if `model` makes codes without `similia.SignRandomProjection`, or
+        computes with float32; or if `name` is not a valid name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

@@ -33,9 +33,8 @@ class DTW(ScaledDistance):
     ----------
     window : int or float, optional
         Sakoe-Chiba band: match time points i and j only if ``|i - j| <= w``. An integer >= 0 is w itself; a float in
-        (0, 1] gives w as a fraction of the longer length, rounded down. None means that there is no band. If w is
-        smaller than the difference of the two lengths, this difference replaces it, since otherwise no alignment would
-        exist.
+        (0, 1] is w as a fraction of the longer length, rounded down; None means no band. If w is below the difference
+        of the two lengths, it is raised to this difference, since otherwise no alignment would exist.
     local : {"euclidean", "sqeuclidean"}, default="euclidean"
         Cost of matching two time points: the Euclidean distance over the channels, or its square.
     root : bool, default=False
@@ -53,11 +52,11 @@ class DTW(ScaledDistance):
     points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
-    The distances have the dtype of `Y`, float32 or float64, to which `X` is converted first. The distance of two series
-    is the same, to the last bit, whichever other series are in the same call. Its relative error is below (m + n + p +
-    1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64, for lengths m and n and p channels. There is one
-    exception: if two values, one of each series, differ by less than 1e-12 (float32) or 1e-33 (float64) times the
-    largest absolute value in both series, their difference may be inaccurate or count as 0.
+    `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The distance
+    between two series does not depend, not even in its last bit, on the other series in the call. Its relative error is
+    below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64, for lengths m and n and p channels. It
+    can be larger if two values, one of each series, differ by less than 1e-12 (float32) or 1e-33 (float64) times the
+    largest absolute value in both series: their difference may be inaccurate or count as 0.
 
     References
     ----------

@@ -90,8 +90,8 @@ class Levenshtein(_EditDistance):
 
     Notes
     -----
-    Distances are exact, in float32 (float64 if a string has 2**24 letters or more). The other distances of strings
-    raise the same errors, and ValueError also for a parameter out of range.
+    Distances are exact, in float32 (float64 if a string has 2**24 letters or more). The other string distances raise
+    the same errors, and also a ValueError if a parameter is out of range.
 
     References
     ----------

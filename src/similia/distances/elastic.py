@@ -101,13 +101,14 @@ class ERP(EditDistance):
     gap : float, default=0.0
         The gap value g, the same in each channel; 0 suits series of mean zero.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
 
     Notes
     -----
-    The triangle inequality holds only without a window; with one, the attribute ``facts.metric`` is False. Deleting a
-    time point equal to the gap costs nothing, so series that differ only in such points have distance 0.
+    Without a window, ERP is a metric, except that series that differ only in time points equal to the gap have distance
+    0, because deleting these costs nothing. With a window, the triangle inequality fails, and the attribute
+    ``facts.metric`` is False.
 
     If the best alignment deletes the first time points, aeon 1.6 returns larger values, since it sets each D(i, 0) and
     D(0, j) to the cost of deleting the whole series.
@@ -157,14 +158,14 @@ class MSM(EditDistance):
     c : float, default=1.0
         Cost of a split or a merge, above 0.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
 
     Notes
     -----
     For several channels, the distance is the sum of the distances of the channels, each with its own alignment. This is
     the *independent* version of Shifaz et al.; it is a metric because a sum of metrics is a metric. With a window, the
-    triangle inequality does not hold, and the attribute ``facts.metric`` is False.
+    triangle inequality fails, and the attribute ``facts.metric`` is False.
 
     References
     ----------
@@ -212,14 +213,14 @@ class TWE(EditDistance):
     lmbda : float, default=1.0
         Cost of a deletion, at least 0.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
 
     Notes
     -----
-    As in Marteau and aeon, x_0 = y_0 = 0. Any other common value would give the same distance, since the first time
-    points are always matched with each other. Adding the same constant to both series does not change the distance,
-    either. TWE is a metric without a window; with one, the attribute ``facts.metric`` is False.
+    TWE is a metric without a window; with one, the attribute ``facts.metric`` is False. Adding the same constant to
+    both series does not change the distance. As in Marteau and aeon, x_0 = y_0 = 0; any other common value would give
+    the same distance, since the first time points are always matched with each other.
 
     References
     ----------
@@ -258,8 +259,8 @@ class LCSS(EditDistance):
     epsilon : float, default=1.0
         Maximum Euclidean distance at which time points match, at least 0.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
 
     Notes
     -----
@@ -298,7 +299,7 @@ class ADTW(EditDistance):
 
     with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
     D(m, n). A penalty omega of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance
-    of two series of equal length. A window forbids long warping; the penalty makes it expensive.
+    of two series of equal length. A window forbids long warping; the penalty only makes it expensive.
 
     Parameters
     ----------
@@ -306,8 +307,8 @@ class ADTW(EditDistance):
         The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
         standardised series.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
 
     Notes
     -----
@@ -359,19 +360,19 @@ class SoftDTW(_Elastic):
     gamma : float, default=1.0
         Smoothing, above 0. As gamma goes to 0, S approaches DTW with squared Euclidean local cost.
     window : int or float, optional
-        Sakoe-Chiba band: match or edit only pairs (i, j) with ``abs(i - j) <= w``. An integer or a fraction gives w, as
-        in `DTW`; by default, there is no band.
+        Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
+        float is w as a fraction of the longer length; None means no band.
     divergence : bool, default=True
         Whether to return the divergence d; otherwise return S. S is usually negative if x and y are similar, and
-        functions that take a distance refuse negative values. S(x, y) can be smaller than S(x, x), so the attribute
-        ``facts.identity`` is False for S.
+        estimators that take a distance raise an error for negative values. S(x, x) is rarely 0 and can exceed S(x, y),
+        so the attribute ``facts.identity`` is False for S.
 
     Notes
     -----
     d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove for some local costs that d is never negative.
-    For squared Euclidean costs there is no proof, but none of 24 million pairs of short series with values on a grid
-    had a negative d. A d that is below 0 because of rounding errors is set to 0. exp(-d / gamma) is not a positive
-    definite kernel; `similia.kernels.GlobalAlignment` is one. S(x, x) and S(y, y) are computed with the w of S(x, y).
+    For squared Euclidean costs there is no proof, but a search among 24 million pairs of short series found no negative
+    d. A d that is below 0 because of rounding errors is set to 0. With a window, S(x, x) and S(y, y) use the same w as
+    S(x, y). exp(-d / gamma) is not a positive definite kernel; `similia.kernels.GlobalAlignment` is one.
 
     References
     ----------

@@ -18,9 +18,9 @@ from similia.similarity import Distance, Facts, Pairwise, distances_between
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
-    A function of two objects is called for each pair: n m times for collections of n and m objects, or n (n + 1) / 2
-    times for the pairs within one collection if `symmetric` is True. The calls are divided among
-    ``similia.config(n_jobs=...)`` processes. A function of two collections is called once.
+    A function of two objects is called once per pair: n m times for two collections of n and m objects, and n^2 times,
+    or n (n + 1) / 2 times if `symmetric` is True, for one collection. ``similia.config(n_jobs=...)`` sets the number of
+    processes that share the calls. A function of two collections is called once.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class FromFunction(Distance):
     pairwise : bool, default=False
         Whether the function takes two collections and returns the matrix of distances.
     axes : {None, "time, channel", "channel, time"}, default=None
-        Order of the axes of the series that the function gets. None passes objects of any kind to the function
+        Layout of series for functions that take series as arrays. With None, the function gets objects of any kind,
         unchanged. Otherwise `similia.objects.as_series` reads the objects, and the function gets arrays of shape
         (length, n_channels) or (n_channels, length); with ``pairwise=True`` it gets lists of such arrays.
     symmetric : bool, default=True
@@ -41,12 +41,13 @@ class FromFunction(Distance):
         When called, if `function` is not callable or returns something that is not a real number.
     ValueError
         When called, if `axes` is unknown; if a function of two objects fails, or a distance is negative, NaN or
-        infinite (the message names the pair); or if a function of two collections returns the wrong shape. An error in
-        a function of two collections is passed on, or becomes a TypeError if the function works on two objects.
+        infinite (the message names the pair); or if a function of two collections returns the wrong shape. An error
+        that a function of two collections raises is passed on; but if the function works on two single objects, a
+        TypeError says so.
 
     Notes
     -----
-    `similia.adapters` has the distances of aeon, tslearn and POT, with the right axes and options. Set options of the
+    `similia.adapters` wraps the distances of aeon, tslearn and POT, with suitable axes and options. Set options of the
     function with ``functools.partial``, for example ``functools.partial(function, window=0.1)``. The distance can be
     pickled if the function is defined at the top level of a module. The function need not be a metric.
 

@@ -64,7 +64,7 @@ class MMD(Distance):
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
         - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`, which compares only second moments of the bits;
-        - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance of two histograms;
+        - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
@@ -81,11 +81,11 @@ class MMD(Distance):
 
     Notes
     -----
-    The samples of a graph depend only on `random_state` and on the graph's own structure and numbering. Hence a graph
-    that occurs in both X and Y has distance 0 to itself, and except for rounding, the distance of two graphs does not
-    depend on the others. Renumbering the nodes of a graph changes its samples. By default, the distance between the
-    graph and its renumbered copy is about sqrt(2 (1 - E k) / s), where E k is the mean of k over pairs of graphlets of
-    the graph. (For ``"optical"``, the mean of k(F, F) takes the place of 1.)
+    The samples of a graph depend only on `random_state` and on the edges and node numbers of the graph. Hence a graph
+    that occurs in both X and Y has distance 0 to itself. Except for rounding, the distance between two graphs does not
+    depend on the other graphs in X and Y. Renumbering the nodes of a graph changes its samples. By default, the
+    distance between the graph and its renumbered copy is about sqrt(2 (1 - E k) / s), where E k is the mean of k over
+    pairs of graphlets of the graph. (For ``"optical"``, the mean of k(F, F) takes the place of 1.)
 
     d is not a metric, since different graphs may have the same graphlets equally often. The triangle inequality holds
     unless `unbiased` is True.

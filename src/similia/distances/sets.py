@@ -127,25 +127,26 @@ class ModifiedHausdorff(_NearestPoints):
     .. math:: d(U, V) = \max\Big\{\frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v),\
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
 
-    where :math:`\Delta` is the distance of two points. d is not a metric: {2}, {2, 1}, {0, 1, 0} violate the triangle
-    inequality, and sets that differ only in how often they repeat their points have distance 0.
+    where :math:`\Delta` is the distance between two points. d is not a metric: {2}, {2, 1}, {0, 1, 0} violate the
+    triangle inequality, and sets of the same points have distance 0, however often each set repeats them.
 
     Parameters
     ----------
     ground : {"euclidean", "sqeuclidean", "manhattan"}, default="euclidean"
-        Distance of two points.
+        Distance between two points.
 
     Notes
     -----
-    An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance of an
-    empty set to V is the mean distance of the points of V to the origin. Distances have the dtype of the points of `Y`,
-    and a relative error of about 1e-6 in float32 and 1e-14 in float64. The distance of two sets is the same, to the
-    last bit, whatever other sets are in the call. Equal sets have distance exactly 0.
+    An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance between
+    an empty set and V is the mean distance from the points of V to the origin. Distances have the dtype of the points
+    of `Y` (of `X` if `Y` is not given), and a relative error of about 1e-6 in float32 and 1e-14 in float64. The
+    distance between two sets is the same, to the last bit, whatever other sets are in the call. Equal sets have
+    distance exactly 0.
 
     References
     ----------
     Dubuisson & Jain, "A modified Hausdorff distance for object matching", ICPR 1994; Wu, Yen, Xu, Ravikumar & Witbrock,
-    "D2KE: from distance to kernel and embedding", Eq. 2 (where the limits of the two sums are exchanged by mistake).
+    "D2KE: from distance to kernel and embedding", Eq. 2 (which exchanges the limits of the two sums by mistake).
 
     Examples
     --------
@@ -162,21 +163,21 @@ class ModifiedHausdorff(_NearestPoints):
 
 
 class Hausdorff(_NearestPoints):
-    r"""Hausdorff distance: the largest distance of a point to the nearest point of the other set.
+    r"""Hausdorff distance: the largest distance from a point to the nearest point of the other set.
 
     .. math:: d(U, V) = \max\{\max_{u \in U} \min_{v \in V} \Delta(u, v),\ \max_{v \in V} \min_{u \in U} \Delta(v, u)\}.
 
-    :math:`\Delta` is the distance of two points. d is a metric on nonempty finite sets. A point that a set repeats
-    counts once, and an empty set counts as the set that holds only the origin.
+    :math:`\Delta` is the distance between two points. d is a metric on nonempty finite sets. Repeated points count
+    once, and an empty set counts as the set that holds only the origin.
 
     Parameters
     ----------
     ground : {"euclidean", "manhattan"}, default="euclidean"
-        Distance of two points.
+        Distance between two points.
 
     Notes
     -----
-    The distance of an empty set to V is the largest distance of a point of V to the origin. There is no
+    The distance between an empty set and V is the largest distance from a point of V to the origin. There is no
     ``ground="sqeuclidean"``, since it would only square the result. For rounding errors, see the notes of
     `ModifiedHausdorff`.
 
@@ -201,12 +202,12 @@ class Chamfer(_NearestPoints):
     .. math:: d(U, V) = \frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v)
               + \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u).
 
-    :math:`\Delta` is the distance of two points. Like `ModifiedHausdorff`, d is not a metric.
+    :math:`\Delta` is the distance between two points. Like `ModifiedHausdorff`, d is not a metric.
 
     Parameters
     ----------
     ground : {"euclidean", "sqeuclidean", "manhattan"}, default="euclidean"
-        Distance of two points; "sqeuclidean" is the usual choice for point clouds in space.
+        Distance between two points; "sqeuclidean" is the usual choice for 3D point clouds.
 
     Notes
     -----
@@ -233,15 +234,15 @@ class Chamfer(_NearestPoints):
 
 
 class SlicedWasserstein(ScaledDistance):
-    r"""Sliced Wasserstein distance of the uniform distributions on two sets of points.
+    r"""Sliced Wasserstein distance between the uniform distributions on two sets of points.
 
     .. math:: d(U, V) = \Big(\frac{1}{L} \sum_{l=1}^{L} \int_0^1
               \big|F^{-1}_{\theta_l U}(t) - F^{-1}_{\theta_l V}(t)\big|^p dt\Big)^{1/p}
 
     The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
     function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
-    holds, but d is not a metric: different distributions may have the same projections in all L directions. For two
-    given distributions, this has probability 0, since the directions are random.
+    holds, but d is not a metric: two different distributions may have the same projections in all L directions. Since
+    the directions are random, the probability of this is 0 for each fixed pair of distributions.
 
     Parameters
     ----------

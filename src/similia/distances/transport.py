@@ -27,20 +27,19 @@ _WORK_OF_A_THREAD = 2**20  # operations
 
 
 class Wasserstein(ScaledDistance):
-    r"""Wasserstein distance of the uniform distributions on two sets of points, exact, for small sets.
+    r"""Exact Wasserstein distance between the uniform distributions on two sets of points; for small sets.
 
     .. math:: d(U, V) = \Big(\min_T \sum_{ij} T_{ij}\, \Delta(u_i, v_j)^p\Big)^{1/p}
 
-    U has m points and V has n. The minimum is over all plans T >= 0 in which each row adds up to 1 / m and each column
-    to 1 / n. The distance is a metric of distributions, not of sets: repeating every point equally often changes
-    nothing.
+    U has m points and V has n. The minimum is over all transport plans T >= 0 with row sums 1 / m and column sums
+    1 / n. The distance is a metric of distributions, not of sets: repeating every point equally often changes nothing.
 
     Parameters
     ----------
     p : {1, 2}, default=1
         Order of the distance; 1 is the earth mover's distance.
     ground : {"euclidean", "manhattan"}, default="euclidean"
-        Distance :math:`\Delta` of two points.
+        Distance :math:`\Delta` between two points.
 
     Notes
     -----
@@ -48,7 +47,7 @@ class Wasserstein(ScaledDistance):
     `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0.
-    The distance of two sets is the same, to the last bit, whatever other sets are in the call.
+    The distance between two sets is the same, to the last bit, whatever other sets are in the call.
 
     ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
     exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of word vectors and
@@ -81,12 +80,12 @@ class Wasserstein(ScaledDistance):
         return as_sets(X)
 
     def plan(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return an optimal plan of transport between two sets of points; if there are several, one of them.
+        """Return an optimal transport plan between two sets of points; if several plans are optimal, one of them.
 
         Parameters
         ----------
         x, y : array-like of shape (m, n_dims) and (n, n_dims)
-            Two sets of at least one point.
+            The two sets; each must have at least one point.
 
         Returns
         -------

@@ -40,7 +40,7 @@ class TwoSampleResult(NamedTuple):
     statistic : float
         Unbiased estimate of the squared maximum mean discrepancy; may be negative.
     p_value : float
-        (1 + r) / (1 + n_permutations), where r permutations have a statistic of at least `statistic`.
+        (1 + r) / (1 + n_permutations), where r is the number of permutations with a statistic of at least `statistic`.
     null : ndarray of float64, shape (n_permutations,)
         Statistics of the permutations.
     """
@@ -64,14 +64,14 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, whose method ``transform`` returns vectors, with
-        their inner products as kernel (packed bits are vectors of -1 and 1). With ``"precomputed"``, X is the Gram
-        matrix of all n + m objects; the objects of the first collection come first. Settings such as ``gamma="median"``
-        are computed from all n + m objects.
+        A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding: the kernel is then the inner product of the vectors
+        that ``transform`` returns (packed bits count as vectors of -1 and 1). With ``"precomputed"``, X is the Gram
+        matrix of all n + m objects, where the n objects of the first collection come first, and Y is n. Settings such
+        as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
-        squared distance of the two mean embeddings; for a positive semi-definite kernel it is never negative, except by
-        rounding, but too large on average.
+        squared distance between the two mean embeddings; for a positive semi-definite kernel it is never negative,
+        except by rounding, but too large on average.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def two_sample_test(
     r"""Test whether two collections of objects come from the same distribution.
 
     The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. A permutation divides the pooled objects at
-    random into n and m objects, the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as
-    the observed one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
+    random into two collections of the sizes of `X` and `Y`. If the distributions are equal, each division is as likely
+    as the observed one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
 
     Parameters
     ----------

@@ -137,9 +137,9 @@ class RandomConvolutions(TimeShares):
         Values of series are divided by 2**exponent_, so that the largest absolute value of the training series that
         `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses are those of the divided values.
     kernels_ : DilatedKernels
-        Dilations, biases and channels of the convolutions of series.
+        Dilations, biases and channels of the convolutions of the series.
     difference_kernels_ : DilatedKernels or None
-        The same for the convolutions of first differences; None if the family is ``"minirocket"``.
+        The same for the first differences of the series; None if the family is ``"minirocket"``.
 
     Raises
     ------
@@ -159,9 +159,9 @@ class RandomConvolutions(TimeShares):
     nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for
     one randomly drawn training series. `fit` looks at 1024 series at most, drawn at random.
 
-    Standardise the features before a linear model, as the authors do (the example leaves this out): the share of
-    positive values varies little if the bias is very large or very small, and the four numbers of MultiRocket have
-    different units. The features are computed in float32. The features of a series are the same, to the last bit,
+    Standardise the features before a linear model, as the authors do (the example leaves this out): features differ in
+    spread and, with MultiRocket, in units. For example, the share of positive values varies little if the bias is very
+    large or very small. The features are computed in float32. The features of a series are the same, to the last bit,
     whatever other series are in the call, for any number of threads and on any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run

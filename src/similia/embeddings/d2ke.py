@@ -42,7 +42,7 @@ GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
     representative_indices_=array("i8", None),
 )  # fmt: skip
 class D2KE(ComparesObjects, Transformer):
-    r"""Embed objects by their distances to random objects, for any distance on any objects.
+    r"""Embed objects of any kind, with any distance, by their distances to random objects.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ class D2KE(ComparesObjects, Transformer):
     n_components : int, default=1024
         Number R of random objects. Not used if `objects` is a collection.
     objects : "auto", sampler, callable or collection of objects, default="auto"
-        The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`
-        and `Representatives`, or any object without a length that has a method ``sample(X, n, rng)``, which returns n
-        objects; a function ``f(X, n, rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256,
-        until there are enough objects. If a collection is given, all its objects are used. "auto" takes
-        `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on strings, series or sets, and
-        `Representatives` otherwise.
+        The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`,
+        `Mixture` and `Representatives`, or an object of your own with a method ``sample(X, n, rng)``, which returns n
+        objects, and without ``__len__``, which marks a collection. A function ``f(X, n, rng)`` works, too. `fit` calls
+        the sampler or function repeatedly with n = 256, until there are enough objects. If a collection is given, all
+        its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on
+        strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
@@ -72,9 +72,9 @@ class D2KE(ComparesObjects, Transformer):
     Attributes
     ----------
     distance_ : callable
-        `distance` as it was in `fit`.
+        Copy of `distance` made by `fit`.
     random_objects_ : collection of objects, length R
-        The random objects, in the layout that the distance uses.
+        The random objects, converted for the distance, for example to a `similia.objects.StringBatch`.
     gamma_ : float
         Gamma as a number.
     seed_ : int
@@ -92,8 +92,8 @@ class D2KE(ComparesObjects, Transformer):
     depend on the other objects that are transformed. They are float32 if the distances are, else float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
-    `gamma`), exp(-gamma d) is about linear in d, so the standardised features hardly depend on gamma. If gamma is far
-    above 1 / m, only the random objects nearest to an object matter.
+    `gamma`), exp(-gamma d) is approximately linear in d, so the standardised features hardly depend on gamma. If gamma
+    is far above 1 / m, only the random objects nearest to an object matter.
 
     References
     ----------
@@ -132,7 +132,7 @@ class D2KE(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random objects and compute gamma; of `y`, only the length is checked.
+        """Draw the random objects and compute gamma; `y` is used only to check its length.
 
         If `X` is a Dask collection, a custom sampler receives it as an object with ``len(X)`` and ``X.take(indices)``.
         """
@@ -178,7 +178,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances of n objects to the random objects from number `start` on; shape (n, R - start).
+        """Return the distances from n objects to ``random_objects_[start:]``, shape (n, R - start).
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
@@ -192,7 +192,7 @@ class D2KE(ComparesObjects, Transformer):
         return self._cached_distances()(self.distance_, X, objects)[:, : R - start]
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Turn distances to the random objects, shape (n, R), into features of this shape, as `transform` does."""
+        """Turn distances to the random objects, shape (n, R), into features of the same shape, as `transform` does."""
         check_is_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
@@ -232,7 +232,7 @@ class D2KE(ComparesObjects, Transformer):
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also nested ones such as ``objects__length``; see scikit-learn."""
+        """Set parameters, including nested ones such as ``objects__length``, as in scikit-learn."""
         nested = [key for key in params if key.startswith("objects__")]
         if nested and isinstance(params.get("objects", self.objects), str):
             raise ValueError(

@@ -41,8 +41,8 @@ class FeatureWeights(Transformer):
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided at the end; None leaves the rows as they are.
     min_objects : int, default=1
-        Minimum number of training objects that must have a feature; rarer features are set to 0. The default drops only
-        features that no training object has.
+        Minimum number of training objects that must have a feature; the columns of rarer features become 0. The default
+        affects only features that no training object has.
 
     Attributes
     ----------

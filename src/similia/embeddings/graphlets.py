@@ -65,7 +65,7 @@ class GraphletSampling(Transformer):
     Parameters
     ----------
     size : int, default=6
-        Number k of nodes in a graphlet, 2 to 11 (D <= 55 bits fit one 64-bit code).
+        Number of nodes in a graphlet, 2 to 11.
     n_samples : int, default=2000
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
@@ -91,8 +91,8 @@ class GraphletSampling(Transformer):
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples. A transformer
-        in `features` whose `random_state` is None gets its seed from it, too.
+        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples. `fit` also
+        draws the seed of a transformer in `features` whose `random_state` is None.
     flyback : float, default=0.15
         Probability, in [0, 1), that a step of a random walk returns to the node where the walk began.
     bandwidth : float, default=1.0
@@ -120,8 +120,8 @@ class GraphletSampling(Transformer):
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
     random features differ little from graph to graph.
 
-    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. With a function or
-    transformer of your own, it is float32 if that returns float32, else float64. ``match`` returns a
+    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. If `features` is a
+    function or transformer, the output is float32 if its values are, else float64. ``match`` returns a
     `scipy.sparse.csr_array`.
 
     References

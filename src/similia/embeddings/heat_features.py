@@ -63,15 +63,15 @@ class HeatRandomFeatures(Transformer):
     t : float, optional
         Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        How rows become unit vectors; see `similia.kernels.to_hypersphere`. `fit` decides from the rows what "auto"
-        means.
+        How rows become unit vectors; see `similia.kernels.to_hypersphere`. "auto" means "sqrt" if no entry in `fit` is
+        negative, otherwise "projection".
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat rows of zeros: raise an error, or set all their columns to 1 / sqrt(n).
     orthogonal : bool or "auto", default="auto"
-        Whether to draw the directions in groups of n that are orthogonal to each other. This lowers the variance; False
-        draws independent directions. "auto" means True, unless X has more than 16 times as many columns as there are
-        directions: the gain is then negligible. Drawing orthogonal directions takes three float64 arrays of shape (n,
-        m / 2), even if they exceed ``similia.config(max_memory=...)``.
+        Whether to draw the directions in groups of n mutually orthogonal ones, which lowers the variance; False draws
+        independent directions. "auto" means True, unless X has more than 16 times as many columns as there are
+        directions: the gain is then negligible. Drawing orthogonal directions allocates three float64 arrays of shape
+        (n, m / 2), even if these exceed ``similia.config(max_memory=...)``.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -113,8 +113,8 @@ class HeatRandomFeatures(Transformer):
 
     References
     ----------
-    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (without phases); Zhao &
-    Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
+    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (where f has no factors
+    i^l); Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
 
     Examples
     --------

@@ -61,16 +61,16 @@ class Hydra(TimeShares):
         Number of groups for each dilation. Half of them (rounded up) read the series, the others its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many
-        kernels, it resembles methods that count the patterns of a dictionary.
+        kernels, it resembles dictionary methods, which count patterns.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the kernels and their channels.
 
     Attributes
     ----------
     weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
-        Gaussian weights, shifted to sum 0 and scaled to absolute sum 1. The dilations are 1, 2, 4, ... The largest
-        dilation is the largest power of 2 at which a kernel fits into the longest series in `fit`, or 1 if there is
-        none.
+        Gaussian weights of each kernel, shifted to sum 0 and scaled so that their absolute values sum to 1. The
+        dilations are 1, 2, 4, ... The largest dilation is the largest power of 2 at which a kernel fits into the
+        longest series in `fit`, or 1 if there is none.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
         Channels of each group, drawn with replacement; the kernels of the group read the sum of these channels. Their
         number n_drawn is half the number of channels, but at least 2 and at most 8; for series of one channel it is 1.
@@ -87,12 +87,12 @@ class Hydra(TimeShares):
 
     Notes
     -----
-    Output is float32, with columns in the order (dilation, group, feature, kernel); the first feature is the sum of
-    winning outputs, and the second is the number of times at which the output is the smallest of its group.
+    Output is float32, with columns in the order (dilation, group, feature, kernel); the two features of a kernel are in
+    the order given above.
 
     Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features of a kernel
     grow with the length of a series, and the first also with its scale. Standardise the series if their level and scale
-    mean nothing. For a series of one point, the features of the groups that read differences are 0.
+    carry no information. For a series of one point, the features of the groups that read differences are 0.
 
     If several kernels of a group have the same largest (or smallest) output, only the first of them counts. The
     features of a series are the same, bit for bit, whatever other series are in the call, for any number of threads and
@@ -176,7 +176,7 @@ class Hydra(TimeShares):
     mean_=array("f4 f8", "d", most=1e150), scale_=array("f4 f8", "d", most=1e150), _n_features_out=count("d", least=1)
 )
 class SparseScaler(Transformer):
-    r"""Standardise the square roots of features >= 0, such as those of `Hydra`, and leave zeros at 0.
+    r"""Standardise the square roots of nonnegative features, such as those of `Hydra`; zeros stay 0.
 
     .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^e + 10^{-8})
 
@@ -194,7 +194,7 @@ class SparseScaler(Transformer):
     mean_ : ndarray, shape (n_features,)
         The numbers mu.
     scale_ : ndarray, shape (n_features,)
-        The divisors.
+        The divisors, sigma + p_0^e + 1e-8.
 
     References
     ----------

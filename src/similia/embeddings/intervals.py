@@ -55,8 +55,8 @@ class IntervalQuantiles(TimeShares):
     r"""Embed time series by quantiles of the values in their intervals, as QUANT does.
 
     The quantiles of an interval have equally spaced probabilities from 0 (the smallest value) to 1 (the largest value).
-    If there is only one quantile, it is the median. From every second quantile of an interval, the mean of the interval
-    is subtracted.
+    If there is only one quantile, it is the median. The mean of the interval is subtracted from the second, fourth,
+    sixth, ... quantile.
 
     A pipeline of `IntervalQuantiles` and extremely randomised trees, as in the example, is the published classifier.
 
@@ -208,7 +208,7 @@ class IntervalQuantiles(TimeShares):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return a name for each column: channel, derived series (see the class), level, time points, and quantile.
 
-        For the Fourier transform, the points are frequencies, in cycles per series of median length.
+        For the Fourier transform, frequencies, in cycles per `length_` points, take the place of time points.
         """
         check_is_fitted(self)
         self._check_parameters()

@@ -64,15 +64,15 @@ class KernelFeatures(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : kernel
-        `kernel` as it was in `fit`.
+        Copy of `kernel` made by `fit`.
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
         One bit per column: whether a training object had a feature in the column. `fit_transform`, which pipelines
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
-        if the kernel compares the same parts in all objects. `fit_transform` sets it for objects in memory; so does
-        `fit`, which may leave it unset where it would be empty. `transform` raises an error if the kernel would compare
-        other parts of the new objects.
+        if they do not depend on the objects. `fit_transform` and `fit` set it for objects in memory, but `fit` may
+        leave it unset instead of empty. `transform` raises an error if the kernel would compare other parts of the new
+        objects.
 
     Notes
     -----
@@ -101,9 +101,9 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters; no feature is learnt from the objects.
 
-        What an earlier fit has stored is deleted. If `X` is a table, the number and names of the columns are stored. If
-        `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), the first few objects are read to
-        set `compared_`. Other objects are not read, and `y` is ignored.
+        `fit` deletes the attributes that an earlier fit set. If `X` is a table, it stores the number and names of the
+        columns. If `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), it reads the first few
+        objects to set `compared_`. It reads no other objects, and ignores `y`.
 
         Raises
         ------
@@ -159,9 +159,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object seems to share no feature with the training objects, because chance collisions of hashes can
-            explain all its columns that are marked in `met_`. Also if more than half of the objects (in a stream: any
-            object) have no features, as happens with strings that are too short. Both warnings need `met_`.
+            If an object probably shares no feature with the training objects: it has no more columns marked in `met_`
+            than hash collisions explain. Also if more than half of the objects have no features, as happens with
+            strings that are too short; in a stream, one such object is enough. Both warnings need `met_`.
         """
         self._check()
         kernel = self._learnt_kernel

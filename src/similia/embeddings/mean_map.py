@@ -61,9 +61,9 @@ class MeanMapFeatures(Transformer):
         sets U and V is the mean of the ground kernel over all pairs of points u in U, v in V. "median" means
         1 / (2 s^2), where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
-        Numbers by which `gamma` is multiplied. They take turns in the m / 2 frequencies, so the ground kernel is the
-        mean of one Gaussian kernel per scale (exactly if m / 2 is a multiple of their number). For example, (0.25, 1,
-        4) compares coarse and fine structure.
+        Numbers by which `gamma` is multiplied. The m / 2 frequencies use them in turn, so the ground kernel is the mean
+        of one Gaussian kernel per scale (exactly if m / 2 is a multiple of the number of scales). For example, (0.25,
+        1, 4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
         Whether the features of a set are the mean or the sum of the features of its points.
     orthogonal : bool, default=True
@@ -75,9 +75,9 @@ class MeanMapFeatures(Transformer):
     ----------
     frequencies_ : ndarray of float64, shape (n_dims, m / 2)
         Frequencies in units of pi / 2: the features of a point u are the cosines and sines of ``pi / 2 * u @
-        frequencies_``, scaled.
+        frequencies_``, divided by sqrt(m / 2).
     gamma_ : float
-        The number used for `gamma`, before it is multiplied by `scales`.
+        Gamma as a number, before multiplication by `scales`.
     n_dims_ : int
         Number d of coordinates of a point.
     dtype_ : {"float32", "float64"}

@@ -76,7 +76,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     eigenvalues_=array("f8", "r"), _n_train=count(), _corners=array("i8", None, 2), weights_=array("f8", None),
 )  # fmt: skip
 class Nystroem(ComparesObjects, Transformer):
-    """Embed objects of any kind by their similarities to some of the training objects, the landmarks; for any kernel.
+    """Embed objects of any kind, with any kernel, by their similarities to some training objects, the landmarks.
 
     Parameters
     ----------
@@ -106,17 +106,18 @@ class Nystroem(ComparesObjects, Transformer):
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the kernel values. For `similia.kernels.Cosine` and `HypersphericalHeat` of float32 vectors, and
-        for combinations of kernels with float32 values, this is the precision of float32, in which they compute, though
-        they return float64. Use a larger `rcond` for another kernel that computes in lower precision than it returns.
+        precision of the kernel values. This is the precision of float32 even for some kernels that return float64 but
+        compute in float32: `similia.kernels.Cosine` and `HypersphericalHeat` of float32 vectors, and combinations of
+        kernels with float32 values. Use a larger `rcond` for other kernels of this sort.
 
     Attributes
     ----------
     kernel_ : kernel
-        `kernel` as it was in `fit`, with parameters of the value "auto" (such as `mapping` of kernels on vectors) set
-        from the training objects.
+        Copy of `kernel` made by `fit`, with settings such as ``mapping="auto"`` and ``gamma="median"`` replaced by
+        their values.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, in the layout that the kernel uses; their indices if the kernel is precomputed.
+        The landmarks, converted for the kernel, for example to a `similia.objects.StringBatch`; their indices if
+        the kernel is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -181,7 +182,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their kernel matrix; of `y`, only the length is checked.
+        """Choose the landmarks and decompose their kernel matrix; `y` is used only to check its length.
 
         `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) kernel matrix; if the parameter `landmarks`
         is one array of indices, the columns of these landmarks, (n, n_landmarks), are enough.
@@ -234,8 +235,8 @@ class Nystroem(ComparesObjects, Transformer):
         -----
         UserWarning
             If more than half of the objects have similarity 0 to all landmarks. While a file or an iterator is read in
-            parts, the first object with similarity 0 to all landmarks causes the warning, and later ones are not
-            reported. For a part of a Dask collection, there is a warning only if the part holds at least 20 objects.
+            parts, the first such object causes the warning, and later ones cause none. For a part of a Dask collection,
+            there is a warning only if the part holds at least 20 objects.
         """
         check_fitted(self)
         return self._embed(

@@ -70,9 +70,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Attributes
     ----------
     distance_ : callable or "precomputed"
-        `distance` as it was in `fit`.
+        Copy of `distance` made by `fit`.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, in the layout that the distance uses; their indices if the distance is precomputed.
+        The landmarks, converted for the distance, for example to a `similia.objects.StringBatch`; their indices if
+        the distance is precomputed.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -98,11 +99,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     In a pseudo-Euclidean space, squared coordinate differences count with the sign of their eigenvalue: if all
     directions are kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y with vectors z
     and w. A Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and
-    rotated. A linear model ignores the signs.
+    rotated. A linear model does not use these signs: to it, all coordinates are ordinary features.
 
     `transform` projects new objects into the space of the training objects. A training object gets the same coordinates
     as in `fit`. The method GDK_LED of Wu et al. embeds training and test objects together, so it cannot embed objects
-    that come later. For comparisons, the class method `transductive` does the same.
+    that come later. The class method `transductive` embeds in that way, for comparisons.
 
     The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
     depends, bit for bit, only on its distances, not on the other objects, blocks or threads.

@@ -67,7 +67,7 @@ class OpticalRandomFeatures(Transformer):
     W is a random complex matrix of m rows and b a random complex vector; squares are taken entry by entry. Inner
     products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
     :math:`\varsigma` and `bias`. Without bias, an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r +
-    3 r^2) / m`, where r is the squared cosine of the angle of x and y.
+    3 r^2) / m`, where r is the squared cosine of the angle between x and y.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class OpticalRandomFeatures(Transformer):
         columns.
     bias_ : ndarray of complex64 or complex128, shape (m,), or None
         The vector b. None if structured: a constant coordinate is then appended to x, and b is this constant times the
-        column of W for it.
+        column of W for that coordinate.
     turns_ : ndarray of int8, shape (n_blocks, 3, p), or None
         Exponents of the imaginary unit on the diagonals of D_1, D_2 and D_3 (see Notes); None if not structured.
     step_ : float or None
@@ -118,15 +118,15 @@ class OpticalRandomFeatures(Transformer):
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
     where c is the constant given below and U = H D_3 H D_2 H D_1 p^(-3/2) is unitary. H is the Hadamard matrix, and
-    D_1, D_2, D_3 are diagonal matrices of random powers of the imaginary unit. The mean of an estimate over these
-    powers is exactly
+    D_1, D_2, D_3 are diagonal matrices of random powers of the imaginary unit. The expectation of an estimate over
+    these random powers is exactly
 
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
-    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)` (and, with a bias, :math:`\tau / \varsigma` as one more
-    coordinate of x and y). The relative bias is below 1 / p^2, hence at most 2.5e-4. If m is a multiple of p, the
-    variance of an estimate is about 0.3 times that with independent rows (0.27 to 0.34 in measurements with 15 to 300
-    coordinates, 0/1 or Gaussian).
+    with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)`. With a bias, x and y get one more coordinate,
+    :math:`\tau/\varsigma`. The relative bias of an estimate is below 1 / p^2, hence at most 2.5e-4. If m is a multiple
+    of p, the variance of an estimate is about 0.3 times that with independent rows (0.27 to 0.34 in measurements with
+    15 to 300 coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: features are positive, so all vectors share a large common part.
 
@@ -138,7 +138,7 @@ class OpticalRandomFeatures(Transformer):
     ----------
     Saade et al., "Random projections through multiple optical scattering", ICASSP 2016; Ohana et al., "Kernel
     computations from large-scale random features obtained by optical processing units", ICASSP 2020; Ghanem, Keriven &
-    Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Eq. 3.11 (which prints real W and b).
+    Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Eq. 3.11 (where W and b are real).
 
     Examples
     --------

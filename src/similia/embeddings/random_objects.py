@@ -76,8 +76,8 @@ class RandomStrings(RandomObjects):
         Fixed length, or the smallest and largest length of a uniform distribution. If positions matter and all
         training strings have the same length, try that length.
     alphabet : str or bytes, optional
-        Letters to draw from, with equal probability. By default these are the letters of the training strings. Letters
-        whose count is below a hundredth of the mean count are left out, since they would only add noise.
+        Letters to draw from, with equal probability. By default the letters of the training strings, except those that
+        occur less than a hundredth as often as the average letter: they would only add noise.
 
     Examples
     --------
@@ -116,8 +116,8 @@ class RandomSeries(RandomObjects):
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default the standard deviation of the
-        training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018), by which
-        standard normal numbers are multiplied; the authors' program divides them by sigma.
+        training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018), which
+        multiplies standard normal values by it, as here; the authors' program divides by it.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
@@ -265,7 +265,7 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Raise TypeError (ValueError if `X` is None): only `D2KE` draws representatives, without replacement."""
+        """Raise an error: only `D2KE` draws representatives. It is a TypeError, or a ValueError if `X` is None."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 
@@ -275,9 +275,9 @@ class Mosaics(RandomObjects):
 
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
-    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer random
-    objects suffice if they are mosaics than if their letters or values are independent. Wu et al., the authors of D2KE,
-    do not use mosaics: their random objects are independent of the data or are training objects.
+    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are
+    needed than random objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics:
+    their random objects are independent of the data or are training objects.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class SeriesVectors(Transformer):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the length and number of channels of the series `X`; raise if not all series have the same length."""
+        """Learn the length and number of channels of the series `X`; raise ValueError if the lengths differ."""
         refuse_lazy(X, "the lengths of all series are compared; fit to some of the series")
         batch = as_series(X)
         self.length_, self.n_channels_ = int(batch.lengths[0]), batch.n_dims
@@ -131,7 +131,7 @@ class SeriesVectors(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise if a series has another shape."""
+        """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise ValueError for other shapes."""
         check_is_fitted(self)
         batch = as_series(X)
         self._check(batch)

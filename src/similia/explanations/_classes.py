@@ -19,12 +19,12 @@ _ALL = 2**31  # list all parts of an explanation
 
 
 class SharedPart(NamedTuple):
-    """A part that members of a class share.
+    """A part, such as a substring or a subgraph, that members of a class share.
 
     Attributes
     ----------
     name : str
-        Name of the part, such as a substring, a word or a subgraph.
+        Name of the part.
     contribution : float
         Amount that the part adds to the decision for the class, averaged over the explained members; a member without
         the part counts as 0.
@@ -59,7 +59,7 @@ def explain_classes(
     label_names : mapping of int to str, optional
         Names of integer node labels of graphs, such as ``{0: "C", 1: "N"}``.
     random_state : int, numpy Generator or None, default=0
-        Source of randomness for choosing the members.
+        Seed or generator from which the members are drawn.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def explain_classes(
 
     Notes
     -----
-    Cost: `n_members` explanations for each class.
+    The function calls `explain` up to `n_members` times for each class.
 
     Examples
     --------

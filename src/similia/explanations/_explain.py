@@ -94,7 +94,7 @@ def explain(
         search over pipelines) that contains one. Without `y`, the fitted estimator whose decision for `x` is explained;
         see Notes for the learners that may be its last step.
     x : object
-        One string, graph, series, point set or vector, or a batch of one.
+        One string, graph, series, point set or vector, or a collection that holds one of these.
     y : object, optional
         The object to compare x with.
     top : int, default=10
@@ -108,28 +108,28 @@ def explain(
     Explanation
         The explained value, its largest parts (each with its places in x and y) and the residual. The value of a
         decision is the score of the predicted class minus that of its closest rival. For linear models of two classes,
-        this is the margin. One-vs-one classifiers (such as `KernelSVC`) have a machine for each pair of classes; the
-        value is the output of the machine for the predicted class and its rival. With more than two classes the value
-        may be negative, because the predicted class wins most of its comparisons but not necessarily all.
+        this is the margin. One-vs-one classifiers (such as `KernelSVC`) have a binary classifier for each pair of
+        classes; the value is the output of the one for the predicted class and its rival. With more than two classes,
+        the value may be negative, because the predicted class wins most of its comparisons but not necessarily all.
 
     Raises
     ------
     TypeError
-        If `what` cannot be split into parts (for a prediction: nor x into places), or `x` is not the kind of object
-        that `what` compares.
+        If `what` cannot be split into parts and, for a prediction, no places of x can be left out either; or if `x` is
+        not the kind of object that `what` compares.
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
-    **Models.** There are parts if the learner is a linear model, a support-vector machine, kernel ridge regression, a
-    Gaussian process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest neighbours. For
-    `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre minus that to the
-    nearest. For a `similia.learn.OutlierDetector` by neighbours, the distance to the k-th neighbour is explained. For
-    voting and calibrated models, one of the combined models is explained, if possible one that agrees with the result.
-    If the targets were scaled linearly for training, the parts are in the original units of the targets. If they were
-    transformed in another way, the parts are in the transformed units, and the `note` of the result gives the
-    prediction in original units.
+    **Models.** `explain` finds parts if the learner is a linear model, a support-vector machine, kernel ridge
+    regression, a Gaussian process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest
+    neighbours. For `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre
+    minus that to the nearest. For a `similia.learn.OutlierDetector` by neighbours, the explained value is the distance
+    to the k-th neighbour. For voting and calibrated models, `explain` explains one of the combined models, if possible
+    one that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
+    original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
+    the `note` of the result gives the prediction in original units.
 
     **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
     linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, where the parts are
@@ -141,9 +141,9 @@ def explain(
     ``time_shares``, so the parts are stretches of time. They add up to the value except for rounding errors of float32.
 
     **Parts without places.** The parts of other embeddings and distances, such as those of `D2KE`, `MeanMapFeatures`
-    and `GraphletSampling`, lie nowhere in x, and other learners, such as gradient boosting, have no parts at all. Then
-    `left_out` of the result says which places of x matter: the model predicts again without each of them, about 80
-    times in all.
+    and `GraphletSampling`, have no places in x, and other learners, such as gradient boosting, have no parts at all.
+    Then `left_out` of the result says which places of x (letters, time points, nodes or points) matter: the model
+    predicts up to about 80 times, each time without one place or a group of neighbouring places.
 
     Two amounts stay `unexplained`: the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`), and the error of
     the linear approximation of the signs of random projections.
@@ -152,10 +152,10 @@ def explain(
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
     the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
     sum_i a_i min(f(x), f(z_i)) / D_i: for fixed D_i, its share of the similarity of x to the objects z_i. The sign of
-    a_i says whether this counts for or against a class. Features that x lacks have no part; they only enlarge D_i.
-    For `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
-    `similia.kernels.Sum`, the value of each kernel in the sum is split into parts; if a kernel has no features, these
-    parts are training objects.
+    a_i says whether this counts for or against a class. Features that x lacks have no part; they only enlarge D_i. For
+    `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
+    `similia.kernels.Sum`, the value of each kernel in the sum is split into its own parts; the parts of a kernel
+    without features are training objects.
 
     References
     ----------

@@ -33,7 +33,8 @@ class Part:
     Attributes
     ----------
     name : str
-        Name of the part, such as a substring, a tree of labels, an edit, a step of a warping path or a column.
+        Name of the part, such as a substring, the tree of labels around a node, an edit, a step of a warping path or a
+        column.
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
@@ -92,12 +93,12 @@ class Explanation:
     residual : float
         Value minus the listed parts: the sum of `omitted` and `unexplained`.
     omitted : float
-        Sum of the `n_omitted` parts that are known but not listed.
+        Sum of the contributions of the parts that are not in `parts`.
     unexplained : float
         Amount that no part explains: only rounding errors if the explanation is exact. Tables do not show amounts below
         1e-12 of the value.
     n_omitted : int
-        Number of known parts that are not listed.
+        Number of parts that add something but are not in `parts`.
     absolute_sum : float
         Sum of the absolute amounts of all parts, listed or not, without the intercept.
     title : str
@@ -111,14 +112,14 @@ class Explanation:
         by time, (n_time_points, n_channels).
     nearest : Explanation or None
         Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the explanation of the similarity or
-        distance of x and the nearest training object, if that has parts. `to_text` and `to_html` show it below the
+        distance between x and the nearest training object, if it has parts. `to_text` and `to_html` show it below the
         other parts.
     left_out : LeftOut or None
-        Only for the decision of a model whose parts have no places in x, such as distances to training objects: the
-        stretches of a string or series, the nodes or the points (`left_out.parts`) without which the decision changes
-        most. The contribution of such a part is the decision for x minus that for x without it; contributions do not
-        add up to `value`. In a series, a straight line takes the place of a stretch. `left_out.amounts` holds such a
-        number for each place.
+        Only for the decision of a model whose parts have no places in x, such as distances to training objects.
+        `left_out.parts` lists the stretches of a string or series, the nodes or the points without which the decision
+        changes most. The contribution of such a part is the decision for x minus that for x without it; contributions
+        do not add up to `value`. In a series, a straight line takes the place of a stretch. `left_out.amounts` holds,
+        for each place, the mean of such differences over all the groups of places left out that contain it.
 
     Notes
     -----
@@ -206,16 +207,16 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        If the listed parts are a small share of the value, a note says where all amounts are shown. `rest_in` is the
-        place that the note names, by default `shares_x` and the methods that draw it.
+        If the listed parts are a small share of the value, a note names what shows all amounts: `rest_in` or, by
+        default, `shares_x` and the methods that draw it.
 
         The number below a letter of a string is a row of the table: that of the largest listed part that covers the
         letter. The marks a, b, ... stand for the rows of `left_out`. For molecules, and for strings whose listed parts
-        hold less than half of `absolute_sum`, tables of `groups` come first; each table splits the whole value.
-        Percentages are shares of the value or, if a table has positive and negative amounts, of the sum of absolute
-        amounts; the head of the column says which. A series whose decision is split by time is drawn in bars; the sign
-        below a bar, + or -, means that its time points add, or subtract, more than the mean amount. Lines have at most
-        about 100 characters and no control characters.
+        hold less than half of `absolute_sum`, tables of `groups` (substructures or stretches) come first; each table
+        splits the whole value. Percentages are shares of the value or, if a table has positive and negative amounts, of
+        the sum of absolute amounts; the head of the column says which. A series whose decision is split by time is
+        drawn in bars; the sign below a bar, + or -, means that its time points add, or subtract, more than the mean
+        amount. Lines have at most about 100 characters and no control characters.
         """
         from similia.explanations._text import as_text
 

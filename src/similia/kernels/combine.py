@@ -137,8 +137,8 @@ class Sum(_Composite):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Total number of columns. Of p kernels, kernel i (counted from 0) gets (n_features + i) // p columns, so
-            features of different kernels never share a column.
+            Total number of columns. Each of the p kernels has columns of its own: kernel i (counted from 0) gets
+            (n_features + i) // p of them.
 
         Returns
         -------
@@ -170,9 +170,10 @@ class Sum(_Composite):
 
 
 class Product(_Composite):
-    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`, large only if all factors are large.
+    r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`.
 
-    It has no method ``features``, since its feature space is the tensor product of the kernels' feature spaces.
+    Two objects are similar only if they are similar under all kernels. There is no method ``features``: the feature
+    space of a product, the tensor product of the kernels' feature spaces, is too large.
 
     Parameters
     ----------

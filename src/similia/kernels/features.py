@@ -114,7 +114,8 @@ class CountsKernel(Kernel):
 class FeatureKernel(CountsKernel):
     """Base class of kernels that are inner products of feature counts.
 
-    Subclasses have a parameter `normalize` and implement `_counts`.
+    Subclasses have a parameter `normalize` and a method ``_counts(objects)``, which returns the feature counts of the
+    objects that `as_objects` returned.
     """
 
     normalize: bool
@@ -140,9 +141,9 @@ class FeatureKernel(CountsKernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. The feature with the 64-bit id i goes to column ``i % n_features``, in every process.
-            Among v distinct features, about v**2 / (2 n_features) pairs share a column; each such pair adds an error to
-            the kernel.
+            Number of columns. The feature with the 64-bit id i goes to column ``i % n_features``. Unlike Python's
+            ``hash``, ids do not change from one process to the next. Among v distinct features, about v**2 / (2
+            n_features) pairs share a column; each such pair adds an error to the kernel.
 
         Returns
         -------

@@ -52,10 +52,10 @@ class FromDistance(Kernel):
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
         A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p. Set all
-        its parameters, since a kernel does not learn them from training data. If a collection is given, its objects are
-        used instead of random ones.
+        parameters of the sampler: a kernel has no training objects from which it could learn them. If a collection is
+        given, its objects are used instead of random ones.
     gamma : float, default=1.0
-        The factor :math:`\gamma` in the exponent, above 0, in 1 / (unit of the distance).
+        The factor :math:`\gamma` in the exponent, above 0. Its unit is the inverse of the distance's unit.
     n_components : int, default=1024
         Number R of random objects; ignored if `objects` is a collection.
     random_state : int, default=0
@@ -107,7 +107,7 @@ class FromDistance(Kernel):
         return as_objects(self.distance, X)
 
     def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
-        """Return one feature exp(-gamma d(x, omega)) / sqrt(R) for each of the R objects omega of the kernel.
+        """Return the R features exp(-gamma d(x, omega_j)) / sqrt(R), one for each random object omega_j.
 
         Parameters
         ----------
@@ -133,8 +133,8 @@ class FromDistance(Kernel):
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         """Return the standard error with which each kernel value estimates the integral, shape (n, m).
 
-        A kernel value is the mean of R >= 2 products; its standard error is their standard deviation divided by
-        sqrt(R). If `objects` is a collection, its objects are treated as independent draws.
+        A kernel value is the mean of R products; its standard error is their standard deviation divided by sqrt(R).
+        Needs R >= 2. If `objects` is a collection, its objects are treated as independent draws.
         """
         F, G = self._features_of_both(X, Y)
         R = F.shape[1]
@@ -315,7 +315,7 @@ class DistanceRBF(_Substitution):
 
 
 class NegativeDistance(_Substitution):
-    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`; with an origin, a generalised inner product.
+    r"""Negated power of a distance, :math:`k(x, y) = -d(x, y)^p`, or an inner product relative to an `origin`.
 
     Parameters
     ----------
@@ -335,8 +335,8 @@ class NegativeDistance(_Substitution):
     semi-definite: c^T K c >= 0 for all coefficients c that sum to 0. This is enough for a support vector machine with
     an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally so
     (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin: without one, the
-    eigenvalue of largest absolute value is negative, and `Nystroem` drops or changes it. The values are float32 if the
-    distances are.
+    eigenvalue of largest absolute value is negative, and `Nystroem` drops it or, with another `spectrum` than "clip",
+    changes it. The values are float32 if the distances are.
 
     References
     ----------

@@ -95,11 +95,11 @@ class GappedKmers(StringKernel):
     Values are exact integers before normalisation. Features are compared by 64-bit ids; among v distinct features, at
     least two share an id with probability about v**2 / 2**60.
 
-    Positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1 with C at 2 another. A
-    pattern inside a string lies in several windows, so it gives several features.
+    With ``positions="kept"``, positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1
+    with C at 2 another. Windows overlap, so one pattern lies at different positions in several windows and gives
+    several features.
 
-    In DNA, an N matches only another N. A window with an N still shares with other windows those gapped k-mers in which
-    the N is a gap.
+    In DNA, an N matches only N, not any letter. A gapped k-mer that has a gap in place of the N is not affected.
 
     References
     ----------

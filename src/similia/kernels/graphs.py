@@ -127,11 +127,11 @@ class EdgeHistogram(GraphKernel):
     -----
     Two arcs (directed edges) u-v and v-u together count as one edge, unless edge labels are used and differ: then they
     count as two. An arc without its reverse counts as one edge, and so does a self-loop. The order of the two node
-    labels does not matter. Edge weights are ignored.
+    labels does not matter. Nodes without labels are labelled by their degrees. Edge weights are ignored.
 
     References
     ----------
-    Sugiyama & Borgwardt, "Halting in random walk kernels", NeurIPS 2015 (there without the labels of the nodes).
+    Sugiyama & Borgwardt, "Halting in random walk kernels", NeurIPS 2015; they do not use node labels.
 
     Examples
     --------
@@ -185,10 +185,10 @@ class WeisfeilerLehman(GraphKernel):
 
     Notes
     -----
-    Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours), the same in any process. Among
-    v distinct colours, at least two have the same hash with a probability of about v**2 / 2**65. The neighbours of a
-    node are those to which its edges lead; edge weights are ignored. Some different graphs, such as a hexagon and two
-    triangles, have equal features.
+    Colours are 64-bit hashes of (own colour, sum of hashes of the neighbours' colours). They do not change from one
+    process to the next. Among v distinct colours, at least two have the same hash with a probability of about v**2 /
+    2**65. In a directed graph, the neighbours of a node are the targets of its outgoing arcs. Edge weights are ignored.
+    Some different graphs, such as a hexagon and two triangles, have equal features.
 
     References
     ----------
@@ -306,8 +306,9 @@ class Graphlet(GraphKernel):
     k nodes has no graphlet.
 
     With uniform sampling, the count of a class estimates ``n_samples`` times the fraction of subsets in that class.
-    Different graphs are sampled independently, so K(G, H) is an unbiased estimate for G != H. The expected K(G, G) is
-    too large, by at most ``n_samples``.
+    Without `normalize`, K(G, H) is an unbiased estimate of the inner product of the expected counts if G and H differ,
+    since they are sampled independently. Equal graphs get the same sample, so K(G, G) is too large on average, by at
+    most ``n_samples``.
 
     References
     ----------

@@ -107,11 +107,11 @@ class HypersphericalHeat(SphereKernel):
     ----------
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for n columns and time t; must be below n. If a is near 0, all vectors
-        have kernel values near 1; if a is large, only nearly equal vectors do. Use `suggest_contrast`, or search 1/4,
-        1/2, 1, ..., up to 64 but below n.
+        have kernel values near 1; if a is large, only nearly equal vectors do. Use `suggest_contrast`, or try
+        all powers of 2 from 1/4 to 64 that are below n.
     t : float, optional
-        Diffusion time. If given, it replaces `contrast`, which is then ignored. With up to a dozen features, search t
-        from 0.01 to 1 instead of the contrast.
+        Diffusion time. If given, `contrast` is ignored. With up to a dozen features, search t from 0.01 to 1 instead of
+        the contrast.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         How rows become unit vectors. "sqrt": divide each row by its sum, then take square roots. "projection": divide
         each row by its Euclidean norm. "auto": "sqrt" if no entry is negative, otherwise "projection". None: the rows
@@ -121,9 +121,9 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 + s e. Here e is the rounding
-    error of u = 1 - cos(angle), and s is the absolute slope of the kernel as a function of u, at u = 0; s is about 1 /
-    (2 t) if t is small, and about the contrast a if n is large.
+    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 plus s times the rounding
+    error of u = 1 - cos(angle). The factor s is -dK/du at u = 0: about 1 / (2 t) if t is small, and about the contrast
+    a if n is large.
 
     References
     ----------
@@ -151,8 +151,9 @@ class HypersphericalHeat(SphereKernel):
         r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
 
         For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12
-        times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, where :math:`w_l` is the weight of the Gegenbauer polynomial
-        of degree l in the series of K, and :math:`\lambda_l = l (l + n - 2)` has the weighted mean :math:`\bar\lambda`.
+        times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, an upper bound of |dK/dt|. The weights :math:`w_l`, with sum
+        1, are those of the Gegenbauer polynomials of degree l in the series of K, and :math:`\bar\lambda` is the mean
+        of :math:`\lambda_l = l (l + n - 2)` with these weights.
 
         Examples
         --------
@@ -203,10 +204,10 @@ def _warn_if_identity(K: npt.NDArray[np.float64], n: int, t: float) -> None:
 def suggest_contrast(
     X: Any, mapping: Mapping = "auto", zero_rows: ZeroRows = "raise", max_objects: int = 1000, random_state: Any = 0
 ) -> float:
-    r"""Suggest a contrast for `HypersphericalHeat` that gives two rows of median cosine a kernel value of about 1 / e.
+    r"""Suggest a contrast for `HypersphericalHeat`: 1 / m, where m is the median of 1 - cos(angle) over pairs of rows.
 
-    At this contrast, the kernel of such rows changes fastest with log(contrast). To find the best contrast, try the
-    suggested one multiplied and divided by powers of 2.
+    Two rows with 1 - cos(angle) = m then have a kernel value of about 1 / e; there, the kernel changes fastest with
+    log(contrast). To tune the contrast, multiply and divide the suggested one by powers of 2.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     Returns
     -------
     ndarray or csr_array of float32 or float64, shape (n_rows, n)
-        float32 if `X` is float32. The result may be `X` itself.
+        float32 if `X` is float32. With ``mapping=None``, the result may be `X` itself.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
 
     Notes
     -----
-    Sums are computed in float64 for any dtype. Large entries do not overflow, small ones do not become 0.
+    Sums are computed in float64 for any dtype. Rows of very large or very small numbers neither overflow nor become 0.
 
     References
     ----------

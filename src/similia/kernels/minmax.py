@@ -151,7 +151,10 @@ class Intersection(_OfFeatures, FeatureKernel):
         self.normalize = normalize
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return the c features (f, 1), ..., (f, c), of value 1, for each feature f of `kernel` with count c."""
+        """Return explicit features: a feature f of `kernel` with count c becomes (f, 1), ..., (f, c), each of value 1.
+
+        With `normalize`, each row is then divided by its norm.
+        """
         X = self.as_objects(X)
         counts = self._counts(X)
         fractional = counts.values != np.rint(counts.values)
@@ -165,8 +168,8 @@ class MinMax(_OfFeatures):
     r"""Min-max kernel of the features of another kernel, :math:`\sum_i \min(f_i, g_i) / \sum_i \max(f_i, g_i)`.
 
     f and g are the features of x and y. The kernel is the Jaccard similarity if all features are 0 or 1, the Tanimoto
-    similarity for count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values are from 0
-    to 1.
+    similarity for count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values lie
+    between 0 and 1.
 
     Parameters
     ----------
@@ -187,9 +190,9 @@ class MinMax(_OfFeatures):
     An object without features has similarity 0 to all others and, if Y is not given, 1 to itself.
 
     The kernel has no finite explicit features. Two transformers approximate it in time linear in the number of objects.
-    `similia.Nystroem` makes vectors from the kernel values with landmarks, which are some of the training objects.
-    `similia.MinHash` needs no landmarks: it makes bits, whose Hamming distances estimate the kernel, or sparse vectors,
-    whose inner products estimate it.
+    `similia.Nystroem` compares each object with some of the training objects, the landmarks, and makes vectors from the
+    kernel values. `similia.MinHash` needs no landmarks: it makes bits whose Hamming distances estimate the kernel, or
+    sparse vectors whose inner products estimate it.
 
     References
     ----------

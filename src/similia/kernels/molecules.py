@@ -51,18 +51,18 @@ class Morgan(FeatureKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, or a text is not the SMILES of a valid molecule; the message gives
-        the position of the text.
+        When called, if a parameter is out of range, or a string is not the SMILES of a valid molecule; the message
+        gives the position of the string.
     TypeError
-        If an object is neither a text nor an RDKit molecule.
+        If an object is neither a string nor an RDKit molecule.
     ModuleNotFoundError
         If RDKit is not installed (``pip install 'similia[molecules]'``).
 
     Notes
     -----
-    Objects are SMILES in any form that `as_strings` takes, or RDKit molecules. RDKit molecules are first converted to
-    SMILES, so conformations are lost and hydrogens become implicit. An empty text is a molecule without atoms; its
-    kernel with every other molecule is 0.
+    Objects are RDKit molecules, or SMILES in a list, an array, a column of a table or any other form that
+    `similia.objects.as_strings` takes. RDKit molecules are first converted to SMILES, so conformations are lost and
+    hydrogens become implicit. An empty string is a molecule without atoms; its kernel with every other molecule is 0.
 
     RDKit gives each neighbourhood an id of 32 bits. The probability that at least two of v different neighbourhoods
     share an id is about v**2 / 2**33. A saved model is valid only with versions of RDKit that compute the same ids.

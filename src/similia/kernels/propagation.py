@@ -68,14 +68,14 @@ class Propagation(GraphKernel):
     normalize : bool, default=False
         Divide by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
-        Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. A graph has the same
-        features in any process.
+        Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. The features of a graph
+        do not change from one process to the next.
 
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range or does not suit the graphs; if required attributes are missing, NaN
-        or infinite; or if the weight of an edge is negative or NaN.
+        When called, if a parameter is out of range; if `metric` or `per_dimension` is not for the property propagated;
+        if required attributes are missing, NaN or infinite; or if the weight of an edge is negative or NaN.
 
     Notes
     -----

@@ -50,11 +50,10 @@ class GlobalAlignment(Kernel):
 
     Notes
     -----
-    With `normalize`, k(x, x) is 1, while the logarithm of k(x, y) for different series x and y decreases in proportion
-    to their length. So at a small bandwidth, the Gram matrix of long series is close to the identity.
-    `suggest_bandwidth` counters this effect: its result grows with the square root of the length. On seven data sets, a
-    support vector machine had cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the
-    suggested bandwidth.
+    With `normalize`, k(x, x) is 1. If x and y differ, log k(x, y) decreases in proportion to their length. So at a
+    small bandwidth, the Gram matrix of long series is close to the identity. `suggest_bandwidth` counters this effect:
+    its result grows with the square root of the length. On seven data sets, a support vector machine had
+    cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the suggested bandwidth.
 
     Values are computed in float64 for series of any dtype. k(x, y) and k(y, x) are equal to the last bit. Similarities
     below exp(-745) are returned as 0; use `log_values` for them. Without `normalize`, a value above the largest float64
@@ -137,8 +136,8 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     ----------
     X : sequence of series
     n_points : int, default=1000
-        Maximum number of time points; if all series together have more, so many are drawn without replacement. The
-        median is over the Euclidean distances between the values at all pairs of these points.
+        Maximum number of time points to compare. If all series together have more, a random subset of this size is
+        compared. The median is taken over the Euclidean distances between the values of all pairs of these points.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the time points.
 

@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class MeanMap(Kernel):
-    r"""Mean of a kernel k of points over all pairs of points of two sets.
+    r"""Mean of a kernel k over all pairs of points, one from each of two sets.
 
     .. math:: K(U, V) = \frac{1}{|U| |V|} \sum_{u \in U} \sum_{v \in V} k(u, v)
 
@@ -53,12 +53,12 @@ class MeanMap(Kernel):
     Notes
     -----
     K is positive semi-definite if k is. With ``reduce="mean"`` and `RBF`, two sets have the same mean embedding only if
-    each point makes up the same share of both sets. An empty set has kernel 0 with every set.
+    each point has the same relative frequency in both. An empty set has kernel 0 with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
-    whose points are far apart has a small norm. K(U, V) is the same, to the last bit, whatever other sets the call
-    contains, provided that k(u, v) does not depend on other points. ``RBF(gamma="median")`` is an exception if you call
-    the kernel directly, outside an estimator, since gamma then depends on all points of `X`.
+    whose points are far apart has a small norm. K(U, V) is the same, to the last bit, whatever other sets are in the
+    call. The exception is a k that depends on other points, such as ``RBF(gamma="median")`` in a direct call, outside
+    an estimator: its gamma depends on all points of `X`.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -86,7 +86,7 @@ class MeanMap(Kernel):
         return as_sets(X)
 
     def decided(self, X: Any) -> MeanMap:
-        """Return this kernel with settings of `ground`, such as ``gamma="median"``, computed from the points of `X`."""
+        """Return this kernel with settings of `ground` such as ``gamma="median"`` replaced by their values for `X`."""
         check_kernel(self.ground, "ground")
         sets = as_objects(self, X)
         points = Distributed(sets.lazy(_points)) if isinstance(sets, Distributed) else _points(sets)

@@ -119,7 +119,8 @@ class Spectrum(StringKernel):
     boundaries : {"words"}, optional
         Borders that substrings do not cross; by default there are none. With ``"words"``, a string is cut at white
         space, each word gets a space before and after it, and each substring lies within one of these words. A word
-        shorter than k counts once, as a whole. This option cannot be combined with `reverse_complement`.
+        that is shorter than k even with its two spaces counts once, as a whole. This option cannot be combined with
+        `reverse_complement`.
 
     See Also
     --------
@@ -275,7 +276,7 @@ class Mismatch(StringKernel):
     ------
     ValueError
         When called, if a parameter is out of range; a k-mer has more than 100,000 similar k-mers; or, without
-        `ignore_case`, a string has letters of the alphabet only in the other case.
+        `ignore_case`, a string has no letter of the alphabet, but has such letters in the other case.
 
     Notes
     -----

@@ -35,8 +35,8 @@ class RBF(Kernel):
     ----------
     gamma : float or "median", default="median"
         The factor :math:`\gamma`, above 0. "median" means 1 / (2 m^2), where m is the median distance between at most
-        1000 random vectors; if that is 0, it is the median of the positive distances. An estimator with this kernel
-        draws them from the training vectors. A direct call draws them from `X`, so gamma then depends on `X`.
+        1000 random vectors or, if this median is 0, the median of the positive distances. An estimator with this kernel
+        draws the vectors from the training data. A direct call draws them from `X`, so gamma then depends on `X`.
     scale : float, default=1.0
         Number above 0 that multiplies `gamma`; 4 halves the width of the kernel.
 
@@ -114,8 +114,8 @@ def _euclidean(X: npt.NDArray[np.floating], Y: npt.NDArray[np.floating] | None =
 class Optical(Kernel):
     r"""Kernel of optical random features ``|W x + b|^2`` with complex Gaussian W and b.
 
-    K(x, y) is the product of the feature of x and that of y, averaged over random W and b. Inner products of the
-    features of `similia.OpticalRandomFeatures` estimate K(x, y).
+    K(x, y) is the expected product of a feature of x and the same feature of y, over random W and b. Inner products of
+    the features of `similia.OpticalRandomFeatures` estimate K(x, y).
 
     .. math:: K(x, y) = \varsigma^4 \big[(\|x\|^2 + q)(\|y\|^2 + q) + (x^T y + q)^2\big],
               \qquad q = \tau^2 / \varsigma^2,
@@ -125,7 +125,8 @@ class Optical(Kernel):
     Parameters
     ----------
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W; the kernel grows with its fourth power.
+        Standard deviation :math:`\varsigma` of an entry of W. Without bias, the kernel is proportional to its fourth
+        power.
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
@@ -136,7 +137,7 @@ class Optical(Kernel):
     ------
     ValueError
         When called, if a parameter is out of range, `X` is not a finite 2-D array or, without `normalize`, a kernel
-        value is out of range for float64. Intermediate results cannot overflow: rows are scaled by powers of two.
+        value is out of range for float64.
 
     Notes
     -----

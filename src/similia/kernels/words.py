@@ -19,8 +19,8 @@ Table = npt.NDArray[np.int64]
 class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
-    A word is a maximal run of letters, digits and underscores; everything else separates words. Cost is linear in the
-    total length of the texts, times the sum of the values of n.
+    A word is a maximal run of letters, digits and underscores; everything else separates words. The cost is linear in
+    the total length of the texts and in the sum of all n, such as 1 + 2 + 3 for ``n=(1, 3)``.
 
     Parameters
     ----------

@@ -204,7 +204,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     labels_ : ndarray of int32, shape (n,)
         Cluster of each training object; after `partial_fit`, of each object of the last batch.
     medoids_ : collection of n_clusters objects
-        The training object nearest to each centre, in the layout that the similarity uses.
+        The training object nearest to each centre, converted for the similarity, for example to a
+        `similia.objects.StringBatch`.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
         Positions of the medoids in the training objects; after `partial_fit`, in the sequence of all batches.
     cluster_centers_ : ndarray of float64, shape (n_clusters, rank)
@@ -220,17 +221,17 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     n_clusters_ : int
         Number of clusters.
     n_clusters_tried_ : ndarray of int64, shape (n_tried,)
-        The numbers of clusters tried; empty if `n_clusters` leaves no choice.
+        The numbers of clusters tried; empty if `n_clusters` is one number.
     stability_ : ndarray of float64, shape (n_tried, 10)
         For each number of clusters tried, the adjusted Rand index of each pair of subsamples (see Notes).
     embedding_ : Nystroem or D2KE
         The fitted embedding, `Nystroem` for a kernel and `D2KE` for a distance.
     similarity_ : callable
-        `similarity` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
+        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
     n_seen_ : int
         Number of training objects, from all batches.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
 
     Raises
     ------
@@ -246,12 +247,12 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Notes
     -----
     To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
-    subsample holds 80 % of the training objects, or of 2,000 random ones if there are more (or of twice the largest
-    number of clusters, if that is above 2,000). The adjusted Rand index compares the clusters of the objects that are
-    in both subsamples: 1 means the same clusters, and 0 means no more agreement than by chance. `fit` takes the mean
-    index of 10 pairs of subsamples for each number of clusters, and chooses the largest number whose mean is within one
-    standard error of the best mean. A single cluster is always stable, so 1 cannot be tried. If all means are low, the
-    objects have no clear groups.
+    subsample holds 80 % of the training objects. If there are more than m, it is drawn from m random ones, where m is
+    2,000 or, if this is more, twice the largest number of clusters. The adjusted Rand index compares the clusters of
+    the objects that are in both subsamples: 1 means the same clusters, and 0 means no more agreement than by chance.
+    `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest number
+    whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be tried.
+    If all means are low, the objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -316,7 +317,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @all_at_once
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add a batch of objects: each centre becomes the mean of all objects, of any batch, that were assigned to it.
+        """Add a batch of objects; each centre becomes the mean of all objects assigned to it in any batch.
 
         The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of a few thousand
         objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster is

@@ -88,7 +88,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         The conformity score used.
     values_ : {"predict_proba", "decision_function", "either"}
         Method of the estimator whose results determine the scores. "either": the models of the folds have no method in
-        common, so each is judged by its own, and the score is "margin".
+        common, so each uses the one that it has, and the score is "margin".
     calibration_scores_, calibration_classes_, calibration_folds_ : ndarray, shape (n_calibration,)
         For each calibration object: the score of its true label (float64), the position of this label in `classes_`
         (int64), and the position in `fold_estimators_` of the model that the object calibrates (int64; 0 for "split").
@@ -96,7 +96,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         Random factors of "aps". The random fraction for an object is the fractional part of the inner product of its
         probabilities and these factors.
     n_features_in_ : int
-        Number of columns; only if the estimator has it.
+        Number of columns; exists only if the estimator has this attribute.
 
     Raises
     ------
@@ -110,10 +110,10 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     -----
     If new objects come from the same source as the calibration objects, in random order, the sets of "split" hold the
     true label with the chosen probability (the coverage) or more. For "cross", this holds approximately in practice;
-    theory guarantees only about 2 coverage - 1, for many calibration objects. The coverage is an average over all
-    objects or, with `by_class`, over those of each class. A set is empty if all labels are too strange, and holds
-    several labels if the model cannot tell them apart. A model gives the probability 0 to a class that was not among
-    its training objects.
+    the guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
+    objects. The coverage is an average over all objects or, with `by_class`, over those of each class. A set is empty
+    if all labels are too strange, and holds several labels if the model cannot tell them apart. If a class is missing
+    from the training objects of a model, such as that of a fold, the model gives it the probability 0.
 
     Probabilities and decision values are rounded to float32 before they are compared, because their last digits depend
     on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random
@@ -264,9 +264,9 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     def p_values(self, X: Any) -> Floats:
         """Return the p-value of each label for each object, shape (m, n_classes).
 
-        Take the calibration objects with their true labels, and add the object with the label in question. The p-value
-        is the share of these that are at least as strange as the object with that label. If the label is true and the
-        method is "split", the probability of p <= t is at most t, for each t.
+        The p-value of a label is (c + 1) / (n + 1), where c of the n calibration objects, with their true labels, are
+        at least as strange as the object with this label. With `by_class`, only the calibration objects of this label's
+        class count. If the label is true and the method is "split", the probability of p <= t is at most t, for each t.
         """
         sizes = self._sizes()
         return (self._counts(X) + 1.0) / (sizes + 1.0)

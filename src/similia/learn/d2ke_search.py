@@ -89,8 +89,8 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         As in GridSearchCV.
     regression : D2KESearch, optional
         The search to use instead of this one if `y` holds numbers to predict; its pipeline ends with a regressor. `fit`
-        then fits a copy of that search, and the copy's attributes become those of this object. `similia.recipes.d2ke`
-        sets this parameter if ``task="auto"``.
+        then fits a copy of that search and takes over its attributes. `similia.recipes.d2ke` sets this parameter if
+        ``task="auto"``.
 
     Attributes
     ----------
@@ -233,17 +233,17 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @available_if(_learner_has("decision_function"))
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the decision values of the learner, shape (n, n_classes), or (n,) for two classes."""
+        """Return the decision values of the classifier, shape (n, n_classes), or (n,) for two classes."""
         return self._fitted().decision_function(X)
 
     @available_if(_learner_has("predict_proba"))
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray:
-        """Return the learner's probabilities, shape (n, n_classes)."""
+        """Return the classifier's probabilities, shape (n, n_classes)."""
         return self._fitted().predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the learner's score: accuracy for a classifier, R squared for a regressor."""
+        """Return the accuracy of a classifier or R squared of a regressor, whatever `scoring` is."""
         return float(self._fitted().score(X, y))
 
     @property

@@ -105,8 +105,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
         weighted by its probability given the targets. Each prediction is a mixture of components, one for each of
         several ratios of noise to scale. "maximized": predictions use the most likely values only, so there is one
-        component. Such predictions are too certain if the targets hardly show what is noise and what is detail, for
-        instance if few objects are measured twice.
+        component. Such predictions are too certain if the targets barely tell noise from small-scale variation of the
+        function, for instance if few objects are measured more than once.
 
     Attributes
     ----------
@@ -120,8 +120,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
-        Logarithm of the evidence; with landmarks, a lower bound of it. Compare it only between kernels, for the same
-        targets and the same `hyperparameters`.
+        Logarithm of the evidence; with landmarks, a lower bound of it. Use it to compare kernels, only for the
+        same targets and the same `hyperparameters`.
     objects_ : collection of n_kept objects
         The landmarks or, without landmarks, all training objects.
     indices_ : ndarray of int64, shape (n_kept,)
@@ -133,7 +133,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     scales_, noises_, intercepts_ : ndarray of float64, shape (n_components,)
         `scale_`, `noise_` and `intercept_` of each component.
     intercept_variances_ : ndarray of float64, shape (n_components,)
-        Variance of each of `intercepts_`, in units of `scales_`; 0 for "maximized".
+        Variance of each entry of `intercepts_`, divided by that of `scales_`; 0 for "maximized".
     degrees_of_freedom_ : int or None
         Degrees of freedom of the Student t distributions of the components; None if they are normal.
     basis_ : ndarray of float64, shape (n_kept, rank)
@@ -148,18 +148,19 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
-        Mean and standard deviation of each target, predicted from all other targets. The components get the weights
-        that the other targets give them; "maximized" keeps `scale_`, `noise_` and `intercept_`.
+        Mean and standard deviation of each target, predicted from all other targets. "integrated" averages over
+        noise, scale and mean of the process given these other targets only; "maximized" keeps `scale_`, `noise_` and
+        `intercept_`.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
 
     Raises
     ------
     ValueError
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
-        otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; or if
-        the kernel has eigenvalues so far below 0 that no noise makes up for them. Also if `noise` is so small beside
-        the targets that no scale of the kernel explains them.
+        otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; if the
+        Gram matrix has an eigenvalue so far below 0 that it stays negative at all noise levels that `fit` tries; or if
+        `noise` is too small, compared with the standard deviation of the targets, for any scale that `fit` tries.
 
     Notes
     -----
@@ -177,9 +178,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     References
     ----------
     Rasmussen & Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006: Sections 2.7 (unknown mean), 5.2
-    (integration over hyperparameters) and 5.4.2 (leaving one out). O'Hagan, "Curve fitting and optimal design for
-    prediction", JRSS B 40, 1978. Titsias, "Variational learning of inducing variables in sparse Gaussian processes",
-    AISTATS 2009.
+    (integration over hyperparameters) and 5.4.2 (leave-one-out errors). O'Hagan, "Curve fitting and optimal design
+    for prediction", JRSS B 40, 1978. Titsias, "Variational learning of inducing variables in sparse Gaussian
+    processes", AISTATS 2009.
 
     Examples
     --------
@@ -275,14 +276,14 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Parameters
         ----------
         X : collection of m objects
-            A Dask collection, except with `return_cov`, gives lazy arrays.
+            A Dask collection gives lazy arrays; with `return_cov`, it raises an error.
         return_std : bool, default=False
             Whether to return standard deviations, in units of the targets.
         return_cov : bool, default=False
             Whether to return the covariance matrix of the m objects.
         with_noise : bool, default=True
-            If True, the standard deviations and covariances are those of measurements, which have noise; if False,
-            those of the function without noise.
+            If True, the standard deviations and covariances are those of noisy measurements; if False, those of the
+            noise-free function.
 
         Returns
         -------
@@ -311,10 +312,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         ----------
         X : collection of m objects
         levels : sequence of n_levels floats, default=(0.05, 0.5, 0.95)
-            Probabilities, above 0 and below 1, with which the target is below each quantile.
+            Levels of the quantiles, above 0 and below 1: probabilities that the target lies below them.
         with_noise : bool, default=True
-            If True, quantiles are those of measurements, which have noise; if False, those of the function without
-            noise.
+            If True, the quantiles are those of noisy measurements; if False, those of the noise-free function.
         """
         check_is_fitted(self)
         levels = np.atleast_1d(np.asarray(levels))
@@ -336,8 +336,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     def log_density(self, X: Any, y: Any) -> Floats:
         """Return the logarithms of the predicted densities at the targets `y` of m objects, shape (m,).
 
-        Their mean over objects that `fit` has not seen is a score of predicted means and uncertainties together; larger
-        is better.
+        Their mean over held-out objects scores the predicted means and uncertainties together; larger is better.
         """
         check_is_fitted(self)
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
@@ -351,8 +350,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
         Each sample comes from one component, drawn with the probabilities `weights_`. With `with_noise`, the values are
-        those of measurements, which have noise. The cost is that of a Cholesky factor of an m x m matrix for each
-        component that is drawn.
+        those of noisy measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
         """
         check_is_fitted(self)
         check_positive_int(n_samples, "n_samples")
@@ -394,9 +392,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             Number of objects to choose, at most m.
         method : {"improvement", "thompson"}, default="improvement"
             "improvement" takes the object of largest expected improvement over the best target so far (Jones, Schonlau
-            & Welch, 1998). To choose another, it supposes that the target of the first is as predicted (Ginsbourger, Le
-            Riche & Carraro, 2010). "thompson" draws n functions from the posterior and takes the best object of each
-            (Thompson, 1933); this needs memory for m x m numbers.
+            & Welch, 1998). Each further choice assumes that the objects chosen so far were measured, with their
+            predicted means as targets (Ginsbourger, Le Riche & Carraro, 2010). "thompson" draws n functions from the
+            posterior and takes the best object of each (Thompson, 1933); this needs memory for m x m numbers.
         maximize : bool, default=True
             Whether to search for large targets; False searches for small ones.
         random_state : int, numpy Generator or None, default=0

@@ -93,7 +93,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         A matrix R for each column of `weights_`: f is a weighted sum of the features, and the covariance of its
         weights, given the training labels, is R R^T.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
 
     References
     ----------

@@ -211,7 +211,7 @@ def precomputed_scores(
 def nested_scores(
     gram_of: GramOf, parameters: Sequence[Any], Cs: Sequence[float], y: Any, folds: Any, class_weight: Any = None
 ) -> NestedScores:
-    """Return nested cross-validated accuracies: the kernel parameter and C for each fold are chosen on the other folds.
+    """Return nested cross-validated accuracies of support-vector machines; inner folds tune the kernel parameter and C.
 
     Parameters
     ----------

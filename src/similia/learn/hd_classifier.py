@@ -77,12 +77,12 @@ def _check_parts(model: Any) -> None:
 class HDClassifier(ByPrototypes):
     r"""Classifier with one prototype hypervector per class.
 
-    A hypervector is a long vector, such as d signs ±1. `predict` returns the class whose prototype is most similar to
-    the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All updates (see `update`) except
-    ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most similar to a
-    sample x is of the wrong class, they correct two prototypes: the wrong one moves away from x, and that of the right
-    class moves towards x. The correction is learning_rate (1 - q) x, subtracted or added, where q is the cosine of x
-    and the prototype that is corrected.
+    A hypervector is a long vector of d numbers, often signs ±1. `predict` returns the class whose prototype is most
+    similar to the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All training rules (see
+    `update`) except ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most
+    similar to a sample x is of the wrong class, they correct two prototypes: the wrong one moves away from x, and that
+    of the right class moves towards x. The correction is learning_rate (1 - q) x, subtracted or added, where q is the
+    cosine of x and the prototype that is corrected.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class HDClassifier(ByPrototypes):
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
           epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n < 0.8 d samples,
-          time grows with n^3 (with n d for thousands of packed samples of few classes) and memory with n^2; for larger
-          n, time grows with n d^2 and memory with d^2.
+          time grows with n^3 and memory with n^2, but thousands of packed samples of few classes take a faster method,
+          whose time grows with n d. For larger n, time grows with n d^2 and memory with d^2.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
@@ -125,8 +125,8 @@ class HDClassifier(ByPrototypes):
     prototype_bits : {None, 8, 4, 1}, default=None
         Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
         4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
-        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` makes up for the
-        change of the mean score of each class. The page "Bits" of the guide gives the loss of accuracy.
+        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` keeps the mean
+        score of each class unchanged. The page "Bits" of the guide gives the loss of accuracy.
     probability : bool, default=False
         Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
         ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.
@@ -177,12 +177,12 @@ class HDClassifier(ByPrototypes):
     dimensions agrees. Sums are computed in float64. Scores that differ by less than 1e-12 count as equal, so ties do
     not depend on the processor or the learning rate.
 
-    The prototypes of the perceptrons depend on the order of the samples. With ``init="zeros"``, the order alone
-    matters: `partial_fit` gives the same prototypes, however a sequence of samples is divided into batches. With
-    ``init="bundle"``, they also depend on the first batch, unless `max_iter` is 0.
+    The prototypes of the perceptrons depend on the order of the samples. With ``init="zeros"``, they do not depend on
+    how `partial_fit` receives a sequence of samples: any division into batches gives the same prototypes. With
+    ``init="bundle"``, they also depend on which samples are in the first batch, unless `max_iter` is 0.
 
-    The norm of a sample must be below 1e75. It may be as small as float64 allows, because very small samples are scaled
-    up by powers of two; but the perceptrons refuse a sample that is shorter than another by a factor of 1e100.
+    The norm of a sample must be below 1e75. It has no lower limit, except that the perceptrons raise an error for a
+    sample that is shorter than another sample, or than the prototypes, by a factor of 1e100.
 
     References
     ----------
@@ -190,9 +190,9 @@ class HDClassifier(ByPrototypes):
     Nyström method" (NysHD), supplement, Algorithm 1; the last line of its pseudo-code has a misplaced parenthesis, and
     this class implements the intended correction. Hernández-Cano et al., "OnlineHD: Robust, efficient, and single-pass
     online learning using hyperdimensional system", DATE 2021. Freund & Schapire, "Large margin classification using the
-    perceptron algorithm", Machine Learning 37, 1999 (means). Guo et al., "On calibration of modern neural networks",
+    perceptron algorithm", Machine Learning 37, 1999 (averages). Guo et al., "On calibration of modern neural networks",
     ICML 2017, section 4.2, temperature scaling, whose 1 / T is `sharpness_`. Platt, "Probabilistic outputs for support
-    vector machines", Advances in Large Margin Classifiers, 1999, section 2.2 (its targets, between 0 and 1).
+    vector machines", Advances in Large Margin Classifiers, 1999, section 2.2 (smoothed targets).
 
     Examples
     --------
@@ -253,8 +253,8 @@ class HDClassifier(ByPrototypes):
             Labels, of at least two classes.
         sample_weight : array-like (n,), optional
             Numbers of at least 0 that multiply the corrections, or the squared errors of ridge. Samples of weight 0 are
-            left out, and so are classes without other samples. Other weights, also times those of the classes and the
-            learning rate, are from 1e-50 to 1e50.
+            left out, and so are classes whose samples all have weight 0. All other weights, multiplied by
+            `class_weight`, must be in [1e-50, 1e50]; so must their products with `learning_rate`.
         """
         self._check_parameters()
         if isinstance(X, Distributed):

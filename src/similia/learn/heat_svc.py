@@ -96,8 +96,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
         and ``std_test_score``), for all candidates; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
-        The kernel with the chosen contrast or, if that is above n / 4, with the time `t_` (its `contrast` is then not
-        used).
+        The kernel, with `contrast_` as its contrast. If `contrast_` is above n / 4, the kernel has the time `t_`
+        instead, and its parameter `contrast` has no effect.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -187,7 +187,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         return self
 
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
-        """Return the accuracy of `fit` with its tuning, on folds that the tuning did not see.
+        """Return nested cross-validated accuracies: each fold tests a classifier tuned and fitted on the other folds.
 
         The result is that of `similia.learn.nested_scores`; its `parameters` are contrasts. With 5 folds, the call
         takes one to two times as long as a `fit` that tunes; with 10 folds, about four times. It does not change the

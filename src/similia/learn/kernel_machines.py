@@ -128,11 +128,11 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     kernel_ : callable
-        `kernel` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
+        Copy of `kernel` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
     support_ : ndarray of int64, shape (n_support,)
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects
-        The support vectors, in the layout that the kernel uses.
+        The support vectors, converted for the kernel, for example to a `similia.objects.StringBatch`.
     pair_coef_, pair_intercept_ : ndarray of float64, shapes (n_pairs, n_support) and (n_pairs,)
         Coefficients and intercepts of one support-vector machine for each pair of classes, in the order (0, 1), (0, 2),
         ..., (1, 2), ...; positive values favour the first class of a pair.
@@ -140,7 +140,7 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
         With ``probability=True``, the coefficients (a, b) of the sigmoid 1 / (1 + exp(a f + b)) for each column f of
         `decision_function`; otherwise None.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
 
     Raises
     ------
@@ -291,10 +291,10 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         The regularisation used.
     loo_error_ : float or None
         With ``alpha="auto"``, the mean squared error of predicting each training object from all others, averaged over
-        the outputs; otherwise None. It is a little too small, since `alpha_` was chosen to make it as small as
-        possible.
+        the outputs; otherwise None. It slightly underestimates the error for new objects, because `alpha_` minimises
+        it.
     objects_ : collection of n objects
-        The training objects, in the layout that the kernel uses.
+        The training objects, converted for the kernel, for example to a `similia.objects.StringBatch`.
     dual_coef_ : ndarray of float64, shape (n,) or (n, n_outputs)
         Coefficient of each training object.
 
@@ -313,7 +313,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     References
     ----------
     Saunders, Gammerman & Vovk, "Ridge regression learning algorithm in dual variables", ICML 1998. Rifkin & Lippert,
-    "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007 (errors of leaving one out).
+    "Notes on regularized least squares", MIT-CSAIL-TR-2007-025, 2007 (leave-one-out errors).
 
     Examples
     --------

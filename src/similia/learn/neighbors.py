@@ -180,7 +180,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
 @state(classes_=labels("c"), _codes=array("i8", "n"))
 class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
-    r"""Classifier by the k nearest neighbours of objects, with any distance or kernel.
+    r"""k-nearest-neighbours classifier of strings, graphs, series, sets or vectors, with any distance or kernel.
 
     Parameters
     ----------
@@ -199,13 +199,13 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     objects_ : collection of n objects
-        The training objects, in the layout that the distance uses.
+        The training objects, converted for the distance, for example to a `similia.objects.StringBatch`.
     distance_ : callable
-        `distance` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
+        Copy of `distance` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
     n_samples_fit_ : int
         Number n of training objects.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
 
     Notes
     -----
@@ -214,9 +214,9 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and numbers of channels. Both compare time points as ``DTW(local="sqeuclidean")`` does;
-    tslearn takes the square root of the sum, aeon does not. For many objects use `similia.SimilaritySearch` or
-    `similia.D2KE`.
+    for series of any lengths and numbers of channels. Their classifiers compare time points as
+    ``DTW(local="sqeuclidean")`` does; tslearn takes the square root of the sum, aeon does not. For many objects use
+    `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------

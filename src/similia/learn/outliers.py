@@ -87,7 +87,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     _closer=array("f8", "m"), _calibration=array("f8", None), _density=array("f8", "m"),
 )  # fmt: skip
 class OutlierDetector(OutlierMixin, _KNeighbors):
-    """Find objects that resemble no others, by a kernel or distance, with scikit-learn's interface for outliers.
+    """Outlier detector for strings, graphs, series, sets or vectors, with any kernel or distance.
 
     Parameters
     ----------
@@ -116,17 +116,18 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Attributes
     ----------
     train_scores_ : ndarray of float64, shape (n,)
-        Score of each training object: minus its strangeness among the other training objects.
+        Score of each training object: the negative of its strangeness (see `method`) among the other training objects.
     offset_ : float
-        Objects with a score below this number are outliers. The score of an object is minus its strangeness.
+        Objects with a score below this number are outliers. The score of an object is the negative of its strangeness.
     objects_ : collection of objects
-        The training objects, in the layout that the similarity uses; for "reconstruction" only the landmarks.
+        The training objects (for "reconstruction", only the landmarks), converted for the similarity, for example to a
+        `similia.objects.StringBatch`.
     distance_ : callable
-        `similarity` as it was in `fit`, with settings such as ``gamma="median"`` fixed from the training objects.
+        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
     n_samples_fit_ : int
         Number of `objects_`.
     n_features_in_ : int
-        Number of columns; only if objects are rows of a table.
+        Number of columns; exists only if the objects are rows of a table.
     n_neighbors_ : int
         The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller; 0 for
         "reconstruction".

@@ -86,18 +86,18 @@ class VoteClassifier(ScoresParts, ClassifierMixin, _Vote):
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that accept the same objects. Put the most accurate first: if several classes have the
-        most votes, the one with the earliest voter in the list wins. In `set_params` and a grid search, estimator i is
-        called ``v{i}`` and its parameters ``v{i}__name``.
+        Classifiers or pipelines that accept the same objects. Put the most accurate first: if classes tie, the
+        earliest estimator in the list that voted for one of them decides. In `set_params` and a grid search, estimator
+        i is called ``v{i}`` and its parameters ``v{i}__name``.
 
     Attributes
     ----------
     estimators_ : list of estimators
         Fitted copies of `estimators`.
     best_ : estimator
-        The first fitted copy.
+        ``estimators_[0]``: the most accurate, if `estimators` lists it first.
     classes_ : ndarray, shape (n_classes,)
-        Sorted labels: those of `y`, and those that frozen estimators learnt before.
+        Sorted labels: those in `y`, and those that any `sklearn.frozen.FrozenEstimator` knows already.
     n_features_in_ : int
         Number of columns of `X`; exists only if the first estimator has this attribute.
 

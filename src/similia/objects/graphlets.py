@@ -219,7 +219,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Parameters
     ----------
     graphs : sequence of n graphs
-        In any form that `as_graphs` reads. If a graph has more than 2e8 subsets, an error names it.
+        In any form that `as_graphs` reads. A graph with more than 2e8 subsets raises an error.
     size : int
         Number of nodes of a subset, 2 to 11.
 

@@ -38,7 +38,8 @@ def as_graphs(
         - a networkx graph, which may be directed or have parallel edges, or an igraph graph;
         - a square adjacency matrix, as a 2-D array or scipy sparse matrix (repeated entries are summed). Each nonzero
           entry is an arc (a directed edge); the entries are also the weights of the arcs, unless all are 1;
-        - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``;
+        - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``, where ``edge_index``, of
+          shape (2, n_arcs), holds the source node and the target node of each arc; nodes are numbered from 0;
         - a dict with the key ``edge_index`` and, optionally, ``n_nodes``, ``node_labels``, ``node_attributes``,
           ``edge_labels``, ``edge_weights``, ``node_details``. Without ``n_nodes``, the number of nodes is that of the
           node labels or attributes, one of which is then required;
@@ -60,9 +61,9 @@ def as_graphs(
     Returns
     -------
     GraphBatch
-        An undirected edge of networkx or igraph, or a bond of RDKit, becomes two arcs; the other forms give arcs
-        already. Repeated arcs are merged: the first label is kept, weights are summed. A self-loop is one arc. If only
-        some edges have weights, the other weights are 1.
+        An undirected edge of networkx or igraph, or a bond of RDKit, becomes two arcs. In all other forms, give both
+        arcs of an undirected edge. Repeated arcs are merged: the first label is kept, weights are summed. A self-loop
+        is one arc. If only some edges have weights, the other weights are 1.
 
     Raises
     ------
@@ -71,13 +72,13 @@ def as_graphs(
     ValueError
         If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
         wrong); if only some graphs have labels or attributes; if no graph has data under a name that you give; or if
-        there are so many nodes without arcs that 8 bytes for each exceed ``similia.config(max_memory=...)``.
+        the graphs have so many isolated nodes that these alone exceed ``similia.config(max_memory=...)``.
 
     Warns
     -----
     UserWarning
-        If you leave `node_label` and `node_attributes` at their defaults, but nodes have data only under names other
-        than these and "name".
+        If node data are ignored because `node_label` and `node_attributes` have their default values and the nodes have
+        data only under other names. Data called "name" cause no warning.
 
     Examples
     --------

@@ -40,21 +40,21 @@ def as_sets(X: Any) -> SetBatch:
         - a 3-D array ``(n, size, p)``: n sets of one size;
         - a `SetBatch`, which is returned unchanged.
 
-        An empty set is an array of shape ``(0, p)`` or, if another set tells the dimension p, an empty list. The order
-        of points does not matter; a point may occur more than once.
+        An empty set is an array of shape ``(0, p)``; it may be an empty list if another set has a known dimension p.
+        The order of points does not matter; a point may occur more than once.
 
     Returns
     -------
     SetBatch
-        A batch of n sets. Values are float32 if all sets that are not empty are float32, float16, Booleans or integers
-        of 8 or 16 bits (but float64 for a mix of only uint16 and signed integers), otherwise float64. `X` is not
-        changed.
+        A batch of n sets. Values are float32 if all non-empty sets are float32, float16, Booleans or integers of 8 or
+        16 bits, otherwise float64. Exception: sets of uint16 and sets of signed integers, without floats, give float64.
+        `X` is not changed.
 
     Raises
     ------
     TypeError
-        If `X` is a single set as an array, a table of several columns or not a sequence, or if a set does not hold real
-        numbers.
+        If `X` is not a sequence, if it is a single set given as an array, if it is a table of several columns, or if a
+        set does not hold real numbers.
     ValueError
         If `X` is empty, if an item is not 2-D (as in a single set given as a list of points), if all sets are empty
         lists, or if a set holds NaN, infinity, or points whose dimension differs from that of the other sets.

@@ -28,7 +28,7 @@ class StringBatch(Ragged):
     ----------
     values : ndarray of uint8 or uint32, shape (total_length,)
         Unicode code points (or byte values) of all strings, one string after the other. The dtype is uint8 if the
-        strings were bytes or all code points were below 128; a selection keeps the dtype.
+        strings were bytes or all code points were below 128. A part such as ``batch[:10]`` keeps the dtype.
     offsets : ndarray of int64, shape (n + 1,)
         String i is ``values[offsets[i]:offsets[i + 1]]``.
     is_bytes : bool

@@ -76,9 +76,9 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs lack the attributes or labels that `use` requests, or the edge labels that the graphs in `fit`
-        had; if only some graphs have attributes; or if the number of attributes differs from that in `fit`. Also if the
-        graphs have neither attributes nor labels, with ``use="auto"`` and ``degrees=False``.
+        If the graphs lack the attributes or labels that `use` requests, or have neither with ``use="auto"`` and
+        ``degrees=False``; or if only some graphs have attributes. In `transform`, also if the graphs have another
+        number of attributes than those in `fit`, or lack the edge labels that those had.
 
     Notes
     -----
@@ -250,9 +250,9 @@ class SeriesToSets(ObjectsOut):
     step : int, default=1
         Number of time points from the start of one window to the start of the next.
     time : float, default=0.0
-        Weight of the place of a window in its series. If above 0, the place is one more coordinate, so windows at
-        different places are less similar. This coordinate is 0 for the first window and `time` for a window that ends
-        at the last time point.
+        Weight of the position of a window in its series. With a weight above 0, the position is one more coordinate, so
+        windows at different positions are less similar. This coordinate is 0 for the first window and `time` for a
+        window that ends at the last time point.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def as_column(X: Any) -> npt.NDArray[Any]:
     Parameters
     ----------
     X : collection of n objects
-        List, tuple, object array, Series, data frame of one column, or batch.
+        List, tuple, object array, Series, data frame of one column, or a batch such as `GraphBatch`.
 
     Returns
     -------
@@ -103,7 +103,8 @@ class FromColumn(ObjectsOut):
 class AttributeScaler(ObjectsOut):
     """Shift and scale each node attribute to mean 0 and standard deviation 1 over the nodes seen in ``fit``.
 
-    A constant attribute becomes 0. The output is a `GraphBatch`, so the scaler can precede `Nystroem` in a pipeline.
+    A constant attribute becomes 0. The output is a `GraphBatch`. In a pipeline, put the scaler before `Nystroem` or any
+    other step that takes graphs.
 
     Attributes
     ----------

@@ -47,12 +47,14 @@ def read_tudataset(
     Parameters
     ----------
     path : path
-        The folder or the zip file of one data set. In its files, commas separate the numbers, with or without spaces.
+        The folder or the zip file of one data set. A zip file is read without unpacking it to disk. In the files,
+        commas separate the numbers, with or without spaces.
     target : {"labels", "attributes"}, optional
         Data to return as `y`: the graph labels (classes) or the graph attributes (regression targets). The default is
         the labels or, if there are none, the attributes; `y` is None if there are neither.
     edge_weight : int or None, default=0
-        Which column of the edge attributes, if there are any, to read as edge weights. With None, no weights are read.
+        Position, from 0, of the edge attribute to read as edge weight. With None, or if the data set has no edge
+        attributes, no weights are read.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def read_tudataset(
         If a file is truncated or invalid, if the numbers of lines in two files contradict each other, or if an edge
         joins two graphs; the message names the file and, if known, the line. Also if the data need more memory than
         ``similia.config(max_memory=...)`` allows, or if a zip file holds two files of the same name, a link, or a path
-        that leads outside the archive. Zip files are read without unpacking them to disk.
+        that leads outside the archive.
 
     Examples
     --------

@@ -36,9 +36,9 @@ class EffectiveDimension(NamedTuple):
     Attributes
     ----------
     dimension : float
-        p, dimensionless.
+        The exponent p.
     constant : float
-        c, in units of distance to the power p.
+        The factor c, in units of distance to the power p.
     """
 
     dimension: float
@@ -46,7 +46,7 @@ class EffectiveDimension(NamedTuple):
 
 
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
-    r"""Return a number of random features with which the kernel values of D2KE have errors of at most `eps`.
+    r"""Return how many random features suffice for errors of at most `eps` in the kernel values of D2KE.
 
     With at least this many features, all errors are that small with probability 1 - `delta` or more:
     :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`. Here :math:`\tilde k(x, y)` is the
@@ -120,7 +120,7 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
 def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: RandomState = 0) -> EffectiveDimension:
     r"""Estimate the effective dimension of objects under a distance.
 
-    It is the number p such that about c r^(-p) balls of radius r, for some constant c, are needed to cover the objects.
+    Covering the objects takes about c r^(-p) balls of radius r. The exponent p is the effective dimension.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     & Ruelle, 1992): with n = 1000, uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and
     15.
 
-    The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. The balls that N(r)
-    counts are placed one after the other, each around the object farthest from the earlier centres.
+    The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. N(r) is counted by
+    placing balls one after the other, each around the object farthest from the earlier centres.
 
     Examples
     --------
@@ -193,7 +193,9 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
 
 
 def lipschitz(model: Any) -> npt.NDArray[np.float64]:
-    r"""Bound the slopes of a linear model's outputs f on D2KE features: :math:`|f(x) - f(y)| \le L\, d(x, y)`.
+    r"""Return a Lipschitz constant L of each output f of a linear model on D2KE features.
+
+    For all objects x and y, :math:`|f(x) - f(y)| \le L\, d(x, y)`, where d is the distance of `D2KE`.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
 
 
 def graphlet_samples(size: int, eps: float, delta: float, features: str = "match_iso") -> int:
-    r"""Return a number of sampled graphlets with which the histogram of a graph has an error of at most `eps`.
+    r"""Return how many sampled graphlets suffice for an error below `eps` in the graphlet histogram of a graph.
 
     With at least this many independent samples, :math:`P\{\|\hat f - f\|_1 \ge \epsilon\} \le \delta`. Here f is the
     distribution from which the graphlets are drawn, for example by random walks, and :math:`\hat f` is the histogram
@@ -271,7 +273,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     size : int
         Number of nodes of a graphlet (a subgraph induced by sampled nodes), 2 to 11.
     eps : float
-        Acceptable error, in (0, 2): the L1 distance of two distributions is at most 2.
+        Acceptable error, in (0, 2). The error is the L1 distance of the two distributions, which is at most 2.
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     features : {"match_iso", "match"}, default="match_iso"
@@ -319,7 +321,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
 
 def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
-    r"""Return a number of hashes with which `similia.MinHash` has errors of at most `eps` for `n_pairs` pairs.
+    r"""Return how many hashes of `similia.MinHash` suffice for errors of at most `eps` on `n_pairs` pairs.
 
     With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, where J is the min-max kernel
     of a pair, :math:`\hat J` is its unbiased estimate from the share of hashes that agree, and the maximum is over the
@@ -332,7 +334,7 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     n_pairs : int, default=1
-        Number of pairs of objects; all pairs of n objects are n (n - 1) / 2.
+        Number of pairs of objects; n objects form n (n - 1) / 2 pairs.
     bits : int, default=1
         Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`.
 
@@ -391,8 +393,8 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     Returns
     -------
     float
-        The bound, in units of the kernel, which is 1 for equal graphlets. A bound of 4 or more (8 or more for
-        ``"gaussian"``) says nothing, because no error is larger.
+        The bound, on the scale of the kernel (equal graphlets have the kernel value 1). A bound of 4 or more (8 or more
+        for ``"gaussian"``) says nothing, because no error is larger.
 
     Raises
     ------

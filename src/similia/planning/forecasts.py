@@ -144,8 +144,8 @@ def plan(
     cores : int, optional
         Number of cores of the run. The default is all cores that similia may use on this machine.
     kind : {"strings", "graphs", "series", "sets", "vectors"}, optional
-        Kind of the objects. Required without a `sample` if you give an encoder, or a kernel or distance that accepts
-        several kinds.
+        Kind of the objects. If you give no `sample`, it is required with an encoder, and with a kernel or distance that
+        accepts several kinds.
     edges : float, optional
         Mean number of edges of a graph. By default, a graph has as many edges as nodes.
     letters : int, default=4

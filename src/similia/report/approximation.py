@@ -239,8 +239,8 @@ class SpectrumDisplay(Display):
         Number of dimensions that the model keeps; for a model without landmarks, the numerical rank of the matrix.
     clipped : float
         Share of negative eigenvalues: the sum of their absolute values, divided by the sum of the absolute values of
-        all eigenvalues. 0 for a precomputed kernel or an ensemble of experts, of which only the kept eigenvalues are
-        shown.
+        all eigenvalues. It is 0 if the kernel is precomputed or the landmarks form several groups (an ensemble): the
+        plot then shows only the eigenvalues that the model keeps.
     of : str
         Name of the matrix, for the title of the plot.
 
@@ -328,7 +328,10 @@ class SpectrumDisplay(Display):
         return cls(eigenvalues=eigenvalues, rank=rank, clipped=0.0, of=of)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw absolute eigenvalues on a logarithmic axis, negative ones hollow; `kwargs` style positive ones."""
+        """Draw the absolute eigenvalues on a logarithmic axis, with hollow markers for negative ones.
+
+        `kwargs` go to ``Axes.plot`` for the positive eigenvalues.
+        """
         (axis,) = self._axes(ax)
         numbers, values = np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues
         floor = np.abs(values).max() * 1e-17

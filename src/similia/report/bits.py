@@ -159,7 +159,10 @@ class RobustnessDisplay(Display):
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw two plots, of accuracy by flipped bits and by number of bits, on a pair of Axes (None: new ones)."""
+        """Plot the accuracy against the share of flipped bits, and against the number of bits.
+
+        `ax` is a pair of Axes; None makes a new figure. `kwargs` go to ``Axes.plot``.
+        """
         left, right = self._axes(ax, 2)
         for axis, x, y, style in ((left, 100 * self.shares, self.flipped, 0), (right, self.n_bits, self.shortened, 1)):
             bounds = np.array([wilson(value, self.n) for value in y]).T

@@ -48,14 +48,14 @@ def write_clusters(
     y : array-like of n labels, optional
         Known classes of the objects. The page says how well the clusters agree with them.
     path : str, path or text file, default="clusters.html"
-        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
     names : sequence of n str, optional
         Names of the objects; by default their positions in `X`.
     max_objects : int, default=5000
-        Number of objects sampled for the map, if there are more. The map also shows the five members nearest to the
+        Maximum number of objects sampled for the map on the page. The map also shows the five members nearest to the
         centre of each cluster. Sizes and medoids are always those of all n objects.
     random_state : int, default=0
         Seed of the random samples of objects.

@@ -103,7 +103,7 @@ class EmbeddingDisplay(Display):
     points : ndarray of float, shape (n, 2)
         Coordinates of the objects.
     y : ndarray, shape (n,), or None
-        Class labels; or, if the dtype is float, numbers, which are shown on a scale of colours.
+        Class labels. An array of dtype float holds numbers instead, which are shown on a colour scale.
     names : tuple of two str
         Names of the axes.
 

@@ -55,9 +55,9 @@ def write_duplicates(
     found : Duplicates
         Result of `similia.search.near_duplicates`.
     X : n objects: a collection, a source or a Dask collection
-        The objects in which near-duplicates were looked for. A source is read up to five times.
+        The objects that `near_duplicates` searched. A source is read up to five times.
     path : str, path or text file, default="duplicates.html"
-        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
@@ -80,8 +80,8 @@ def write_duplicates(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `found` is not a `Duplicates`, or if the length of `X` (unless it is a source or Dask collection) or of a
-        sequence `names` is not the number of objects in which near-duplicates were looked for.
+        If `found` is not a `Duplicates`, or if `X` or a sequence `names` has another length than the collection that
+        `near_duplicates` searched. The length of a source or Dask collection is not checked.
 
     Examples
     --------

@@ -41,15 +41,15 @@ def write_map(
     Parameters
     ----------
     model : SimilarityMap
-        The map. If it is not fitted, a copy of it is fitted to `X`.
+        The map. If it is not fitted, a copy of it is fitted to the objects on the page.
     X : collection of n objects
         Objects in any form that the similarity of the map takes.
     color : array-like of n labels or numbers, optional
         Labels or numbers that the colours show. Integers with at most 20 different values, booleans and text are
-        classes; other numbers are shown on a scale of colours. If every text is a number, texts are read as numbers.
+        classes; other numbers are shown on a colour scale. If every text is a number, texts are read as numbers.
         With more than 20 classes, the rarest share a colour.
     path : str, path or text file, default="map.html"
-        Destination. A file at a path is replaced only when the page is complete. An open text file, such as
+        Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     title : str, optional
         Title of the page.
@@ -64,9 +64,9 @@ def write_map(
     max_objects : int, default=100_000
         Maximum number of objects on the page. If there are more, a random sample is used and the page says so.
     max_drawings : int, default=20_000
-        Maximum number of graphs, series, sets or vectors of which the page holds a drawing, shown when you point at the
-        object. If there are more, only a random sample has drawings, the others are described in words, and the page
-        says so.
+        Maximum number of drawings on the page. When you point at a graph, series, set or vector, the page shows its
+        drawing. If there are more objects, a random sample has drawings, the others are described in words, and the
+        page says so.
     random_state : int, default=0
         Seed of the random samples of objects and of drawings.
 

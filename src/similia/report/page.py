@@ -22,12 +22,14 @@ def write_report(
 ) -> Any:  # fmt: skip
     """Write a report on a model and objects as one self-contained HTML page.
 
+    If a section cannot be made, the page gives the reason instead.
+
     Parameters
     ----------
     model : estimator or pipeline
         A model of `similia.recipes`, or your own pipeline, with or without a classifier or regressor at its end. If the
-        model is not fitted, a copy of it is fitted to `X` and `y`. If `model` is a fitted parameter search, the report
-        shows the model that the search chose.
+        model is not fitted, a copy of it is fitted to the objects on the page. If `model` is a fitted parameter search,
+        the report shows the model that the search chose.
     X : collection of n objects
         Objects in any form that the model takes.
     y : array-like of n labels or numbers, optional
@@ -41,11 +43,11 @@ def write_report(
         Names of the objects; by default their positions in `X`.
     unseen : bool, default=False
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
-        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. In the
-        copy, estimators in scikit-learn's `FrozenEstimator` are fitted, too.
+        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. The
+        copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
-        Number of folds, at least 2. Equal objects are in the same fold. So are near copies of texts (with at least 80 %
-        of the words the same), unless `groups` are given or too few groups would be left.
+        Number of folds, at least 2. Equal objects are in the same fold. So are near copies of texts (at least 80 % of
+        their words are the same), unless you give `groups` or this would leave too few groups for the folds.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000
@@ -64,7 +66,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; or if the kernel is precomputed. If a single section cannot be made, the page gives the reason instead.
+        fitted; or if the kernel is precomputed.
     FileNotFoundError
         If the folder of `path` does not exist.
 

@@ -87,8 +87,8 @@ def encode_stream(
     output : path
         The ``.npy`` file.
     text : str or int, optional
-        Column that holds the strings, if the source is a table. By default, the columns of the table to which the
-        encoder was fitted, if it knows their names; otherwise, see `similia.sources.Reading`.
+        Column that holds the strings, if the source is a table. By default, the columns to which the encoder was fitted
+        are read. If the encoder does not know their names, `similia.sources.Reading` tells which columns are read.
     chunk : int, default=10_000
         Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
         lower it.
@@ -146,8 +146,8 @@ def predict_stream(
     source : path, iterable or Dask collection
         See `encode_stream`.
     output : path
-        The ending decides the format: ``.tsv`` or ``.tab``, ``.jsonl`` or ``.ndjson`` (one line of JSON per object),
-        else CSV.
+        The file to write. Its ending decides the format: ``.tsv`` or ``.tab``, ``.jsonl`` or ``.ndjson`` (one line of
+        JSON per object), else CSV.
     text : str or int, optional
         See `encode_stream`.
     names : str, optional
@@ -161,7 +161,7 @@ def predict_stream(
         ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds
         ``low`` and ``high``: the ends of the interval.
     chunk : int, default=10_000
-    workers : int or str, optional
+    workers : None, int, str or distributed.Client, optional
     progress : Progress, optional
         As in `encode_stream`.
 

@@ -115,8 +115,7 @@ def bits_for(X: Any, metric: Metric) -> Pipeline:
     """Return an unfitted encoder to bits for these objects and the kernel or distance that compares them.
 
     For strings: counts of k-mers, PCA, then ITQ; if the counts have too few directions, `Nystroem`, then signs. For
-    other objects: `Nystroem` (for a kernel) or `D2KE` with distances to objects of the data (for a distance), then
-    signs.
+    other objects: `Nystroem` (for a kernel) or `D2KE` with random objects of the data (for a distance), then signs.
     """
     n = n_objects(X)
     signs = SignRandomProjection(_N_BITS, random_state=0)

@@ -104,12 +104,12 @@ class Duplicates:
         return np.unique(self.groups)
 
     def check(self, X: Any, n_checked: int = 100, random_state: Any = None) -> Checked:
-        """Compare randomly drawn objects with all others, and count which of their near-duplicates were found.
+        """Compare randomly drawn objects with all others, and count how many of their near-duplicates were found.
 
         Parameters
         ----------
         X : collection of n objects, or a source or Dask collection of them
-            The objects in which near-duplicates were looked for.
+            The objects that `near_duplicates` searched.
         n_checked : int, default=100
             Number of objects drawn; each is compared with n - 1 others.
         random_state : int, numpy generator or None, default=None
@@ -162,28 +162,28 @@ def near_duplicates(
     Parameters
     ----------
     X : collection of n objects, Source or Dask collection
-        A `similia.sources.Source`, such as `similia.sources.open_objects` returns, or a Dask collection is accepted
-        only with similarities for which "hashes" works. It is read in chunks, with the same result as for objects in
-        memory. Memory is then bounded by ``config(max_memory=...)``, plus a few whole numbers for each object and for
-        each pair found.
+        A `similia.sources.Source` (see `similia.sources.open_objects`) or a Dask collection is read in chunks, with the
+        same result as for objects in memory. This works only with similarities for which "hashes" works, and with
+        `method` "auto" or "hashes". Memory is then bounded by ``config(max_memory=...)``, plus a few whole numbers for
+        each object and for each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
     threshold : float
-        For a kernel, the least value of a pair to return; for a distance, the largest. Of an asymmetric distance, that
-        from the earlier object to the later one counts.
+        For a kernel, the least value of a pair to return; for a distance, the largest. An asymmetric distance is
+        measured from the earlier object to the later one.
     relative : bool, default=False
         For `Levenshtein`: whether the threshold is a share of the length of the longer string, such as 0.1 for one
         edit in ten letters.
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
-        "exact" compares all pairs. "hashes" compares objects with equal hash keys, which come from `similia.MinHash` or
+        "exact" compares all pairs. "hashes" compares only objects that share a hash key, made by `similia.MinHash` or
         from signs of random projections. "neighbours" works for any similarity and compares each object with its 20
         nearest ones (`similia.search.knn_graph`), so it may miss pairs of objects that have more near-duplicates.
         "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works for the similarity, otherwise
         "neighbours".
     recall : float, default=0.98
-        For "hashes": probability, below 1, with which a pair exactly at the threshold is to be found. More similar
-        pairs are found with a higher probability.
+        For "hashes": required probability, below 1, of finding a pair exactly at the threshold. More similar pairs are
+        found with a higher probability.
     random_state : int, numpy generator or None, default=None
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
@@ -203,7 +203,8 @@ def near_duplicates(
     Raises
     ------
     ValueError
-        If a parameter is out of range, `folder` holds files of something else, or there are more than 2**27 pairs.
+        If a parameter is out of range, `folder` holds files that `near_duplicates` did not write, or there are more
+        than 2**27 pairs.
     OSError
         If the disk is full; `folder` keeps the finished part.
 

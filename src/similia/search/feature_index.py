@@ -118,7 +118,7 @@ class FeatureIndex(BaseEstimator):
     Attributes
     ----------
     kernel_ : kernel
-        `kernel` as it was in `fit`, with settings that depend on the data fixed.
+        Copy of `kernel` made by `fit`, with settings that depend on the data replaced by their values.
     ids : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
 
@@ -289,7 +289,7 @@ class FeatureIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Remove all objects, and learn from `X` only what depends on data, such as the number of columns."""
+        """Remove all objects, but learn from `X` the settings that depend on data, such as the number of columns."""
         check_kernel(self.kernel)
         if is_lazy(X):
             raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
@@ -327,7 +327,7 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return the total length of the lists of a query's features, averaged over the queries `X`."""
+        """Return how many list entries the features of a query have in total, averaged over the queries `X`."""
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():

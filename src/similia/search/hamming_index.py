@@ -47,9 +47,9 @@ class HammingIndex(BaseEstimator):
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
       `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of log2(number of codes) consecutive bits, but at most ``n_bits //
-      n_hashes``, from each code, as keys of hash tables. It compares the query with the codes that differ from it by at
-      most one bit in at least one run. Use it for near duplicates.
+    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code as keys of hash tables. A run has
+      log2(number of codes) bits, but at most ``n_bits // n_hashes``. The query is compared with the codes that differ
+      from it by at most one bit in at least one run. Use it for near duplicates.
 
     The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
     search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
@@ -73,8 +73,8 @@ class HammingIndex(BaseEstimator):
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. The folder also holds the cells or
-    tables of an approximate kind. A pickle, or a file of `similia.save`, holds only codes and ids; when it is read,
-    cells or tables are made anew, and an approximate search may then find other neighbours than before.
+    tables of an approximate kind. A pickle, or a file of `similia.save`, holds only codes and ids: after it is
+    loaded, the next approximate search rebuilds cells or tables, and may find different neighbours.
 
     Parameters
     ----------
@@ -85,18 +85,18 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
-        0. "jaccard" needs ``kind="exact"``. The search skips codes that cannot be near, because they have too few or
-        too many ones in total or in their words of 64 bits. The stored numbers of ones take an eighth of the memory of
-        the codes, and 8 bytes for each code. The search is fastest for many queries at once.
+        0. "jaccard" needs ``kind="exact"``. This search skips codes that have too few or too many ones to be near, in
+        total or in a word of 64 bits. The numbers of ones take an eighth of the memory of the codes, plus 8 bytes per
+        code. Pass many queries at once: it takes less time per query.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
     n_probes : int, default=16
-        Number of cells that ``"ivf"`` searches: it compares about ``n_probes / n_lists`` of the codes.
+        Number of cells that ``"ivf"`` searches: about the share ``n_probes / n_lists`` of the codes.
     n_hashes : int, default=8
         Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
-        Seed of the cells of ``"ivf"``; with None, each fit may make other cells.
+        Seed of the cells of ``"ivf"``; with None, the cells may differ from fit to fit.
 
     Examples
     --------
@@ -212,12 +212,12 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
-        """Replace the codes that the index holds under some ids.
+        """Replace the stored codes that have these ids.
 
         Parameters
         ----------
         codes : uint8 array of shape (n, n_bits // 8)
-            Packed bits.
+            The new codes.
         ids : int array of shape (n,)
             Distinct ids in the index.
         """

@@ -97,13 +97,13 @@ def knn_graph(
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
         "exact" compares all pairs, except those that are ruled out by a bound on their distance. The other methods
         compare each object with a few hundred candidates; they may miss neighbours, but their distances are exact.
-        "kmers" is for strings: candidates share short substrings. "bits" is for any objects: candidates have similar
-        codes. "auto" takes "exact" for up to 10,000 objects. For more, it takes "kmers" if the objects are strings and
-        `encoder` is not given, otherwise "bits".
+        "kmers" is for strings: candidates share short substrings. "bits" is for any objects: `encoder` makes a
+        code of each object, and candidates have similar codes. "auto" uses "exact" for up to 10,000 objects. For more,
+        it uses "kmers" if the objects are strings and `encoder` is not given, otherwise "bits".
     encoder : transformer of objects to packed bits, optional
         Makes the codes of "bits"; a clone of it is fitted to `X`. The default, fitted to 10,000 of the objects, is
-        `similia.Nystroem` (for a kernel) or `similia.D2KE` with distances to objects of `X` (for a distance), followed
-        by `similia.SignRandomProjection`.
+        `similia.Nystroem` (for a kernel) or `similia.D2KE` with random objects of `X` (for a distance), followed by
+        `similia.SignRandomProjection`.
     symmetric : bool, default=False
         Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
         `n_neighbors` objects or more. If the graph holds both directions of a pair and their distances differ, the
@@ -135,7 +135,7 @@ def knn_graph(
     Warns
     -----
     UserWarning
-        If the measured recall is below 0.9. It is logged in any case.
+        If the measured recall is below 0.9. A measured recall is always logged.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from similia.search.metric import Floats, Index, Metric, as_metric, shares_found
 
 
 class Recall(NamedTuple):
-    """Recall and speed of a search.
+    """Recall and speed of a search, as `SimilaritySearch.recall` returns them.
 
     Attributes
     ----------

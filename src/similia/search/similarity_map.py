@@ -88,9 +88,9 @@ class SimilarityMap(ComparesObjects, Transformer):
     similarity : kernel or distance of similia
         A function that returns the distance of two objects must be wrapped in `similia.distances.FromFunction`.
     method : {"landmarks", "neighbours"}, default="landmarks"
-        How objects are placed. "landmarks" is kernel PCA on the vectors of `Nystroem` for a kernel, and landmark
-        multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours" starts from
-        the map by landmarks and moves the objects by UMAP of the graph of nearest neighbours
+        How objects are placed. "landmarks" is PCA of the vectors of `Nystroem` (approximate kernel PCA) for a kernel,
+        and landmark multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours"
+        starts from the landmark map and refines it with UMAP on the graph of nearest neighbours
         (`similia.search.knn_graph`); it needs ``pip install 'similia[maps]'``.
     n_landmarks : int, default=300
         Number of landmarks: training objects, drawn uniformly, with which all objects are compared. If there are fewer
@@ -112,14 +112,14 @@ class SimilarityMap(ComparesObjects, Transformer):
         Extent to which true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is
         measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
-        Share of the variance of the vectors that each axis of the map by landmarks explains; for a distance, the
+        Share of the variance of the vectors that each axis of the landmark map explains; for a distance, the
         eigenvalue of the axis divided by the sum of all absolute eigenvalues.
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
-        The two directions of the map by landmarks: an object lies at ``features_.transform([x]) @ axes_ - centre_``.
+        The two directions of the landmark map: an object lies at ``features_.transform([x]) @ axes_ - centre_``.
     centre_ : ndarray of float64, shape (2,)
-        Offset that centres the map by landmarks; 0 for a distance.
+        Offset that centres the landmark map; 0 for a distance.
     objects_ : collection of n objects, or None
         The training objects, if method is "neighbours".
 
@@ -134,9 +134,9 @@ class SimilarityMap(ComparesObjects, Transformer):
     Notes
     -----
     `transform` places new objects. With "neighbours", a new object lies at the mean of the places of its nearest
-    training objects, with weights 1 / d^2 for distances d. Its place does not depend on the other new objects, bit for
-    bit. The layout of UMAP is the same for the same seed on one machine. A kernel k defines the distance
-    ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+    training objects, with weights 1 / d^2 for distances d. Its coordinates are the same, to the last bit, whichever
+    objects are transformed with it. On one machine, the same seed gives the same UMAP layout. A kernel k defines the
+    distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     References
     ----------
@@ -175,7 +175,7 @@ class SimilarityMap(ComparesObjects, Transformer):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks, fit the axes, and place the n objects of `X`; only the length of `y` is checked."""
+        """Choose landmarks, fit the axes, and place the n objects of `X`; `y` is ignored, but must have length n."""
         self._fit(X, y)
         return self
 

@@ -90,12 +90,12 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
           it is a pipeline, such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
         - If the last step of a pipeline is a `similia.search.VectorIndex`, the vectors that enter this step are
           compared; candidates have the nearest ones.
-        - With a `similia.search.FeatureIndex`, candidates are the nearest objects by the features of its kernel.
+        - With a `similia.search.FeatureIndex`, candidates are the nearest objects by the distance of its kernel.
         - "auto" tries codes, vectors and features on a sample of the objects. For strings, the features are substrings
           of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
-          has any. Each way has a recall, the share of true neighbours among its candidates. "auto" keeps the way with
-          the fewest operations among those whose recall is at most a standard error below the highest. It requires a
-          kernel or distance as `rerank`.
+          has any. Recall is the share of the true neighbours that are among the candidates. "auto" keeps the cheapest
+          method (the one with the fewest operations) whose recall is at most one standard error below the highest. It
+          requires a kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
@@ -115,10 +115,10 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     index_ : HammingIndex, VectorIndex or FeatureIndex
         The index of the codes, of the vectors or of the objects' features.
     trials_ : list of dict
-        Only for ``encoder="auto"``: one dict for each way to find candidates and each number of candidates that was
-        tried. Its keys are ``candidates`` (name of the way), ``n_candidates``, ``recall`` (mean share of the true
-        neighbours that are among the candidates) and ``operations`` (estimated number of operations that find the
-        candidates of a query among all objects). Empty if there was no choice.
+        Only for ``encoder="auto"``: one dict for each method of finding candidates and each number of candidates that
+        was tried. Its keys are ``candidates`` (name of the method), ``n_candidates``, ``recall`` (mean share of the
+        true neighbours that are among the candidates) and ``operations`` (estimated number of operations that find the
+        candidates of a query among all objects). Empty for up to 10 objects: nothing is measured then.
     ids_ : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
     objects_ : collection of n objects, or None
@@ -156,12 +156,11 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the encoder to objects and make them the contents of the search.
+        """Fit the encoder, and replace all objects of the search by these.
 
         Parameters
         ----------
         X : collection of n objects
-            They replace all earlier objects.
         y : array-like, optional
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
@@ -299,7 +298,8 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
     ) -> Any:
         """Find the objects within a radius of each query.
 
-        Unless `rerank` is None, only the objects with the `n_candidates` nearest codes are compared.
+        Unless `rerank` is None, only the `n_candidates` candidates of a query are compared; other objects within the
+        radius are missed.
 
         Parameters
         ----------
@@ -339,9 +339,9 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search; if writing fails, the old one stays. A folder that holds names of
-            objects, or that the command ``similia index`` made, is never replaced, because the names and the record of
-            the added files would be lost.
+            Whether to replace an existing search; if writing fails, the old one stays. A search made by the command
+            ``similia index``, or one with names of objects, is never replaced, because its record of added files and
+            its names would be lost.
         """
         from similia.search.on_disk import save_search
 

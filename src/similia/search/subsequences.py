@@ -46,7 +46,7 @@ _FIRST, _MOST = 16 * LANES, 2**14  # stretches in the first rounds, and in any
 def find(
     pattern: Any, series: Any, k: int = 1, distance: DTW | None = None, *, normalize: bool = True, exclude: float = 0.5
 ) -> tuple[Floats, Index]:
-    """Return the `k` stretches of a long series that are nearest to a pattern under dynamic time warping.
+    """Return the `k` stretches (subsequences) of a long series nearest to a pattern under dynamic time warping.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def find(
         Whether to standardise each channel of the pattern and of each stretch to mean 0 and standard deviation 1. A
         channel that is constant in a stretch becomes 0.
     exclude : float, default=0.5
-        Least distance between the starts of two returned stretches, as a share of m from 0 to 1. Starts are never
-        equal.
+        Minimum distance between the starts of two returned stretches, as a share of m from 0 to 1. Even with 0, no two
+        stretches have the same start.
 
     Returns
     -------
@@ -86,8 +86,8 @@ def find(
     -----
     The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
     all stretches taken before. Among equally near stretches, the earliest is taken. A standard deviation counts as 0 if
-    it is below m times the rounding error of the mean, and differences below 1e-150 times the largest absolute value
-    count as 0. Memory: at most about 8 (4 + 6 n_channels) bytes for each point of the series.
+    it is below m times the rounding error of the mean. Memory: at most about 8 (4 + 6 n_channels) bytes for each point
+    of the series.
 
     References
     ----------

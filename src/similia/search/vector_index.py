@@ -48,12 +48,12 @@ def _fits(state: dict[str, Any], sizes: Sizes) -> bool:
     exponent_=lambda value, sizes: type(value) is int and abs(value) < 1100,
 )  # fmt: skip
 class VectorIndex(BaseEstimator):
-    r"""Find the nearest vectors in Euclidean distance or by cosine, estimated from codes of a few bits per coordinate.
+    r"""Find the nearest vectors by Euclidean distance or cosine, estimated from codes of a few bits per coordinate.
 
     `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
     of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but its coordinates are rounded to
-    16 bits. Inner products of integers estimate the distances of the query to all rows; the k smallest estimates are
-    found exactly.
+    16 bits. Inner products of integers estimate the distance of the query to every row; the k rows with the smallest
+    estimates are returned, and none is missed.
 
     A `SimilaritySearch` can use a `VectorIndex` instead of packed bits, as its `encoder` or as the last step of its
     encoder, such as ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose
@@ -84,8 +84,8 @@ class VectorIndex(BaseEstimator):
 
     See Also
     --------
-    HammingIndex : Packed bits, by Hamming distance.
-    FeatureIndex : Sparse features, such as counts of substrings, exactly.
+    HammingIndex : Nearest packed bits by Hamming or Jaccard distance.
+    FeatureIndex : Exact nearest objects by sparse features, such as counts of substrings.
 
     Notes
     -----
@@ -130,7 +130,7 @@ class VectorIndex(BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Learn the mean, draw a rotation, and make these vectors the contents of the index.
+        """Learn the mean, draw a rotation, and replace the contents of the index by these vectors.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class VectorIndex(BaseEstimator):
         return codes
 
     def reconstruct(self, ids: Any) -> Codes:
-        """Return the rows of the index that have the given ids, as `encode` makes them."""
+        """Return the stored codes of the vectors with the given ids, as `encode` returns them."""
         rows = self._found(check_ids(ids), "looked up")
         return self._rows.take(rows)
 

@@ -1,4 +1,4 @@
-"""Choose a pipeline: two estimators compare many embeddings and learners on your objects, under a time budget."""
+"""Choose a pipeline: two estimators compare many embeddings and learners on your objects, within a time budget."""
 
 from similia.core.lazy import attach
 

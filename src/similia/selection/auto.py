@@ -1,4 +1,4 @@
-"""Choose a pipeline for objects and targets by nested cross-validation, under a time budget.
+"""Choose a pipeline for objects and targets by nested cross-validation, within a time budget.
 
 `_ladder` lists the candidates, `_search` compares and drops them (in the order of `_rounds`, with the times expected by
 `_times`), and `_evaluate` fits them.
@@ -219,7 +219,7 @@ class _Auto(BaseEstimator):
         return self._winner[:-1].transform(self._read(X))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score, as `scoring` defines it, of the predictions for m objects with the targets `y`."""
+        """Return the score (see `scoring`) of the predictions for the m objects `X`, whose true targets are `y`."""
         with config_context(transform_output="default"):
             return float(get_scorer(self.scoring or self._usual)(self._winner, self._read(X), y))
 
@@ -231,12 +231,11 @@ class _Auto(BaseEstimator):
 
 @state(classes_=labels("c"))
 class AutoClassifier(ClassifierMixin, _Auto):
-    """A classifier that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
+    """A classifier that chooses its pipeline by cross-validation, within a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. Among the pipelines that there was time to compare and fit, none had a clearly better score
-    in cross-validation than the chosen one. No pipeline that classifies by nearest neighbours had a better score at
-    all, with one exception (*Trust* in the Notes).
+    them as the time allows. In cross-validation, no pipeline that there was time to compare and fit is clearly better
+    than the chosen one. With one exception (*Trust* in the Notes), none that uses nearest neighbours is better at all.
 
     Parameters
     ----------
@@ -246,13 +245,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, which are tried first. To turn a function of two objects into a distance, use
         `similia.distances.FromFunction`. With a similarity of your own, objects may be of any kind, such as sets of
-        tags. A function gets objects as you give them, but vectors as rows of an array.
+        tags. Your similarity gets the objects as you give them, except that vectors are always rows of an array.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
         support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If predictions
-        are all it needs, `estimator` only returns these, and V is None for a vote.
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If the callable
+        needs only predictions, ``estimator.predict`` returns stored ones, and V is None when a vote is scored.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
         with a warning.
@@ -279,10 +278,10 @@ class AutoClassifier(ClassifierMixin, _Auto):
     best_score_interval_ : (float, float)
         95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval, computed as if n / 1.5 objects
         were scored, or n / 2.25 if `n_outer_folds_` is below the number of folds. Here n is the number of objects in
-        the last round (see Notes), where identical objects and objects of one group (see `fit`) count once. Dividing n
-        allows for the training objects that folds share: in simulations, 94 to 98 % of these intervals held the true
-        accuracy, but only 83 to 91 % of the intervals computed with n itself. For other scores it is Student's t
-        interval over folds, with the correction of Nadeau & Bengio.
+        the last round (see Notes), where identical objects and objects of one group (see `fit`) count once. The
+        division is needed because folds share training objects, so their scores depend on each other: in simulations,
+        94 to 98 % of these intervals held the true accuracy, but only 83 to 91 % of the intervals computed with n
+        itself. For other scores it is Student's t interval over folds, with the correction of Nadeau & Bengio.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
@@ -296,14 +295,14 @@ class AutoClassifier(ClassifierMixin, _Auto):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
-        Number of columns; only for vectors.
+        Number of columns; exists only for vectors.
     feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns; only for vectors from a data frame. Data frames with other columns, or in another order,
         are refused.
     kind_ : {"strings", "graphs", "series", "sets", "vectors", "objects"}
         Kind of the objects; "objects" if only `similarity` can read them.
     measure_ : str
-        Name of the score that `scoring` measures.
+        Name of the score, such as "accuracy"; for a callable `scoring`, its ``__name__``.
     seconds_ : float
         Seconds that `fit` took, without compilation.
     stopped_ : bool
@@ -322,8 +321,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         In `fit`, if
 
         - y has missing values, fractional labels, or another length than X;
-        - y has only one class, fewer than two classes with at least 3 objects each, or one object in most of its
-          classes;
+        - y has fewer than two classes with at least 3 objects each, or most of its classes have only one object;
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
@@ -333,20 +331,21 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     Notes
     -----
-    *Halving* [1]_. A candidate is an embedding with a learner. The first round cross-validates all candidates on 300
-    objects, or on 10 times the number of classes if that is more. The survivors are compared again on about 1000
-    objects, then on 3000; if there are fewer objects, the last round uses all. With up to 450 objects, the first round
-    uses all. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops
-    each embedding whose best score is behind the best of all by more than two standard errors of the paired difference,
-    plus 0.02 if the round did not use all objects, and each learner that is as far behind the best one on its
-    embedding. It keeps at most half of the embeddings (rounded up), or four if that is more. The best candidate with
-    nearest neighbours always stays. The method under *Trust* stays, too, unless it is clearly worse than the best. The
-    mean score in the last round decides, and the winner is fitted to all objects.
+    *Halving* [1]_. A candidate is an embedding (steps that turn objects into vectors; none if the learner takes objects
+    as they are) with a learner. The first round cross-validates all candidates on 300 objects, or on 10 times the
+    number of classes if that is more. The survivors are compared again on about 1000 objects, then on 3000; if there
+    are fewer objects, the last round uses all. With up to 450 objects, the first round uses all. With fewer than 2000
+    objects, one more round repeats cross-validation with several splits. A round drops each embedding whose best score
+    is too far behind the best of all, and each learner that is too far behind the best one on its embedding. Too far
+    means more than two standard errors of the paired difference, plus 0.02 if the round did not use all objects. At
+    most half of the embeddings (rounded up) stay, or four if that is more. The best candidate with nearest neighbours
+    always stays. The method under *Trust* stays, too, unless it is clearly worse than the best. The mean score in the
+    last round decides, and the winner is fitted to all objects.
 
     *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
     first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
     score. A candidate whose final fit is expected to take more than half of the budget is chosen only if there is no
-    other. Times are extrapolated, and no fit is interrupted, so the search may end late by one fit.
+    other. Times are extrapolated, and no fit is interrupted, so the search may exceed its budget by one fit.
 
     *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
     So several candidates may vote: the best one and, from each other embedding, its best candidate if it is at most two
@@ -366,13 +365,13 @@ class AutoClassifier(ClassifierMixin, _Auto):
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
     given, two strings with spaces share a fold if at least 80 % of their words agree. (The share is the sum over all
     words of the smaller of the two counts, divided by the sum of the larger.) This rule is not applied if one group of
-    variants holds more texts than a fold, or if it would leave the texts of a class in fewer groups than before, and
-    fewer than there are folds. `notes_` says how many near copies were found.
+    variants holds more texts than a fold, or if it would reduce the groups of a class to fewer than there are folds.
+    `notes_` says how many near copies were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
     including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
-    no more objects than the last round uses; the final model, fitted to all, is probably slightly better than its
-    score.
+    no more objects than the last round uses; the final model, fitted to all, is probably slightly better than this
+    score says.
 
     *Repeatable.* The same integer `random_state` gives the same choice, unless candidates are left out for lack of
     time; `stopped_early_` is True if any were.
@@ -404,7 +403,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
 
 class AutoRegressor(RegressorMixin, _Auto):
-    """A regressor that chooses its pipeline by cross-validation, under a time budget, and estimates its score.
+    """A regressor that chooses its pipeline by cross-validation, within a time budget, and estimates its score.
 
     It works like `AutoClassifier`, but averages the predictions of several pipelines instead of letting them vote. The
     notes of `AutoClassifier` apply here, too.
@@ -433,9 +432,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     Raises
     ------
     ValueError, TypeError
-        In `fit`, if all targets are equal, one is not a finite number (text such as ``"1.5"`` counts as a number), or
-        groups leave a fold with one object and the score needs two, as R squared does. All errors of `AutoClassifier`
-        that are not about classes can occur, too.
+        In `fit`, if all targets are equal; if a target is not a finite number (text such as ``"1.5"`` counts as a
+        number); or if a fold would hold only one object, because groups or copies stay together, and the score needs
+        two, as R squared does. All errors of `AutoClassifier` that are not about classes can occur, too.
 
     Examples
     --------

@@ -36,7 +36,7 @@ _MOST = 10_000  # neighbours or parts that one request may ask for
 
 
 class Refused(Exception):
-    """A request that cannot be answered.
+    """Exception for a request that cannot be answered.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Service:
 
         Parameters
         ----------
-        operation : one of `OPERATIONS`
+        operation : {"neighbors", "predict", "encode", "explain"}
         request : object
             Parsed JSON: a dict with "objects" (for "explain": "object") and options.
         most : int

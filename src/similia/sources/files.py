@@ -52,24 +52,27 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         One of
 
         - a file that `open_stream` reads, or a ``.ts`` file;
-        - an ``.npz`` file with the labels, if any, in the array ``y`` and the objects in ``X`` or the only other array;
+        - an ``.npz`` file: the objects are in the array ``X``, ``x`` or ``data``, or in the only array that does not
+          hold the labels; the labels, if any, are in ``y``, ``label``, ``labels`` or ``target``;
         - a folder or zip in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series, whose rows are time
-          points and whose columns are channels. If all files are in subfolders, these name the labels.
+          points and whose columns are channels. If all files are in subfolders, the names of the
+          subfolders are the labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
     Returns
     -------
     Objects
-        Objects, labels and names. Labels that are texts or decimals become int64 or float64 if all are numbers,
-        otherwise str; other labels of a binary file keep their type. A text with leading zeros, such as 007, is not a
-        number, and integers stay texts if one of them does not fit into int64.
+        Objects, labels and names. Labels stored as text (or as decimals of Parquet) become int64 or float64 if all are
+        numbers, otherwise str. A text with leading zeros, such as 007, is not a number, and integers stay str if one of
+        them does not fit into int64. Other labels of a binary file keep their type.
 
     Raises
     ------
     ValueError, TypeError, OSError
-        If `open_stream` raises for this file, or a label is missing. The message names the line.
+        As for `open_stream`, or if the file is damaged or a label is missing (see ``on_error`` of `Reading`). The
+        message names the line.
 
     Examples
     --------
@@ -127,7 +130,7 @@ def open_objects(
     source : path, iterable, Dask collection or Source
         A `Source` is returned unchanged.
     reading : Reading, optional
-        Options for reading a file; an error if `source` is a `Source` or a Dask collection.
+        Options for reading a file; not allowed if `source` is a `Source` or a Dask collection.
     chunk, max_bytes : int
         Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional

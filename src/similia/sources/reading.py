@@ -175,7 +175,7 @@ class Objects:
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
-        Line of a text file in which each object begins.
+        Line of a text file in which each object begins, from 1.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     columns : sequence of str

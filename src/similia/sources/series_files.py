@@ -52,7 +52,7 @@ def array_of(path: Path) -> npt.NDArray:
 
 
 def series_folder(path: Path, reading: Reading) -> Objects:
-    """Read a folder with one file per series; if all files are in subfolders, these name the labels."""
+    """Read a folder with one file per series; if all files are in subfolders, their names are the labels."""
     files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
     files = [p for p in files if ending_of(p) in TABLES | ROWS | {".txt"}]
     if not files:
@@ -277,7 +277,7 @@ def read_ts(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[Seri
     Raises
     ------
     ValueError
-        If the file is truncated or of another kind, a value is missing (``?``, NaN), values have time stamps, or
+        If the file is truncated or not a ``.ts`` file, a value is missing (``?``, NaN), values have time stamps, or
         the data contradict the header. The message names the line.
 
     Examples

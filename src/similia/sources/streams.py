@@ -407,7 +407,7 @@ def open_stream(
         - a file of sequences: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``) or FASTQ (``.fq``, ``.fastq``);
         - a table: ``.csv``, ``.tsv``, ``.tab`` or ``.parquet``;
         - lines of text (``.txt``), each of which is a string;
-        - molecules: ``.sdf``, or ``.smi`` with a SMILES and perhaps a name on each line;
+        - molecules: ``.sdf``, or ``.smi`` with a SMILES and, optionally, a name on each line;
         - a ``.npy`` file of numbers, shape (n, n_features);
         - an iterable of strings, series (arrays), graphs or batches of `similia.objects`; a generator can be read only
           once;
@@ -435,7 +435,7 @@ def open_stream(
         wrong type; or if an option does not apply to the source.
     TypeError
         If `source` is neither a path nor an iterable (sets and dicts are refused, too), or the first item of an
-        iterable is none of the objects above.
+        iterable is not one of the objects above.
 
     Examples
     --------

@@ -422,9 +422,9 @@ def read_columns(
     header : bool, default=True
         Whether the first line of a text file holds the names of the columns. If not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
-        What to do with rows in which one of `columns` has no value, and with rows of a text file that have more or
-        fewer cells than the first: raise, or leave them out. Empty cells have no value, nor do texts such as NA in a
-        column of numbers, nor nulls in Parquet.
+        What to do with rows in which the value of one of `columns` is missing, and with rows of a text file that have
+        more or fewer cells than the first: raise, or leave them out. Missing values are empty cells, nulls of Parquet
+        and, in a column of numbers, texts such as NA.
     skipped : path, optional
         CSV file to write, with the line number of each skipped row (for Parquet, the row number), and the reason.
     keep_missing : bool, default=False
@@ -441,7 +441,7 @@ def read_columns(
     ------
     ValueError
         If a column does not exist, the file is empty or damaged, or a row has a missing value or a wrong number of
-        cells (see `on_error`); attribute `at` of the error is the place, such as "line 6".
+        cells (see `on_error`). The attribute `at` of the error holds the place, such as "line 6".
     TypeError
         If one of `columns` is neither str nor int, such as a list of names.
 

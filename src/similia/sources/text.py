@@ -276,7 +276,7 @@ def read_fasta(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[l
     Raises
     ------
     ValueError
-        If the file is empty, truncated or of another kind. The message names the line.
+        If the file is empty, truncated or not a FASTA file. The message names the line.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def read_fastq(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[l
     Raises
     ------
     ValueError
-        If the file is empty, truncated or of another kind. The message names the line.
+        If the file is empty, truncated or not a FASTQ file. The message names the line.
 
     Examples
     --------
