@@ -76,6 +76,23 @@ def test_hashes_find_the_planned_share_of_all_pairs_and_no_other(similarity, thr
     np.testing.assert_array_equal(found.values, [true[pair] for pair in pairs])
 
 
+@pytest.mark.parametrize("at_once", [1, 2**20])
+def test_candidates_are_the_pairs_with_an_equal_key_and_enough_equal_hashes_each_once(at_once, monkeypatch):
+    from similia.search import duplicates
+
+    monkeypatch.setattr(duplicates, "_BUFFER", at_once)
+    random, n, bands, least = np.random.default_rng(0), 60, 7, 3
+    keys = random.integers(0, 4, (n, bands)).astype(np.uint64)
+    hashes = random.integers(0, 3, (n, 9)).astype(np.uint8)
+    rows = np.flatnonzero(random.random(n) < 0.9)
+    parts = [*duplicates._with_equal_keys(keys, hashes, least, rows)]
+    found = [pair for left, right in parts for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    alike = lambda i, j: (keys[i] == keys[j]).any() and (hashes[i] == hashes[j]).sum() >= least  # noqa: E731
+    assert sorted(found) == [(i, j) for i in rows for j in rows if i < j and alike(i, j)]
+    assert len(found) > 10 * n
+    assert (len(parts) > bands) == (at_once == 1)
+
+
 @pytest.mark.parametrize("method", ["exact", "auto"])
 def test_all_pairs_are_compared_if_asked_or_few(method):
     X = families(300)

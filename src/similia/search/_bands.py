@@ -77,7 +77,7 @@ def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generato
             bands = _n_bands(at**rows, recall, _MOST_HASHES // rows)
             reached = float(np.mean(agreement(at, rows, bands)))
             n_hashes, J = rows * bands, float(at.min())
-            least_J = J - 4 * np.sqrt(J * (1 - J) / n_hashes)
+            least_J = J - 3 * np.sqrt(J * (1 - J) / n_hashes)
             hashing = n_hashes * (_SIGN if signs else np.log(n_hashes + 1) * _HASH)
             cost = float(n * (hashing + bands * _BAND))
             if len(others):

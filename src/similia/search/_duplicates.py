@@ -6,19 +6,17 @@ from similia.core.jit import njit
 
 
 @njit()
-def propose_equal(keys, hashes, least, order, band, start, used, left, right):  # type: ignore[no-untyped-def]
-    """Append pairs of rows with equal keys in column `band`, but in no column before it, to `left` and `right`.
+def propose_equal(keys, hashes, least, order, own, band, start, left, right):  # type: ignore[no-untyped-def]
+    """Write pairs of rows with equal keys in column `band`, but in no column before it, to `left` and `right`.
 
-    Pairs of which fewer than `least` of the `hashes` are equal are left out. `order` sorts the rows by this column and,
-    for equal keys, by position. The first `used` entries of `left` and `right` are taken. Return the place in `order`
-    to go on from (its length at the end), and the entries used. There must be room for ``len(order)`` pairs, or none
-    are appended.
+    `order` sorts the rows by this column, and rows with equal keys by position; `own` is the sorted column. Pairs of
+    which fewer than `least` of the `hashes` are equal are left out. Begin at the place `start` of `order`. Return the
+    place to go on from (its length at the end), and the number of pairs. There must be room for ``len(order)`` pairs.
     """
-    n = len(order)
+    n, used = len(order), 0
     for a in range(start, n):
-        i = order[a]
-        stop = a + 1
-        while stop < n and keys[order[stop], band] == keys[i, band]:
+        i, stop = order[a], a + 1
+        while stop < n and own[stop] == own[a]:
             stop += 1
         if used + stop - a - 1 > len(left):
             return a, used

@@ -277,9 +277,9 @@ class _Work:
         assert self.plan is not None
         keys, hashes = (np.ascontiguousarray(found[name]) for name in ("keys", "hashes"))
         left, right = np.empty(size, np.int64), np.empty(size, np.int64)
-        at = 0
+        own, at = keys[order, band], 0
         while at < len(order):
-            at, used = loops.propose_equal(keys, hashes, self.plan.least, order, band, at, 0, left, right)
+            at, used = loops.propose_equal(keys, hashes, self.plan.least, order, own, band, at, left, right)
             if used:
                 edges = np.empty(used, _EDGE)
                 edges["left"], edges["right"] = positions[left[:used]], positions[right[:used]]

@@ -326,20 +326,35 @@ def _with_equal_keys(
     """Yield pairs of `rows` that agree in a column of `keys` and `least` columns of `hashes`; each once, sorted."""
     from similia.search import _duplicates as loops
 
-    size = max(_BUFFER, len(keys))
-    left, right = np.empty(size, np.int64), np.empty(size, np.int64)
-    used = 0
+    size = max(_BUFFER // _SORTED, len(rows))
+
+    def propose(band: int) -> Iterator[tuple[Index, Index]]:
+        own, at = keys[rows, band], 0
+        order = np.argsort(own, kind="stable")
+        own, order = own[order], rows[order]
+        while at < len(order):
+            left, right = np.empty(size, np.int64), np.empty(size, np.int64)
+            at, used = loops.propose_equal(keys, hashes, least, order, own, band, at, left, right)
+            yield left[:used].copy(), right[:used].copy()
+
+    waiting: list[tuple[Index, Index]] = []
     for first in track(range(0, keys.shape[1], _SORTED), "candidates", -(-keys.shape[1] // _SORTED)):
-        bands = range(first, min(keys.shape[1], first + _SORTED))
-        orders = in_threads(lambda band: rows[np.argsort(keys[rows, band], kind="stable")], bands)
-        for band, order in zip(bands, orders, strict=True):
-            at = 0
-            while at < len(order):
-                at, used = loops.propose_equal(keys, hashes, least, order, band, at, used, left, right)
-                if at < len(order):
-                    yield left[:used].copy(), right[:used].copy()
-                    used = 0
-    yield left[:used].copy(), right[:used].copy()
+        bands = [propose(band) for band in range(first, min(keys.shape[1], first + _SORTED))]
+        waiting += [pairs for pairs in in_threads(lambda band: next(band, None), bands) if pairs]
+        for band in bands:
+            for pairs in band:  # more than fit into the arrays
+                yield _joined(waiting)
+                waiting = [pairs]
+        if sum(len(left) for left, _ in waiting) >= _BUFFER:
+            yield _joined(waiting)
+            waiting = []
+    yield _joined(waiting)
+
+
+def _joined(pairs: list[tuple[Index, Index]]) -> tuple[Index, Index]:
+    """Return pairs from several arrays in one pair of arrays."""
+    left, right = zip(*pairs, strict=True) if pairs else ([np.empty(0, np.int64)], [np.empty(0, np.int64)])
+    return np.concatenate(left), np.concatenate(right)
 
 
 # ---- by neighbours
