@@ -105,8 +105,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
         weighted by its probability given the targets. Each prediction is a mixture of components, one for each of
         several ratios of noise to scale. "maximized": predictions use the most likely values only, so there is one
-        component. Such predictions are too certain if the targets barely tell noise from small-scale variation of the
-        function, for instance if few objects are measured more than once.
+        component. Such predictions are too certain if the targets hardly suffice to distinguish noise from small-scale
+        variation of the function, for instance if few objects are measured more than once.
 
     Attributes
     ----------
@@ -115,8 +115,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
-        Standard deviation of the noise, in units of the targets: the square root of its variance, averaged over all
-        components.
+        Standard deviation of the noise, in units of the targets. The variance of the noise is averaged over all
+        components; `noise_` is the square root of this average.
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
@@ -160,7 +160,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
         otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; if the
         Gram matrix has an eigenvalue so far below 0 that it stays negative at all noise levels that `fit` tries; or if
-        `noise` is too small, compared with the standard deviation of the targets, for any scale that `fit` tries.
+        `noise` is so small that, even at the largest scale that `fit` tries, signal and noise together have at most a
+        tenth of the variance of the targets.
 
     Notes
     -----

@@ -94,9 +94,10 @@ class HDClassifier(ByPrototypes):
           The mean predicts more accurately and takes little more time.
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
-          epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n < 0.8 d samples,
-          time grows with n^3 and memory with n^2, but thousands of packed samples of few classes take a faster method,
-          whose time grows with n d. For larger n, time grows with n d^2 and memory with d^2.
+          epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
+          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is smaller, time grows with n^3 and
+          memory with n^2. For a smaller n there is one exception: with thousands of packed samples of few classes,
+          `fit` uses a faster method (conjugate gradients), whose time grows with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
@@ -153,8 +154,9 @@ class HDClassifier(ByPrototypes):
         small device need only these, `intercept_` and one factor for each class. A saved model holds `prototypes_` too,
         so it is not smaller.
     running_ : ndarray of float64 (2, n_classes, d)
-        State of `partial_fit`, only with "averaged" and "margin": the prototypes after the last sample, and the sum of
-        all corrections, each times the number of samples visited before it.
+        State of `partial_fit`, only with "averaged" and "margin". ``running_[0]`` holds the prototypes after the last
+        sample. ``running_[1]`` is the sum of all corrections, each multiplied by the number of samples visited before
+        the correction. The mean of the prototypes is ``running_[0] - running_[1] / n_steps_``.
     sums_ : ndarray of float64 (d + 1,)
         State of `partial_fit`, only with `prototype_bits`: the weighted sum of the samples, each scaled to unit length;
         the last entry is the sum of the weights.

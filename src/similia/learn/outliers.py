@@ -145,8 +145,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     -----
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
     distribution), and that the similarity is symmetric and not fitted to the data. Then the p-value p of the new object
-    satisfies P(p <= a) <= a for each a in (0, 1). This probability is an average over training collections; for a
-    single one, it may be larger than a. The p-values of several new objects depend on each other.
+    satisfies P(p <= a) <= a for each a in (0, 1). The probability P covers the random choice of both the training
+    objects and the new object. If the training objects are fixed, the probability that p <= a may be larger than a. The
+    p-values of several new objects depend on each other.
 
     Examples
     --------

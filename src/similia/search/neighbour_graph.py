@@ -122,9 +122,10 @@ def knn_graph(
         ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
         are the arrays of indices and distances that other libraries take.
     recall : float
-        Only with `return_recall`; 1.0 for "exact". The recall of one object is the share of its neighbours in the graph
-        that are not farther from it than its true `n_neighbors`-th neighbour. `recall` is the mean over at most 200
-        objects, each compared with all others.
+        Only with `return_recall`. For "exact", recall is 1.0. For the other methods, it is measured on at most 200
+        objects, and `recall` is their mean. Each of these objects is compared with all others, which gives r, the true
+        distance to its `n_neighbors`-th nearest neighbour. The recall of the object is the share of its neighbours in
+        the graph whose distance is at most r, so other objects at the same distance count as right.
 
     Raises
     ------

@@ -339,9 +339,9 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search; if writing fails, the old one stays. A search made by the command
-            ``similia index``, or one with names of objects, is never replaced, because its record of added files and
-            its names would be lost.
+            Whether to replace an existing search; if writing fails, the old one stays. Two kinds of searches are never
+            replaced. A search made by the command ``similia index`` would lose its record of the files that were added.
+            A search to which ``similia.search.on_disk.SearchFolder`` added objects with names would lose these names.
         """
         from similia.search.on_disk import save_search
 
