@@ -108,13 +108,13 @@ class HDClassifier(ByPrototypes):
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make none
         either. With ``init="bundle"`` it may be 0: each prototype is then the sum of the samples of its class.
     learning_rate : float, default=0.5
-        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"`` it needs no tuning, since it scales all
-        prototypes alike, and predictions do not depend on their scale.
+        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"``, the learning rate needs no tuning: it scales
+        all prototypes alike, and predictions do not depend on the scale of the prototypes.
     margin : float or "auto", default="auto"
         With ``update="margin"``: number in [0, 2]. A sample leads to a correction unless its cosine with the prototype
-        of its own class exceeds its other cosines by this number. "auto" tries 0, 0.02, 0.05, 0.1 and 0.2, each for up
-        to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if there are more than 3000 samples,
-        on 1000 held-out samples.
+        of its own class exceeds its cosines with all other prototypes by at least this number. "auto" tries 0, 0.02,
+        0.05, 0.1 and 0.2, each for up to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if
+        there are more than 3000 samples, on 1000 held-out samples.
     alpha : float or "auto", default="auto"
         With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" takes the
         value with the smallest squared leave-one-out error on up to 600 samples.
@@ -367,7 +367,7 @@ class HDClassifier(ByPrototypes):
         ``update="ridge"``, ``update="auto"``, ``margin="auto"`` with ``update="margin"``, or ``probability=True``.
 
         After `partial_fit`, the model has no `predict_proba`, because no samples are held out to calibrate it. To get
-        probabilities, calibrate it with scikit-learn on samples that it has not seen:
+        probabilities, calibrate the model with scikit-learn on samples that `partial_fit` has not seen:
         ``CalibratedClassifierCV(FrozenEstimator(model)).fit(X_others, y_others)``.
 
         Parameters

@@ -129,7 +129,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
     n_neighbors_ : int
-        The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller; 0 for
+        The number of neighbours used: the smaller of `n_neighbors` and the number of `objects_` minus 1; 0 for
         "reconstruction".
     method_ : str
         The method used.

@@ -112,8 +112,9 @@ def sample_graphlets(
         Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
-        random walk. It starts at a random node, chosen among the components with at least k nodes. If there are none,
-        it starts at any node and, after visiting a whole component, restarts at a random unvisited node.
+        random walk. The walk starts at a random node of a component with at least k nodes. In a graph without such a
+        component, the walk starts at any node; when it has visited a whole component, it restarts at a random unvisited
+        node.
     flyback : float, default=0.15
         Probability, at least 0 and below 1, that a step of a random walk leads back to the node where the walk last
         started. Any other step leads to a random neighbour.

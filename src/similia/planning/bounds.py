@@ -213,8 +213,8 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If the model has another form, or if the distance is not a metric according to its attribute ``facts`` (DTW,
-        ModifiedHausdorff).
+        If `model` is not such a pipeline or search, or if the distance says in its attribute ``facts`` that it is not a
+        metric (such as DTW or ModifiedHausdorff).
 
     Notes
     -----

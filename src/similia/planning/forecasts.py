@@ -138,7 +138,7 @@ def plan(
     landmarks : int, default=300
         Number of landmarks: objects of the data with which all objects are compared.
     random : int, optional
-        Number of random objects that take the place of the landmarks; only with a distance.
+        Number of random objects to use instead of landmarks; only with a distance.
     bits : int, default=1024
         Number of bits of a code.
     cores : int, optional
