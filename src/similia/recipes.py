@@ -57,8 +57,8 @@ def nyshd(
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
         How `HDClassifier` learns prototypes from the codes. "perceptron" is the rule of [1]_. "auto" is more accurate:
         it takes "ridge" if there are fewer objects than bits, otherwise "margin". With "ridge", "margin" or "auto", the
-        model has `predict_proba`; to have it with the others, call ``model.set_params(classifier__probability=True)``
-        before `fit`.
+        model has `predict_proba`. To get this method with "perceptron" or "averaged", call
+        ``model.set_params(classifier__probability=True)`` before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
     max_iter : int, default=20

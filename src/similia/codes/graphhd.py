@@ -61,7 +61,8 @@ class GraphHDEncoder(SeededEncoder):
     n_iter : int, default=100
         Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the edge vectors, packed ("bits"), or their sum ("counts").
+        What `transform` returns: the bitwise majority of the edge vectors, packed ("bits"), or the sum of these
+        vectors, with entries of ±1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 

@@ -109,9 +109,9 @@ class LevelEncoder(RangeEncoder):
         Numbers of the first and the last level; by default the smallest and the largest number of each feature in
         `fit`. Numbers outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
-        Each number becomes the vector of its level, multiplied by a random vector that belongs to its feature (the
-        role). `transform` returns the bitwise majority of these products for each row, packed ("bits"), or their sum
-        ("counts").
+        Each feature has a random vector, the role. A number is encoded as the product of two vectors of ±1 (bit 1 is
+        +1, bit 0 is -1): the vector of the level and the role of the feature. `transform` returns for each row the
+        bitwise majority of these products, packed ("bits"), or the sum of these products as vectors of ±1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 

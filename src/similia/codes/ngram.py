@@ -56,7 +56,8 @@ class NGramEncoder(SeededEncoder):
         takes their product, so different n-grams are dissimilar; "add" takes their bitwise majority, so n-grams that
         share letters at the same positions are similar.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum ("counts").
+        What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or the sum of these
+        vectors, with entries of ±1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 

@@ -54,8 +54,9 @@ class RecordEncoder(HypervectorEncoder):
         `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
         encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        Each encoder has a random vector, its role, by which its codes are multiplied. `transform` returns the bitwise
-        majority of these products for each record, packed ("bits"), or their sum ("counts").
+        Each encoder has a random vector, its role, by which its codes are multiplied as vectors of ±1 (bit 1 is +1, bit
+        0 is -1). `transform` returns for each record the bitwise majority of these products, packed ("bits"), or the
+        sum of these products as vectors of ±1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. It does not seed the
         encoders, which have their own `random_state`.

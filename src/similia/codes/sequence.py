@@ -71,7 +71,7 @@ class SequenceEncoder(RangeEncoder):
         Values outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
         What `transform` returns for each series: the bitwise majority of the vectors of its n-grams, packed ("bits"),
-        or their sum ("counts").
+        or the sum of these vectors, with entries of ±1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 

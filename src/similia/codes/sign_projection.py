@@ -129,8 +129,8 @@ class SignRandomProjection(SignEncoder):
           orthogonal (Haar) matrix of n_features rows. For more features, vectors are padded with zeros to length p, the
           next power of two, and multiplied three times by random signs and a Hadamard matrix. This takes
           3 n * n_bits * log2(p) additions and keeps three random signs for each bit instead of a matrix.
-        - "hadamard": the method of "structured" for more than 128 features, used for any number of features; p is at
-          least 256.
+        - "hadamard": for any number of features, the padding, signs and Hadamard matrices that "structured" uses for
+          more than 128 features. Here p is at least 256.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -155,9 +155,10 @@ class SignRandomProjection(SignEncoder):
 
     All bits of a zero row are ones. Its estimated cosine with any other row is 0 on average.
 
-    If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates a row of k features, up
-    to 65,536, by about sqrt(k / 12) / 2^12 radian (1e-3 for 300 features), far less than the noise of the estimates for
-    any practical number of bits. For more features, it rotates by up to 2.3 times as much.
+    If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates each row by a small
+    angle. If the number of features k is at most 65,536, the angle is about sqrt(k / 12) / 2^12 radian (1e-3 for 300
+    features). This is far less than the noise of the estimates for any practical number of bits. For more features, the
+    angle is up to 2.3 times as large as this formula gives.
 
     References
     ----------

@@ -47,8 +47,9 @@ def export_c(
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The test
         program checks the first 20 of them or, without `X`, the first 20 landmarks. A model without landmarks needs
-        `X`, except a quantised model that makes codes with `similia.LevelEncoder`, `similia.SequenceEncoder` or
-        `similia.NGramEncoder`; without `X`, its test program checks nothing.
+        `X`. There is one exception: a quantised model that makes codes with `similia.LevelEncoder`,
+        `similia.SequenceEncoder` or `similia.NGramEncoder` can be written without `X`, and the test program then checks
+        nothing.
     name : str, default="model"
         Prefix of the names of all files, and of functions and types in C: a letter, then letters, digits and
         underscores.
@@ -56,7 +57,8 @@ def export_c(
         Limits of the objects, as in `similia.quantise`; not used if `model` is quantised already.
     numbers : "whole" or "float", default="whole"
         Arithmetic of the model, as in `similia.quantise`; "float" is for processors with a floating-point unit. A
-        `model` that is quantised already keeps its arithmetic; if that is "whole", "float" raises an error.
+        `model` that is quantised already keeps its arithmetic. If it was quantised with ``numbers="whole"``,
+        ``numbers="float"`` raises an error here.
     overwrite : bool, default=False
         Whether to replace files that exist.
 

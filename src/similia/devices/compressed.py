@@ -42,8 +42,8 @@ class Size:
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        Number of landmarks, bits per code, and bits per component of a prototype. If fewer landmarks represent every
-        training object exactly, the model has only these.
+        Number of landmarks to choose, bits per code, and bits per component of a prototype. The model has fewer
+        landmarks than `n_landmarks` if these already represent every training object exactly.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int

@@ -104,13 +104,14 @@ def export_verilog(
 ) -> Quantised:  # fmt: skip
     """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
 
-    The core, ``NAME.v``, reads the numbers of an object one by one: the entries of a vector, if the model projects your
-    own vectors, or else the similarities of the object to the landmarks (the training objects that the model stores).
-    The core does not compute these similarities; the C code from `export_c` does. The core outputs the code byte by
-    byte, and the label as its index in ``classes_``. It has one multiplier and one clock, and needs no vendor library.
-    The testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in
-    code or label. ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to
-    run the simulation, and lists sizes, clock cycles and operations.
+    The core, ``NAME.v``, reads its input for one object number by number. If the model has a kernel, the input is the
+    similarities of the object to the landmarks (the training objects that the model stores). The core does not compute
+    these similarities; the C code from `export_c` does. If the model has no kernel, the object is a vector, and the
+    input is its entries. The core outputs the code byte by byte, and the label as its index in ``classes_``. It has one
+    multiplier and one clock, and needs no vendor library. The testbench, ``NAME_tb.v``, simulates the core, and counts
+    the objects for which the core and Python differ in code or label. ``NAME_*.hex`` hold the tables of the core and of
+    the testbench. ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes, clock cycles and
+    operations.
 
     Parameters
     ----------

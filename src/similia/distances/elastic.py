@@ -364,8 +364,9 @@ class SoftDTW(_Elastic):
         float is w as a fraction of the longer length; None means no band.
     divergence : bool, default=True
         Whether to return the divergence d; otherwise return S. S is usually negative if x and y are similar, and
-        estimators that take a distance raise an error for negative values. S(x, x) is rarely 0 and can exceed S(x, y),
-        so the attribute ``facts.identity`` is False for S.
+        estimators that take a distance raise an error for negative values. S(x, x) is rarely 0 and can exceed S(x, y).
+        So the attribute ``facts.identity`` is False for S; it says whether every object has distance 0 to itself (see
+        `similia.distances.Facts`).
 
     Notes
     -----

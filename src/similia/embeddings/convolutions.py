@@ -134,8 +134,9 @@ class RandomConvolutions(TimeShares):
     length_range_ : ndarray of int64, shape (2,)
         Smallest and largest length of the training series that `fit` looks at.
     exponent_ : int
-        Values of series are divided by 2**exponent_, so that the largest absolute value of the training series that
-        `fit` looks at is between 0.5 and 1, and float32 suffices. Biases and excesses are those of the divided values.
+        All values of series are divided by 2**exponent_ before they are converted to float32. `fit` chooses the
+        exponent so that the largest absolute value of its training series (see Notes) is then between 0.5 and 1. Biases
+        and excesses are those of the divided values.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of the series.
     difference_kernels_ : DilatedKernels or None
@@ -149,11 +150,12 @@ class RandomConvolutions(TimeShares):
 
     Notes
     -----
-    A kernel has nine weights: 2 at three places, -1 at the others. They sum to 0, so a constant added to a series
-    changes only outputs at its ends. At each dilation, half of the kernels read the series padded with zeros on both
-    sides, and have an output for each time point. The other half have outputs only where the kernel fits into the
-    series without padding; if it fits nowhere, the series is padded for it, too. So a series of any length has
-    features, and lengths may differ between series.
+    A kernel has nine weights: 2 at three places, -1 at the others. The weights sum to 0, so a constant added to a
+    series does not change the outputs that are computed from points of the series alone. At each dilation, half of the
+    kernels read the series padded with zeros on both sides. They have an output for each time point, and the constant
+    changes their outputs near both ends. The other half have outputs only where the kernel fits into the series without
+    padding; if it fits nowhere, the series is padded for it, too. So a series of any length has features, and lengths
+    may differ between series.
 
     If series have several channels, the output of a kernel is the sum of its outputs for a random subset of at most
     nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for

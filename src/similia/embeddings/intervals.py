@@ -2,8 +2,8 @@
 
 Four sequences of numbers are cut into 1, 2, 4, ..., 2^(depth - 1) intervals: a time series of T points, its smoothed
 first differences, its second differences, and the amplitudes of its Fourier transform. At levels of 2 or more
-intervals, unless at least half of these have only one point, the sequences are also cut into intervals that begin half
-an interval later. See `IntervalQuantiles` for the quantiles of an interval.
+intervals, the sequences are also cut into intervals that begin half an interval later, if more than half of the first
+intervals have at least two points. See `IntervalQuantiles` for the quantiles of an interval.
 
 Cost: T log T to sort and to transform, plus T for each level. A level gives about T / divisor features.
 Dempster, Schmidt & Webb (2024), "QUANT".
@@ -64,8 +64,8 @@ class IntervalQuantiles(TimeShares):
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts a series into 2^i intervals; levels with more
-        intervals than points are left out. From level 1 on, intervals shifted by half their length are added, unless at
-        least half of the intervals have only one point.
+        intervals than a series of `length_` points has points are left out. From level 1 on, a level also has intervals
+        shifted by half their length, if more than half of its 2^i intervals have at least two points.
     divisor : int, default=4
         An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
         quantile.
@@ -94,9 +94,9 @@ class IntervalQuantiles(TimeShares):
 
     Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it covers
     the same share of any series. Every series gets as many quantiles as a series of `length_` points. Fourier
-    amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. If a series has fewer
-    points than the last level has intervals, points are repeated. If a series is too short for first or second
-    differences, a single 0 replaces them.
+    amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. The number of levels
+    depends only on `depth` and `length_`, so a short series may have fewer points than the last level has intervals.
+    Its points are then repeated. If a series is too short for first or second differences, a single 0 replaces them.
 
     The features of a series are the same, bit for bit, whatever other series are in the call and for any number of
     threads. On another processor, quantiles of Fourier amplitudes may differ in the last bits; all other features are
@@ -208,7 +208,8 @@ class IntervalQuantiles(TimeShares):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return a name for each column: channel, derived series (see the class), level, time points, and quantile.
 
-        For the Fourier transform, frequencies, in cycles per `length_` points, take the place of time points.
+        The columns of the Fourier transform name frequencies instead of time points. The unit of these frequencies is
+        one cycle per `length_` points.
         """
         check_is_fitted(self)
         self._check_parameters()

@@ -106,9 +106,10 @@ class Nystroem(ComparesObjects, Transformer):
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the kernel values. This is the precision of float32 even for some kernels that return float64 but
-        compute in float32: `similia.kernels.Cosine` and `HypersphericalHeat` of float32 vectors, and combinations of
-        kernels with float32 values. Use a larger `rcond` for other kernels of this sort.
+        precision of the dtype of the kernel values, float32 or float64. Some kernels compute in float32 but return
+        float64. The default is that of float32 for these: `similia.kernels.Cosine` and `HypersphericalHeat` of float32
+        vectors, and combinations (such as `similia.kernels.Sum`) in which at least one kernel has float32 values. Set a
+        larger `rcond` for other kernels that compute in float32 but return float64.
 
     Attributes
     ----------
@@ -234,9 +235,10 @@ class Nystroem(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If more than half of the objects have similarity 0 to all landmarks. While a file or an iterator is read in
-            parts, the first such object causes the warning, and later ones cause none. For a part of a Dask collection,
-            there is a warning only if the part holds at least 20 objects.
+            If more than half of the objects have similarity 0 to all landmarks. For a part of a Dask collection, there
+            is a warning only if the part also holds at least 20 objects. Another rule applies while a file or an
+            iterator is read in parts: the first object with similarity 0 to all landmarks causes a warning, and later
+            ones cause none.
         """
         check_fitted(self)
         return self._embed(

@@ -239,9 +239,10 @@ class Representatives(RandomObjects):
     Parameters
     ----------
     hold_out : bool, default=False
-        Whether to train the steps after `D2KE` without the representatives, as Wu et al. do. A pipeline step cannot
-        drop objects, so ``D2KE.fit_transform`` raises an error with ``hold_out=True``. Use `similia.recipes.d2ke`, or
-        fit a `D2KE` and transform the objects that are not in its ``representative_indices_``.
+        Whether to train the steps after `D2KE` without the representatives, as Wu et al. do. True works in
+        `similia.recipes.d2ke` and `similia.learn.D2KESearch`. You can also fit a `D2KE` alone and transform the objects
+        that are not in its ``representative_indices_``. In any other pipeline, True raises an error in
+        ``D2KE.fit_transform``, because a step of a pipeline cannot drop objects.
 
     Examples
     --------
@@ -265,7 +266,7 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Raise an error: only `D2KE` draws representatives. It is a TypeError, or a ValueError if `X` is None."""
+        """Raise TypeError, since only `D2KE` draws representatives; if `X` is None, raise ValueError."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 

@@ -115,8 +115,9 @@ def explain(
     Raises
     ------
     TypeError
-        If `what` cannot be split into parts and, for a prediction, no places of x can be left out either; or if `x` is
-        not the kind of object that `what` compares.
+        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. A prediction
+        that has no parts raises this error only if it cannot be explained by leaving out places of x, either (see
+        Notes).
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -145,17 +146,18 @@ def explain(
     Then `left_out` of the result says which places of x (letters, time points, nodes or points) matter: the model
     predicts up to about 80 times, each time without one place or a group of neighbouring places.
 
-    Two amounts stay `unexplained`: the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`), and the error of
-    the linear approximation of the signs of random projections.
+    Two amounts stay `unexplained`. One is the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`). The other
+    belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function of x,
+    so `explain` replaces the signs by a linear approximation, and the error of this approximation stays unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
-    the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So feature f of x adds
-    sum_i a_i min(f(x), f(z_i)) / D_i: for fixed D_i, its share of the similarity of x to the objects z_i. The sign of
-    a_i says whether this counts for or against a class. Features that x lacks have no part; they only enlarge D_i. For
-    `similia.kernels.Intersection`, D_i is 1 or, with ``normalize=True``, the product of the norms. For a
-    `similia.kernels.Sum`, the value of each kernel in the sum is split into its own parts; the parts of a kernel
-    without features are training objects.
+    the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So the part of feature
+    f is sum_i a_i min(f(x), f(z_i)) / D_i. With D_i taken as constant, min(f(x), f(z_i)) / D_i is the amount that f
+    adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or against a class.
+    Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i is 1 or, with
+    ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in the sum is
+    split into its own parts; the parts of a kernel without features are training objects.
 
     References
     ----------

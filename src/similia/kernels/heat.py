@@ -150,10 +150,11 @@ class HypersphericalHeat(SphereKernel):
     def gradient(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
 
-        For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error is below 1e-12
-        times :math:`\sum_l w_l |\lambda_l - \bar\lambda|`, an upper bound of |dK/dt|. The weights :math:`w_l`, with sum
-        1, are those of the Gegenbauer polynomials of degree l in the series of K, and :math:`\bar\lambda` is the mean
-        of :math:`\lambda_l = l (l + n - 2)` with these weights.
+        For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). K is a series of
+        Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the weight
+        :math:`w_l`; the weights have the sum 1. The error of dK/dt is below 1e-12 times :math:`\sum_l w_l |\lambda_l -
+        \bar\lambda|`, an upper bound of |dK/dt|, where :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda =
+        \sum_l w_l \lambda_l`.
 
         Examples
         --------

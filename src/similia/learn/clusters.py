@@ -247,12 +247,12 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Notes
     -----
     To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
-    subsample holds 80 % of the training objects. If there are more than m, it is drawn from m random ones, where m is
-    2,000 or, if this is more, twice the largest number of clusters. The adjusted Rand index compares the clusters of
-    the objects that are in both subsamples: 1 means the same clusters, and 0 means no more agreement than by chance.
-    `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest number
-    whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be tried.
-    If all means are low, the objects have no clear groups.
+    subsample holds 80 % of the training objects or, if there are more than m training objects, 80 % of m random ones.
+    Here m is the larger of 2,000 and twice the largest number of clusters. The adjusted Rand index compares the
+    clusters of the objects that are in both subsamples: 1 means the same clusters, and 0 means no more agreement than
+    by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest
+    number whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be
+    tried. If all means are low, the objects have no clear groups.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -296,7 +296,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find clusters of n objects, in memory or in a Dask collection; `y` is ignored, except for its length."""
+        """Find clusters of n objects, in memory or in a Dask collection; `y` is ignored, but must have length n."""
         numbers = self._check_parameters()
         rng = generator(self.random_state)
         X, n = self._embed(X, y, numbers, rng)

@@ -34,9 +34,9 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
         these objects.
     method : {"split", "cross"}, default="split"
         "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
-        "cross" does so with each fold in turn: it fits a model to the other folds, and calibrates it with this fold.
-        This is the method CV+ or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are
-        few objects.
+        "cross" does so with each fold in turn: it fits a model to the other folds, and calibrates it with this fold. In
+        the literature, "cross" is called CV+ or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is
+        better if there are few objects.
     conformity_score : {"absolute", "normalized"}, default="absolute"
         "absolute": the absolute difference between target and prediction; with "split", all intervals have the same
         width. "normalized": this difference divided by the standard deviation that the estimator returns from
@@ -52,7 +52,7 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
         The conformity score used.
     calibration_scores_, calibration_folds_ : ndarray, shape (n_calibration,)
         For each calibration object: the score of its target (float64), and the position in `fold_estimators_` of the
-        model that it calibrates (int64; 0 for "split").
+        model that the object calibrates (int64; 0 for "split").
 
     Raises
     ------

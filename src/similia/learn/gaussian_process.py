@@ -105,8 +105,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
         weighted by its probability given the targets. Each prediction is a mixture of components, one for each of
         several ratios of noise to scale. "maximized": predictions use the most likely values only, so there is one
-        component. Such predictions are too certain if the targets barely tell noise from small-scale variation of the
-        function, for instance if few objects are measured more than once.
+        component. Such predictions are too certain if the targets hardly suffice to distinguish noise from small-scale
+        variation of the function, for instance if few objects are measured more than once.
 
     Attributes
     ----------
@@ -115,8 +115,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
-        Standard deviation of the noise, in units of the targets: the square root of its variance, averaged over all
-        components.
+        Standard deviation of the noise, in units of the targets. The variance of the noise is averaged over all
+        components; `noise_` is the square root of this average.
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
@@ -133,7 +133,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     scales_, noises_, intercepts_ : ndarray of float64, shape (n_components,)
         `scale_`, `noise_` and `intercept_` of each component.
     intercept_variances_ : ndarray of float64, shape (n_components,)
-        Variance of each entry of `intercepts_`, divided by that of `scales_`; 0 for "maximized".
+        Variance of each entry of `intercepts_`, divided by the same entry of `scales_`; 0 for "maximized".
     degrees_of_freedom_ : int or None
         Degrees of freedom of the Student t distributions of the components; None if they are normal.
     basis_ : ndarray of float64, shape (n_kept, rank)
@@ -160,16 +160,17 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
         otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; if the
         Gram matrix has an eigenvalue so far below 0 that it stays negative at all noise levels that `fit` tries; or if
-        `noise` is too small, compared with the standard deviation of the targets, for any scale that `fit` tries.
+        `noise` is so small that, even at the largest scale that `fit` tries, signal and noise together have at most a
+        tenth of the variance of the targets.
 
     Notes
     -----
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
 
-    The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`; its variance is that of the
-    noise and, with "integrated", of the intercept. If k(x, x) grows with the size of objects, predictions for small
-    objects seem too certain: set ``normalize=True`` in the kernel.
+    The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`. The variance of this
+    prediction is the variance of the noise, plus, with "integrated", the variance of the intercept. If k(x, x) grows
+    with the size of objects, predictions for small objects seem too certain: set ``normalize=True`` in the kernel.
 
     The standard deviations are right if the targets come from a Gaussian process with this kernel. To check this, count
     the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets.
@@ -327,8 +328,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     def predict_interval(self, X: Any, coverage: float = 0.9, *, with_noise: bool = True) -> Floats:
         """Return the lower and the upper end of an interval for each of m objects, shape (m, 2).
 
-        The target lies in the interval with the probability `coverage`, a number above 0 and below 1. It is as likely
-        to lie below the interval as above it. `with_noise` is as for `predict_quantiles`.
+        The target lies in the interval with the probability `coverage`, a number above 0 and below 1. The target is as
+        likely to lie below the interval as above it. `with_noise` is as for `predict_quantiles`.
         """
         outside = (1 - float(checked_coverage(coverage))) / 2
         return self.predict_quantiles(X, [outside, 1 - outside], with_noise=with_noise)

@@ -90,8 +90,8 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     components_ : ndarray of float64, shape (n_kept, rank)
         The features of x are ``k(x, objects_) @ components_``, as for `similia.Nystroem`.
     spreads_ : ndarray of float64, shape (n_machines, rank, rank)
-        A matrix R for each column of `weights_`: f is a weighted sum of the features, and the covariance of its
-        weights, given the training labels, is R R^T.
+        One matrix R for each column of `weights_`. The function f is a weighted sum of the features; given the training
+        labels, the covariance of these weights is R R^T.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 

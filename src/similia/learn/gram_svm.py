@@ -216,8 +216,8 @@ def nested_scores(
     Parameters
     ----------
     gram_of, parameters, Cs, y : callable, sequence, sequence of float, array-like
-        As in `precomputed_scores`, except that `gram_of` is called once more for each parameter that an outer fold
-        chooses.
+        As in `precomputed_scores`. `gram_of` is called once for each parameter, and then a second time for each
+        parameter that at least one outer fold chooses.
     folds : array-like of int, shape (n,)
         For each row, the number (from 0) of its validation fold; at least 3 folds.
     class_weight : dict of label to float, or "balanced", optional

@@ -94,9 +94,10 @@ class HDClassifier(ByPrototypes):
           The mean predicts more accurately and takes little more time.
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
-          epochs. It is as accurate as a tuned linear support vector machine on the same bits. For n < 0.8 d samples,
-          time grows with n^3 and memory with n^2, but thousands of packed samples of few classes take a faster method,
-          whose time grows with n d. For larger n, time grows with n d^2 and memory with d^2.
+          epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
+          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is smaller, time grows with n^3 and
+          memory with n^2. For a smaller n there is one exception: with thousands of packed samples of few classes,
+          `fit` uses a faster method (conjugate gradients), whose time grows with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
@@ -107,13 +108,13 @@ class HDClassifier(ByPrototypes):
         Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make none
         either. With ``init="bundle"`` it may be 0: each prototype is then the sum of the samples of its class.
     learning_rate : float, default=0.5
-        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"`` it needs no tuning, since it scales all
-        prototypes alike, and predictions do not depend on their scale.
+        Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"``, the learning rate needs no tuning: it scales
+        all prototypes alike, and predictions do not depend on the scale of the prototypes.
     margin : float or "auto", default="auto"
         With ``update="margin"``: number in [0, 2]. A sample leads to a correction unless its cosine with the prototype
-        of its own class exceeds its other cosines by this number. "auto" tries 0, 0.02, 0.05, 0.1 and 0.2, each for up
-        to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if there are more than 3000 samples,
-        on 1000 held-out samples.
+        of its own class exceeds its cosines with all other prototypes by at least this number. "auto" tries 0, 0.02,
+        0.05, 0.1 and 0.2, each for up to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if
+        there are more than 3000 samples, on 1000 held-out samples.
     alpha : float or "auto", default="auto"
         With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" takes the
         value with the smallest squared leave-one-out error on up to 600 samples.
@@ -153,8 +154,9 @@ class HDClassifier(ByPrototypes):
         small device need only these, `intercept_` and one factor for each class. A saved model holds `prototypes_` too,
         so it is not smaller.
     running_ : ndarray of float64 (2, n_classes, d)
-        State of `partial_fit`, only with "averaged" and "margin": the prototypes after the last sample, and the sum of
-        all corrections, each times the number of samples visited before it.
+        State of `partial_fit`, only with "averaged" and "margin". ``running_[0]`` holds the prototypes after the last
+        sample. ``running_[1]`` is the sum of all corrections, each multiplied by the number of samples visited before
+        the correction. The mean of the prototypes is ``running_[0] - running_[1] / n_steps_``.
     sums_ : ndarray of float64 (d + 1,)
         State of `partial_fit`, only with `prototype_bits`: the weighted sum of the samples, each scaled to unit length;
         the last entry is the sum of the weights.
@@ -365,7 +367,7 @@ class HDClassifier(ByPrototypes):
         ``update="ridge"``, ``update="auto"``, ``margin="auto"`` with ``update="margin"``, or ``probability=True``.
 
         After `partial_fit`, the model has no `predict_proba`, because no samples are held out to calibrate it. To get
-        probabilities, calibrate it with scikit-learn on samples that it has not seen:
+        probabilities, calibrate the model with scikit-learn on samples that `partial_fit` has not seen:
         ``CalibratedClassifierCV(FrozenEstimator(model)).fit(X_others, y_others)``.
 
         Parameters

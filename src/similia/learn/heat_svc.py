@@ -112,9 +112,9 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Contrasts are below n, and near n they hardly change with t. So, for each s among 1/4, 1/2, ..., 64, "tune" tries
-    the contrast s if s is at most n / 4, and otherwise the time t = 1 / (2 s). In both cases, the slope of the kernel
-    as a function of the cosine is about s where the cosine is 1.
+    A contrast is below n, and near n it hardly changes with t. So, for each s among 1/4, 1/2, ..., 64, "tune" tries the
+    contrast s if s is at most n / 4, and otherwise the time t = 1 / (2 s). In both cases, the slope of the kernel as a
+    function of the cosine is about s where the cosine is 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.

@@ -129,7 +129,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
     n_neighbors_ : int
-        The number of neighbours used: `n_neighbors`, or the number of `objects_` less 1 if that is smaller; 0 for
+        The number of neighbours used: the smaller of `n_neighbors` and the number of `objects_` minus 1; 0 for
         "reconstruction".
     method_ : str
         The method used.
@@ -145,8 +145,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     -----
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
     distribution), and that the similarity is symmetric and not fitted to the data. Then the p-value p of the new object
-    satisfies P(p <= a) <= a for each a in (0, 1). This probability is an average over training collections; for a
-    single one, it may be larger than a. The p-values of several new objects depend on each other.
+    satisfies P(p <= a) <= a for each a in (0, 1). The probability P covers the random choice of both the training
+    objects and the new object. If the training objects are fixed, the probability that p <= a may be larger than a. The
+    p-values of several new objects depend on each other.
 
     Examples
     --------

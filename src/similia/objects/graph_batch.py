@@ -34,8 +34,8 @@ class GraphBatch(Batch):
     indices : ndarray of int64, shape (n_arcs,)
         Target node of each arc; nodes are numbered over the whole batch.
     node_labels : ndarray of int64, shape (n_nodes,), optional
-        A label for each node. Integers are stored as given, other labels as a 64-bit hash of their text, which is the
-        same in any process.
+        A label for each node. Integers are stored as given, other labels as a 64-bit hash of their text. The hash of a
+        text does not change from one run of Python to the next.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
         A vector of numbers for each node.
     edge_labels : ndarray of int64, shape (n_arcs,), optional
@@ -88,7 +88,8 @@ class GraphBatch(Batch):
         edge_index : array-like of int, shape (2, n_arcs)
             Source and target node of each arc; nodes are numbered over the whole batch. An undirected edge is two arcs.
         repeated : {"sum", "first"}, default="sum"
-            Which weight a repeated arc gets: the sum of its weights, or the first one. It always gets its first label.
+            Which weight a repeated arc gets: the sum of its weights, or the first one. The arc always gets its first
+            label.
 
         Raises
         ------

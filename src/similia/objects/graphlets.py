@@ -112,8 +112,9 @@ def sample_graphlets(
         Number of graphlets to draw from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         ``"uniform"`` takes k distinct nodes in random order. ``"random_walk"`` takes the first k distinct nodes of a
-        random walk. It starts at a random node, chosen among the components with at least k nodes. If there are none,
-        it starts at any node and, after visiting a whole component, restarts at a random unvisited node.
+        random walk. The walk starts at a random node of a component with at least k nodes. In a graph without such a
+        component, the walk starts at any node; when it has visited a whole component, it restarts at a random unvisited
+        node.
     flyback : float, default=0.15
         Probability, at least 0 and below 1, that a step of a random walk leads back to the node where the walk last
         started. Any other step leads to a random neighbour.
@@ -130,8 +131,9 @@ def sample_graphlets(
 
     Notes
     -----
-    If a walk needs more than 64 steps (for example, because `flyback` is near 1), the next new node after every 64
-    steps is drawn directly, with the probabilities that the walk would give it. So the time is bounded.
+    Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that has not seen
+    enough nodes after 64 steps jumps to its next new node, drawn with the exact probabilities of the walk. Another 64
+    steps may follow, and so on.
 
     References
     ----------
@@ -143,7 +145,7 @@ def sample_graphlets(
     >>> from similia.objects.graphlets import sample_graphlets
     >>> path = ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
     >>> codes = sample_graphlets([path], size=3, n_samples=1000)
-    >>> codes.shape, sorted({int(code) for code in codes[0]})  # nodes in order of visit: 3 is 1-0-2, 5 is 0-1-2
+    >>> codes.shape, sorted({int(code) for code in codes[0]})  # 3: edges 0-1 and 0-2; 5: edges 0-1 and 1-2
     ((1, 1000), [3, 5])
     """
     size, n_samples = _check_size(size), check_positive_int(n_samples, "n_samples")

@@ -35,8 +35,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     Parameters
     ----------
     smiles : sequence of n str
-        Texts in any form that `as_strings` takes, such as a list or a column of a table. An empty text is a molecule
-        without atoms.
+        SMILES strings in any form that `as_strings` accepts, such as a list or a column of a table. An empty string is
+        a molecule without atoms.
     hydrogens : bool, default=False
         Whether all hydrogens become nodes, including those that are not written in the SMILES.
     details : bool, default=True
@@ -55,8 +55,8 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     Raises
     ------
     ValueError
-        If a text is not a SMILES, or if RDKit rejects the molecule, for example because a carbon has five bonds. The
-        message gives the position and the text.
+        If a string is not a SMILES, or if RDKit rejects the molecule, for example because a carbon has five bonds. The
+        message gives the position and the string.
     ModuleNotFoundError
         If RDKit is not installed.
 

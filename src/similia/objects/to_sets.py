@@ -59,7 +59,7 @@ class GraphToSets(ObjectsOut):
         "auto" uses attributes if the graphs have them, else labels.
     degrees : bool, default=False
         Whether log2(1 + number of neighbours) is another coordinate of a node, averaged like the others. If the graphs
-        have neither attributes nor labels, it is the only coordinate (with ``use="auto"``).
+        have neither attributes nor labels, and ``use="auto"``, this number is the only coordinate.
     edges : bool, default=True
         Whether the edge labels (one-hot) and edge weights along a walk are coordinates too, if the graphs seen in `fit`
         have them. With ``path_length=0`` there are no edges along a walk.
@@ -78,7 +78,7 @@ class GraphToSets(ObjectsOut):
     ValueError
         If the graphs lack the attributes or labels that `use` requests, or have neither with ``use="auto"`` and
         ``degrees=False``; or if only some graphs have attributes. In `transform`, also if the graphs have another
-        number of attributes than those in `fit`, or lack the edge labels that those had.
+        number of attributes than the graphs in `fit`, or if they lack edge labels that the graphs in `fit` had.
 
     Notes
     -----

@@ -138,8 +138,8 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Returns
     -------
     EffectiveDimension
-        A named tuple of `dimension` and `constant`: the arguments `effective_dimension` and `constant` of
-        `d2ke_n_components`.
+        A named tuple of `dimension`, the exponent p, and `constant`, the factor c. Pass `dimension` to
+        `d2ke_n_components` as the argument `effective_dimension`, and `constant` as the argument `constant`.
 
     Raises
     ------
@@ -149,14 +149,15 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Notes
     -----
     The dimension is estimated from the correlation integral C(r), the share of pairs of objects whose distance is at
-    most r (Grassberger & Procaccia, 1983). It is the slope of log C against log r between two radii: n / 10 pairs have
-    distances up to the smaller radius, and n pairs up to the larger one. Objects at distance 0 count as one.
+    most r (Grassberger & Procaccia, 1983). The estimate is the slope of log C against log r between two small radii.
+    The smaller radius is chosen so that n / 10 of the n (n - 1) / 2 pairs have at most this distance; the larger one,
+    so that n pairs do. Objects at distance 0 count as one.
 
-    The number N(r) of balls of radius r that cover the objects grows like a power of 1 / r. The exponent is this
-    dimension if the objects are evenly spread, and larger otherwise. N(r) is not used to estimate the dimension,
-    because a sample of n objects shows N(r) only for large r. High dimensions are underestimated if n is small (Eckmann
-    & Ruelle, 1992): with n = 1000, uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and
-    15.
+    The exponent p is defined by N(r), the number of balls of radius r that cover all objects from which the sample is
+    drawn. For evenly spread objects, p equals the slope; otherwise p is larger. The slope is used nevertheless, because
+    n balls always cover a sample of n objects: the sample gives N(r) only where N(r) is far below n, that is, for large
+    r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with n = 1000, uniform points in cubes
+    of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
 
     The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. N(r) is counted by
     placing balls one after the other, each around the object farthest from the earlier centres.
@@ -212,8 +213,8 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If the model has another form, or if the distance is not a metric according to its attribute ``facts`` (DTW,
-        ModifiedHausdorff).
+        If `model` is not such a pipeline or search, or if the distance says in its attribute ``facts`` that it is not a
+        metric (such as DTW or ModifiedHausdorff).
 
     Notes
     -----

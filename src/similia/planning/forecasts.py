@@ -70,8 +70,8 @@ class Plan:
     assumptions : list of str
         Sentences that say how the numbers were obtained.
     costs : Costs
-        The measurements. To plan another run with the same method and kind of objects without measuring again, pass
-        them to `plan`.
+        The measurements. Pass them to `plan` to plan another run without measuring again. The method and the kind of
+        objects must stay the same.
     """
 
     objects: int
@@ -138,7 +138,7 @@ def plan(
     landmarks : int, default=300
         Number of landmarks: objects of the data with which all objects are compared.
     random : int, optional
-        Number of random objects that take the place of the landmarks; only with a distance.
+        Number of random objects to use instead of landmarks; only with a distance.
     bits : int, default=1024
         Number of bits of a code.
     cores : int, optional
@@ -157,8 +157,8 @@ def plan(
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
-        The attribute `costs` of an earlier plan with the same method and kind of objects, on at most `cores` cores.
-        Nothing is measured then.
+        Measurements to use instead of new ones: the attribute `costs` of an earlier plan. That plan must have the same
+        method, the same kind of objects and at most `cores` cores.
 
     Returns
     -------

@@ -100,9 +100,10 @@ class FeatureIndex(BaseEstimator):
     r"""Find the nearest objects by the features of a kernel, exactly, with an inverted index.
 
     The distance is that of the kernel k, :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. For each feature, the index
-    holds a list of the objects that have it. A query reads the lists of its own features. Bounds rule out most objects,
-    and often the longest lists, so the cost grows with the number of objects that share the rarer features of the
-    query.
+    holds a list of the objects that have it. A query reads the lists of its own features. Lower bounds of the
+    distances, computed from the features, let it skip most of the objects that are too far away. Often it also skips
+    the longest lists, which belong to frequent features. The cost therefore grows with the number of objects that share
+    the rarer features of the query.
 
     A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`. The search then takes the objects nearest by their
     features as candidates, and sorts the candidates by any kernel or distance.
@@ -311,10 +312,10 @@ class FeatureIndex(BaseEstimator):
         return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
 
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
-        """Return a copy of this empty index that holds the objects with `ids`, in this order.
+        """Return a new index with the settings of this empty one, filled with objects in the order of their `ids`.
 
-        `kept` is a list of pairs: a ``Segment`` of another index, and those of its ids that are in use. `X` holds the
-        objects whose ids are in no segment. `next_id` is greater than all ids ever used.
+        Each pair in the list `kept` is a ``Segment`` of another index and the ids of those of its objects that the new
+        index takes over. `X` holds the objects with the remaining `ids`. `next_id` is greater than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]

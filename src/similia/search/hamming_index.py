@@ -85,14 +85,14 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
-        0. "jaccard" needs ``kind="exact"``. This search skips codes that have too few or too many ones to be near, in
-        total or in a word of 64 bits. The numbers of ones take an eighth of the memory of the codes, plus 8 bytes per
-        code. Pass many queries at once: it takes less time per query.
+        0. "jaccard" needs ``kind="exact"``. The Jaccard search skips codes that have too few or too many ones to be
+        near, in total or in a word of 64 bits. To do so, it stores the numbers of ones; they take an eighth of the
+        memory of the codes, plus 8 bytes per code. Many queries in one call take less time per query.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
     n_probes : int, default=16
-        Number of cells that ``"ivf"`` searches: about the share ``n_probes / n_lists`` of the codes.
+        Number of cells that ``"ivf"`` searches. These cells hold about the share ``n_probes / n_lists`` of the codes.
     n_hashes : int, default=8
         Number of bit runs of ``"multihash"``.
     random_state : int, numpy generator or None, default=None
@@ -445,8 +445,8 @@ class HammingIndex(BaseEstimator):
         path : str or path
             The folder.
         mmap : bool, default=False
-            Whether to map the codes into memory instead of reading them. Then the sizes of files are checked, but not
-            their checksums.
+            Whether to map the codes into memory instead of reading them. If True, `load` checks the sizes of files, but
+            not their checksums.
 
         Raises
         ------

@@ -9,12 +9,12 @@ the collection occurs in few strings. Comparing codes first would take longer th
 
 ``method="bits"``, for any objects, takes four steps:
 
-1. an encoder turns each object into a code of packed bits;
-2. the codes are sorted by random choices of their bits, and objects near each other in such an order are compared by
-the number of bits in which their codes differ. Each object keeps a list of the nearest; 3. neighbours of neighbours are
-compared too, until the lists hardly change (NN-descent), still by codes; 4. the lists are sorted by the similarity
-itself, and step 3 is repeated with it. Lists that many equal codes leave too short first take the objects
-beside theirs in one of the orders.
+1. An encoder turns each object into a code of packed bits.
+2. The codes are sorted by random choices of their bits. Objects near each other in such an order are compared by the
+   number of bits in which their codes differ, and each object keeps a list of the nearest.
+3. Neighbours of neighbours are compared too, still by codes, until the lists hardly change (NN-descent).
+4. The lists are sorted by the similarity itself, and step 3 is repeated with the similarity. A list that many equal
+   codes leave too short first takes the objects beside its own in one of the orders.
 
 Every step changes a list only after all objects have read the lists of the step before, so the graph depends neither on
 blocks nor on threads. Cost: n encodings, n log n for the orders, and a few hundred evaluations for each object. Memory:
@@ -122,9 +122,10 @@ def knn_graph(
         ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
         are the arrays of indices and distances that other libraries take.
     recall : float
-        Only with `return_recall`; 1.0 for "exact". The recall of one object is the share of its neighbours in the graph
-        that are not farther from it than its true `n_neighbors`-th neighbour. `recall` is the mean over at most 200
-        objects, each compared with all others.
+        Only with `return_recall`. For "exact", recall is 1.0. For the other methods, it is the mean recall of at most
+        200 objects. Each of these objects is compared with all others, which gives r, the true distance to its
+        `n_neighbors`-th nearest neighbour. The recall of the object is the share of its neighbours in the graph whose
+        distance is at most r, so other objects at the same distance count as right.
 
     Raises
     ------

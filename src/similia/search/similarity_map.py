@@ -86,7 +86,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     Parameters
     ----------
     similarity : kernel or distance of similia
-        A function that returns the distance of two objects must be wrapped in `similia.distances.FromFunction`.
+        To use a function that returns the distance between two objects, wrap it in `similia.distances.FromFunction`.
     method : {"landmarks", "neighbours"}, default="landmarks"
         How objects are placed. "landmarks" is PCA of the vectors of `Nystroem` (approximate kernel PCA) for a kernel,
         and landmark multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours"

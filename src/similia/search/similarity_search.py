@@ -86,22 +86,24 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         How candidates are found; `fit` fits a clone of it. (To use an encoder that is already fitted, wrap it in
         ``sklearn.frozen.FrozenEstimator``.)
 
-        - A transformer turns each object into a code, a row of packed bits; candidates have the nearest codes. Usually
-          it is a pipeline, such as ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
+        - A transformer turns each object into a code, a row of packed bits. The candidates are the objects with the
+          nearest codes. Usually the transformer is a pipeline, such as
+          ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
         - If the last step of a pipeline is a `similia.search.VectorIndex`, the vectors that enter this step are
-          compared; candidates have the nearest ones.
-        - With a `similia.search.FeatureIndex`, candidates are the nearest objects by the distance of its kernel.
+          compared. The candidates are the objects with the nearest vectors.
+        - With a `similia.search.FeatureIndex`, the candidates are the nearest objects by the distance of the kernel of
+          this index.
         - "auto" tries codes, vectors and features on a sample of the objects. For strings, the features are substrings
           of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
           has any. Recall is the share of the true neighbours that are among the candidates. "auto" keeps the cheapest
-          method (the one with the fewest operations) whose recall is at most one standard error below the highest. It
-          requires a kernel or distance as `rerank`.
+          method (the one with the fewest operations) whose recall is at most one standard error below the highest.
+          "auto" requires a kernel or distance as `rerank`.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
-        codes or features. "projected": by the distance between the vectors that enter the last step of the pipeline,
-        scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the encoder's first
-        step. You can also give another kernel or distance. The search keeps the objects if it compares them by a kernel
-        or distance, or if `encoder` is a `FeatureIndex`. A kernel k defines the distance
+        codes, vectors or features. "projected": by the distance between the vectors that enter the last step of the
+        pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
+        encoder's first step. You can also give another kernel or distance. The search keeps the objects if it compares
+        them by a kernel or distance, or if `encoder` is a `FeatureIndex`. A kernel k defines the distance
         ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of candidates that are compared with a query; not used if `rerank` is None.
@@ -339,9 +341,9 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search; if writing fails, the old one stays. A search made by the command
-            ``similia index``, or one with names of objects, is never replaced, because its record of added files and
-            its names would be lost.
+            Whether to replace an existing search; if writing fails, the old one stays. Two kinds of searches are never
+            replaced. A search made by the command ``similia index`` would lose its record of the files that were added.
+            A search to which ``similia.search.on_disk.SearchFolder`` added objects with names would lose these names.
         """
         from similia.search.on_disk import save_search
 
@@ -357,13 +359,13 @@ class SimilaritySearch(MeasuresRecall, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of the table that `fit` saw; if it saw other objects, there is no such attribute."""
+        """Number of columns of the table that `fit` saw; exists only if `fit` saw a table."""
         check_fitted(self, "encoder_")
         return int(self.encoder_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns of the table that `fit` saw, if all are strings; otherwise, no such attribute exists."""
+        """Names of the columns of the table that `fit` saw; exists only if all of these names are strings."""
         check_fitted(self, "encoder_")
         names: npt.NDArray[Any] = self.encoder_.feature_names_in_
         return names

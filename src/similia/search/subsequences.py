@@ -63,8 +63,8 @@ def find(
         Whether to standardise each channel of the pattern and of each stretch to mean 0 and standard deviation 1. A
         channel that is constant in a stretch becomes 0.
     exclude : float, default=0.5
-        Minimum distance between the starts of two returned stretches, as a share of m from 0 to 1. Even with 0, no two
-        stretches have the same start.
+        Minimum distance between the starts of two returned stretches, as a fraction (0 to 1) of the pattern length m.
+        Even with 0, no two stretches have the same start.
 
     Returns
     -------

@@ -74,8 +74,8 @@ class VectorIndex(BaseEstimator):
     center_ : ndarray of float64, shape (n_features,)
         Mean of the vectors of `fit` (scaled to length 1 first, if `normalize`), divided by ``2.0**exponent_``.
     exponent_ : int
-        Vectors are divided by ``2.0**exponent_``, so that the largest magnitude in `fit` is below 1 and at least 1/2.
-        The exponent is 0 if `normalize`.
+        All vectors are divided by ``2.0**exponent_``. `fit` chooses the exponent so that the largest absolute value of
+        a coordinate is then at least 1/2 and below 1. The exponent is 0 if `normalize`.
     signs_ : ndarray of int8, shape (4, n_coordinates)
         Random signs that define the rotation. `n_coordinates` is `n_features` rounded up to a multiple of
         ``64 / bits``.
@@ -98,9 +98,9 @@ class VectorIndex(BaseEstimator):
     where r is the cosine of w and the rotated x - c: on average 0.80, 0.94, 0.994 and 0.99997 with 1, 2, 4 and 8 bits.
     The estimate lies within three standard deviations for nearly all pairs.
 
-    Memory: ``n_coordinates * bits / 8 + 16`` bytes a vector, 8 of them for its id. Neighbours are ordered by estimated
-    distance, then by id. Once the index is fitted, codes and neighbours are the same on every processor; they do not
-    depend on the order of adding, on threads or on ``config(max_memory=...)``.
+    Each vector takes ``n_coordinates * bits / 8 + 16`` bytes of memory, of which 8 hold its id. Neighbours are ordered
+    by estimated distance, then by id. Once the index is fitted, codes and neighbours are the same on every processor;
+    they do not depend on the order of adding, on threads or on ``config(max_memory=...)``.
 
     References
     ----------
@@ -228,7 +228,7 @@ class VectorIndex(BaseEstimator):
 
     @property
     def n_bits(self) -> int:
-        """Number of bits of a row of the index, including its two numbers of 4 bytes."""
+        """Number of bits of a row of the index, including the two numbers of 4 bytes in the row."""
         check_is_fitted(self, "signs_")
         return 8 * self._rows.width
 

@@ -171,17 +171,19 @@ class Objects:
         SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
         or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
-        A sentence that tells the user which columns hold the objects, if no option named them.
+        A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
+        or if the file has no columns.
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
-        Line of a text file in which each object begins, from 1.
+        Line of a text file in which each object begins; all lines count, from 1.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     columns : sequence of str
         Columns of a table that hold the objects; see `similia.sources.source.Source`.
     rows : ndarray of int, shape (n,), optional
-        Row of each object in a table, an ``.npz``, or a file of lines or molecules, from 0.
+        Position of each object in the file, counted from 0: its row in a table or an ``.npz``, its line in a text file
+        (empty lines do not count), or its molecule in a ``.smi`` or SDF file.
     """
 
     source: str

@@ -40,9 +40,10 @@ class Chunk:
     labels : list, optional
         Labels as stored in the file, if it has labels and is not read as a whole (as ``.ts`` and ``.npz`` are).
     lines : ndarray of int, shape (stop - start,), optional
-        Line of a text file in which each object begins, from 1.
+        Line of a text file in which each object begins; all lines count, from 1.
     rows : ndarray of int, shape (stop - start,), optional
-        Row of each object in a table or a file of lines or molecules, from 0.
+        Position of each object in the file, counted from 0: its row in a table, its line in a text file (empty lines do
+        not count), or its molecule in a ``.smi`` or SDF file.
     """
 
     objects: Any
@@ -76,7 +77,8 @@ class Source(ABC):
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        A sentence that tells the user which columns hold the objects, if no option named them.
+        A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
+        or if the file has no columns.
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     reading : Reading
