@@ -130,7 +130,8 @@ def _any_scaled(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], dtype: np.dt
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
     """Return the binary exponent of the largest absolute number in each object, shape (n,); no object is empty."""
-    most = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
+    flat, starts = batch.values.reshape(-1), batch.offsets[:-1] * batch.values.shape[1]
+    most = np.maximum(np.maximum.reduceat(flat, starts), -np.minimum.reduceat(flat, starts))  # without a copy
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 
 

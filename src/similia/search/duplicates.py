@@ -6,7 +6,7 @@
 have the same key in a given band with probability J**r, and in at least one band with probability p(J) = 1 - (1 -
 J**r)**b. 2. Objects with equal keys of a band are candidates. A pair is considered only in the first band in which its
 keys are equal, so no table of pairs is needed. The share of equal hashes among all hashes of a pair estimates J; the
-pair is left out if this share is more than four standard errors below the J of pairs at the threshold. 3. The
+pair is left out if this share is more than three standard errors below the J of pairs at the threshold. 3. The
 similarity itself decides. So every pair returned is right, but some pairs may be missing.
 
 For `MinMax`, J is the similarity. For a cosine (`similia.kernels.Cosine`, `Normalized`, and kernels with
