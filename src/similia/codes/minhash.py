@@ -111,7 +111,7 @@ class MinHash(ComparesObjects, Transformer):
         of elements of an object is the sum of its counts; it is at least 1 if the object has features. Let m be the
         median sum of features over at most 256 training objects, without those that have no features. `scale_` is 1 if
         their features are whole numbers and m is at most 64 * n_hashes. Otherwise it is a power of two for which
-        m * scale_ is 4 to 8 times n_hashes.
+        ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 
@@ -142,7 +142,7 @@ class MinHash(ComparesObjects, Transformer):
     For codes of a given number of bits, ``bits=1`` has the smallest error. With ``output="onehot"``, a larger `bits`
     brings the inner product nearer to J.
 
-    If features are rounded (`scale_` is not 1), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
+    If features are rounded (``scale_ != 1``), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add
     up to 1% of the median sum.
 
