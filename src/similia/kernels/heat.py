@@ -153,7 +153,7 @@ class HypersphericalHeat(SphereKernel):
         For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). K is a series of
         Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the weight
         :math:`w_l`; the weights have the sum 1. The error of dK/dt is below 1e-12 times :math:`\sum_l w_l |\lambda_l -
-        \bar\lambda|`, an upper bound of ``abs(dK/dt)``, where :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda =
+        \bar\lambda|`, an upper bound of its size, where :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda =
         \sum_l w_l \lambda_l`.
 
         Examples
