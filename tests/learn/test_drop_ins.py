@@ -64,19 +64,43 @@ def beats(n, seed=0):
     longest=st.sampled_from([1, 3, 12, 33]), whole=st.booleans(), single=st.booleans(),
     window=st.sampled_from([None, 0, 2, 0.1, 0.5, 1.0]),
     how=st.sampled_from([("euclidean", False), ("sqeuclidean", False), ("sqeuclidean", True)]), k=st.integers(1, 40),
-    scale=st.sampled_from([1, 1e-5, 1e5]),
+    scale=st.sampled_from([1, 1e-5, 1e5]), first=st.sampled_from([1, 64]),
 )  # fmt: skip
-def test_dtw_search_is_sorting_all_distances_bit_for_bit(seed, n, p, longest, whole, window, single, how, k, scale):
+def test_dtw_search_is_sorting_all_distances_bit_for_bit(
+    seed, n, p, longest, whole, window, single, how, k, scale, first
+):
+    from similia.learn import dtw_neighbors as loops
+
     random, dtype = np.random.default_rng(seed), np.float32 if single else np.float64
     X, Y = series(random, 5, p, longest, whole, dtype), series(random, n, p, longest, whole, dtype)
     X = [(scale * x).astype(dtype) for x in X]
     distance, k = DTW(window, *how), min(k, n)
     model = KNeighborsClassifier(distance).fit(Y, np.zeros(n, int))
-    distances, indices = model.kneighbors(X, k)
+    with patch.multiple(loops, _FIRST=first, _MANY=2):  # 1: a second search among those within the first limit
+        distances, indices = model.kneighbors(X, k)
     expected, order = nearest_by_sorting(distance(X, Y), k)
     np.testing.assert_array_equal(indices, order)
     np.testing.assert_array_equal(distances, expected)
     assert distances.dtype == dtype
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [(np.float32, 0.75 * 2.0**-74.5), (np.float64, 0.75 * 2.0**-537)])
+def test_bounds_of_differences_whose_squares_are_subnormal(dtype, tiny):
+    Y = np.array([[1, 0, -0.2 * tiny, 0]] * 39 + [[1, 0, 0, 0]], dtype)
+    x = np.array([[1, 0, tiny, 0]], dtype)
+    model = KNeighborsClassifier(DTW(1), 1).fit([*Y], np.zeros(40, int))
+    distances, indices = model.kneighbors([*x])
+    assert (indices[0, 0], distances[0, 0]) == (39, DTW(1)(x, Y).min())
+
+
+def test_series_that_are_too_long_are_compared_with_all():
+    from similia.learn import dtw_neighbors as loops
+    from similia.learn.metric_neighbors import search_for
+
+    Y = [*np.zeros((2, 5, 3))]
+    assert search_for(DTW(), Y, Y) is loops.nearest
+    with patch.object(loops, "MOST", 14):
+        assert search_for(DTW(), Y, Y) is None
 
 
 def test_of_many_series_at_distance_0_the_first_is_nearest():

@@ -13,6 +13,7 @@ import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
+from similia.search._bands import plan
 from similia.search._join import Join, Limit
 from similia.search._signs import Signs
 from similia.search.duplicates import has_hashes
@@ -341,6 +342,20 @@ def test_bad_collections():
         near_duplicates(["abcd", 3], SHINGLES, 0.5)
     with pytest.raises(ValueError, match="divisor of n_hashes"):
         sm.MinHash(Spectrum(2), n_hashes=10, output="onehot").fit(["abc"]).bands(["abc"], 3)
+
+
+@pytest.mark.parametrize(("threshold", "recall"), [(0.98, 0.98), (0.98, 0.999), (0.7, 0.98), (0.4, 0.9)])
+def test_pairs_at_the_threshold_are_compared_as_often_as_planned(threshold, recall):
+    rng = np.random.default_rng(0)
+    some = sm.objects.as_strings(["".join(rng.choice(list("abcdef"), 60)) for _ in range(100)])
+    found = plan(Limit(metric_from(SHINGLES, "similarity"), threshold), some, 100_000, recall, rng)
+    n = 200_000
+    equal = rng.random((n, found.bands, found.rows)) < threshold  # which hashes of n such pairs agree
+    compared = equal.all(axis=2).any(axis=1) & (equal.sum(axis=(1, 2)) >= found.least)
+    error = 4 * np.sqrt(recall * (1 - recall) / n)
+    assert compared.mean() >= recall - error
+    assert recall <= float(found.p(threshold)) <= compared.mean() + error
+    assert found.least > 0
 
 
 def test_a_plan_that_cannot_reach_the_recall_warns():

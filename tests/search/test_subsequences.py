@@ -164,6 +164,14 @@ def test_numbers_may_be_as_large_or_small_as_float64_allows() -> None:
         find([0.0, 1e-200], np.full(9, 1e-200), distance=DTW(local="sqeuclidean"), normalize=False)
 
 
+def test_bounds_of_differences_whose_squares_are_subnormal() -> None:
+    tiny = 0.75 * 2.0**-537
+    series = np.tile([0.5, 0.0, -0.2 * tiny, 0.0], 400)
+    series[4 * 398 + 2] = 0.0
+    _, starts = find([0.5, 0.0, tiny, 0.0], series, 1, DTW(1), normalize=False)
+    assert starts.tolist() == [4 * 398]
+
+
 def test_a_share_is_rounded_up_as_in_decimal_numbers() -> None:
     series = np.concatenate([np.zeros(100), np.ones(55)])
     assert find(np.zeros(100), series, 2, DTW(window=0), normalize=False, exclude=0.55)[1].tolist() == [0, 55]

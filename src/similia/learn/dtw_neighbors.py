@@ -49,6 +49,7 @@ _FIRST = 64  # for each neighbour: series of least first bounds that are compare
 _MANY = 16  # times as many: then a limit saves more than it costs
 WIDTH = 4  # number of points in a segment, whose mean gives the first bound
 _EPS = float(np.finfo(np.float32).eps)
+MOST = 2**24
 _ALL = np.uint64(2**LANES - 1)  # the bits of all lanes
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -58,7 +59,8 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
     """Return the distances and positions of the `k` series of `Y` nearest to each series of `X`, both (len(X), k).
 
     Each row is in ascending order of (distance, position). With `without_self`, `X` must be `Y`, and no series is
-    its own neighbour. No pair may need scaling (`similia.distances.magnitudes.needs_scaling`).
+    its own neighbour. No pair may need scaling (`similia.distances.magnitudes.needs_scaling`), and no series may have
+    more than `MOST` numbers, which float32 can count.
     """
     A, B = as_series_pair(X, Y)
     A = A.astype(B.values.dtype)  # of the training series, so that the result does not depend on other queries
@@ -92,7 +94,7 @@ def nearest(distance: DTW, X: Any, Y: Any, k: int, *, without_self: bool = False
 
 
 def _least(bounds: npt.NDArray[np.float32], n: int) -> Index:
-    """Return the positions of the `n` least bounds, or of all unless there are many more, in ascending order."""
+    """Return the positions of at least `n` least bounds, or of all unless there are many more, by ascending bound."""
     if _MANY * n >= len(bounds):
         return np.argsort(bounds)
     some = np.flatnonzero(bounds <= np.partition(bounds, n)[n])
@@ -110,7 +112,8 @@ def _segments(flat: Floats, offsets: Index, columns: Index, p: int, largest: flo
 
     The result is (means, start of each group in them, lengths in this order, largest error of a mean, unit). Segment s,
     channel c and series k of a group are at ``start + LANES * (p * s + c) + k``. Means are float32, in multiples of
-    `unit`, a power of two about the magnitude `largest` of all numbers. The error includes that of another number.
+    `unit`, the least power of two above `largest`, which no number exceeds. The error includes the rounding of an end
+    of the envelope to float32.
     """
     lengths = np.diff(offsets)[columns]
     longest = lengths[np.minimum(np.arange(LANES - 1, len(columns) + LANES - 1, LANES), len(columns) - 1)]
@@ -214,7 +217,7 @@ def _search(  # type: ignore[no-untyped-def]
     p, rooted, root, steps, share = how
     longest = (len(row) // LANES) - 1
     eps = np.finfo(flat.dtype).eps
-    surely = max(0.0, 1 - 4 * eps * (m + longest + p))
+    surely = max(0.0, 1 - 4 * eps * (m + longest + p + p * longest // LANES))
     near, n_near, sums = np.empty(LANES, np.int64), 0, np.empty(LANES, flat.dtype)  # they passed the second bound
     waiting, n_waiting = np.empty(3 * LANES, np.int64), 0  # they passed the third
     chosen, known_reach, known_length, done = np.empty(LANES, np.int64), -1, -1, 0
@@ -390,7 +393,8 @@ def _bound_back(  # type: ignore[no-untyped-def]
     the end of one block, whose extremes `ends` holds, and the beginning of the next.
     """
     p, rooted, _, steps, share = how
-    _, reach = _half_widths(m, places, near, steps, share, lengths)
+    plain = rooted and p == 1  # the root of the square of a tiny number would be another number
+    _, reach = _half_widths(m, places, near, steps, share, lengths)  # only for the reach: `lengths` is filled next
     for k in range(LANES):
         j = near[min(k, len(near) - 1)]
         lengths[k] = places[j + 1] - places[j]
@@ -414,12 +418,15 @@ def _bound_back(  # type: ignore[no-untyped-def]
                 value = lane.splat(values[at + p * (first + s) + c])
                 moved = lane.minimum(lane.maximum(value, lane.minimum(low, floor)), lane.maximum(high, top))
                 place, gap = LANES * (first + s), value - moved
-                lane.store(row, place, lane.multiply_add(gap, gap, lane.load(row, place)))
+                if plain:
+                    lane.store(row, place, lane.magnitude(gap))
+                else:
+                    lane.store(row, place, lane.multiply_add(gap, gap, lane.load(row, place)))
     total, before = zero, lane.load(sums, 0)
     for i in range(m):
         outside = lane.load(row, LANES * i)
-        total = total + (lane.square_root(outside) if rooted else outside)
-    lane.store(found, 0, before + total if p == 1 or not rooted else lane.maximum(before, total))
+        total = total + (lane.square_root(outside) if rooted and not plain else outside)
+    lane.store(found, 0, before + total if plain or not rooted else lane.maximum(before, total))
 
 
 @njit()

@@ -46,12 +46,15 @@ Index = npt.NDArray[np.int64]
 def search_for(distance: Any, X: Any, Y: Any) -> Callable[..., tuple[npt.NDArray[np.floating], Index]] | None:
     """Return the `nearest` of this module or of `dtw_neighbors` if one suits `distance`, X and Y; otherwise None.
 
-    The search under `DTW` does not scale series, so it does not suit very large or very small numbers.
+    The search under `DTW` does not scale series, so it does not suit very large or very small numbers, nor does it suit
+    series of more than 2**24 numbers.
     """
     if type(distance) is DTW:
         from similia.learn import dtw_neighbors
 
-        return None if needs_scaling(*as_series_pair(X, Y)) else dtw_neighbors.nearest
+        A, B = as_series_pair(X, Y)
+        too_long = A.n_dims * max(A.lengths.max(), B.lengths.max()) > dtw_neighbors.MOST
+        return None if too_long or needs_scaling(A, B) else dtw_neighbors.nearest
     return nearest if prunes(distance, n_objects(X), n_objects(Y)) else None
 
 

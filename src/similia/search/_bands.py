@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import bdtr, bdtrc
 
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.core.errors import warn_user
@@ -28,6 +29,7 @@ _MOST_ROWS, _MOST_SIGNS, _MOST_HASHES = 16, 64, 1024
 _HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
 _SIGN = 20  # estimated ns: a sign of a projection
 _CHECK, _COMPARE = 300, 5000  # estimated ns per pair of which hashes are compared, per pair that is compared itself
+_LOST = 0.1  # of the share of pairs that may be missed, the part that may have too few equal hashes
 _ESTIMATED = 2**12  # pairs from which the recall of edits is estimated
 
 
@@ -41,8 +43,13 @@ class Plan(NamedTuple):
     signs: bool = False
 
     def p(self, values: Floats) -> Floats:
-        """Return the probability that objects with these min-max kernels, or cosines, agree in the key of a band."""
-        return agreement(agreement_of_signs(values) if self.signs else values, self.rows, self.bands)
+        """Return the least probability that objects with these min-max kernels, or cosines, are compared.
+
+        They must agree in the key of a band and in enough hashes. Each makes the other more probable, so the product of
+        both probabilities is a lower bound.
+        """
+        J = agreement_of_signs(values) if self.signs else np.asarray(values)
+        return agreement(J, self.rows, self.bands) * bdtrc(self.least - 1, self.rows * self.bands, np.minimum(J, 1))
 
     def hashing(self, random_state: Any) -> Signs | MinHash:
         """Return what hashes objects, unfitted."""
@@ -71,19 +78,21 @@ def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generato
     than a tenth of those that have them shorter.
     """
     choices = _of_edits(limit, some, rng) if limit.is_edits else _of_kernel(limit, some)
+    lost = (1 - recall) * _LOST
     signs, best, lowest, poor, most = limit.is_cosine, None, np.inf, None, -1.0
     for kernel, at, others in choices:
         for rows in range(1, (_MOST_SIGNS if signs else _MOST_ROWS) + 1):
-            bands = _n_bands(at**rows, recall, _MOST_HASHES // rows)
-            reached = float(np.mean(agreement(at, rows, bands)))
-            n_hashes, J = rows * bands, float(at.min())
-            least_J = J - 3 * np.sqrt(J * (1 - J) / n_hashes)
+            bands = _n_bands(at**rows, recall / (1 - lost), _MOST_HASHES // rows)
+            n_hashes = rows * bands
+            fewer = bdtr(np.arange(n_hashes), n_hashes, at.min())  # at most 0, 1, ... hashes are equal
+            least = int(np.searchsorted(fewer, lost, side="right"))
+            reached = float(np.mean(agreement(at, rows, bands) * bdtrc(least - 1, n_hashes, np.minimum(at, 1))))
             hashing = n_hashes * (_SIGN if signs else np.log(n_hashes + 1) * _HASH)
             cost = float(n * (hashing + bands * _BAND))
             if len(others):
-                per_pair = others**rows * (_CHECK + _COMPARE * (others >= least_J))
+                per_pair = others**rows * (_CHECK + _COMPARE * (others * n_hashes >= least))
                 cost += n * n / 2 * bands * float(np.mean(per_pair))
-            found = Plan(kernel, rows, bands, int(np.ceil(max(0.0, least_J) * n_hashes)), signs)
+            found = Plan(kernel, rows, bands, least, signs)
             if reached >= recall and cost < lowest:
                 best, lowest = found, cost
             if reached > most:

@@ -3,23 +3,26 @@
 ``method="hashes"`` finds candidates by locality-sensitive hashing and compares each of them exactly:
 
 1. `similia.MinHash` gives each object one key for each of b bands of r hashes. Two objects whose min-max kernel is J
-have the same key in a given band with probability J**r, and in at least one band with probability p(J) = 1 - (1 -
-J**r)**b. 2. Objects with equal keys of a band are candidates. A pair is considered only in the first band in which its
-keys are equal, so no table of pairs is needed. The share of equal hashes among all hashes of a pair estimates J; the
-pair is left out if this share is more than three standard errors below the J of pairs at the threshold. 3. The
-similarity itself decides. So every pair returned is right, but some pairs may be missing.
+   have the same key in a given band with probability J**r, and in at least one band with probability p(J) = 1 - (1 -
+   J**r)**b.
+2. Objects with equal keys of a band are candidates. A pair is considered only in the first band in which its keys are
+   equal, so no table of pairs is needed. The number of equal hashes of a pair estimates J; the pair is left out if a
+   pair at the threshold would hardly have so few.
+3. The similarity itself decides. So every pair returned is right, but some pairs may be missing.
 
 For `MinMax`, J is the similarity. For a cosine (`similia.kernels.Cosine`, `Normalized`, and kernels with
 ``normalize=True``), hashes are signs of random projections, and the expected share of them on which two objects agree
 is J = 1 - arccos(cosine) / pi. Strings within an edit distance share k-mers, so J is the min-max kernel of k-mers;
 strings shorter than k are compared with all strings of similar length.
 
-**Plan.** r and b (and k) are chosen to minimise the estimated time among those for which p, averaged over pairs at the
-threshold, is at least `recall`. For edit distances, such pairs are made by random edits of strings of the collection.
-The number of candidates is estimated from the values of J among a sample of objects.
+**Plan.** r and b (and k) are chosen to minimise the estimated time among those for which a pair at the threshold is
+compared with a probability of at least `recall`, on average; a tenth of 1 - `recall` may be lost in step 2. For edit
+distances, such pairs are made by random edits of strings of the collection. The number of candidates is estimated from
+the values of J among a sample of objects.
 
-**Recall.** Each pair found has a known probability p(J) of being found. So the sum of 1 / p(J) over the pairs found is
-an unbiased estimate of the number of all pairs that share a feature (Horvitz & Thompson 1952).
+**Recall.** Each pair found had a probability P of being found, which is at least p(J) times the probability of enough
+equal hashes, and hardly more. So the sum of 1 / P over the pairs found estimates the number of all pairs that share a
+feature, rather too high than too low (Horvitz & Thompson 1952).
 
 Papers: Broder, "On the resemblance and containment of documents", 1997; Indyk & Motwani, "Approximate nearest
 neighbors", STOC 1998; Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Horvitz &
@@ -57,7 +60,7 @@ from similia.sources.dask import as_partitions, check_readable, is_lazy
 from similia.sources.source import Source
 
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs
-_BUFFER = 2**22  # candidates that are collected before they are compared
+_BUFFER = 2**22  # candidates that are collected before they are compared, about
 _SORTED = 4  # bands sorted at once
 _NEIGHBOURS = 20  # of the graph whose edges are candidates of method="neighbours"
 _CHECKED = 100  # objects that are compared with all others to measure its recall
@@ -323,7 +326,7 @@ def _by_hashes(join: Join, recall: float, random_state: Any) -> float:
 def _with_equal_keys(
     keys: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint8], least: int, rows: Index
 ) -> Iterator[tuple[Index, Index]]:
-    """Yield pairs of `rows` that agree in a column of `keys` and `least` columns of `hashes`; each once, sorted."""
+    """Yield once each pair of `rows`, left < right, that agrees in a column of `keys` and `least` of `hashes`."""
     from similia.search import _duplicates as loops
 
     size = max(_BUFFER // _SORTED, len(rows))
@@ -335,7 +338,9 @@ def _with_equal_keys(
         while at < len(order):
             left, right = np.empty(size, np.int64), np.empty(size, np.int64)
             at, used = loops.propose_equal(keys, hashes, least, order, own, band, at, left, right)
-            yield left[:used].copy(), right[:used].copy()
+            pairs = left[:used].copy(), right[:used].copy()
+            del left, right
+            yield pairs
 
     waiting: list[tuple[Index, Index]] = []
     for first in track(range(0, keys.shape[1], _SORTED), "candidates", -(-keys.shape[1] // _SORTED)):
@@ -344,16 +349,16 @@ def _with_equal_keys(
         for band in bands:
             for pairs in band:  # more than fit into the arrays
                 yield _joined(waiting)
-                waiting = [pairs]
+                waiting.append(pairs)
         if sum(len(left) for left, _ in waiting) >= _BUFFER:
             yield _joined(waiting)
-            waiting = []
     yield _joined(waiting)
 
 
 def _joined(pairs: list[tuple[Index, Index]]) -> tuple[Index, Index]:
-    """Return pairs from several arrays in one pair of arrays."""
+    """Return pairs from several arrays in one pair of arrays, and empty the list."""
     left, right = zip(*pairs, strict=True) if pairs else ([np.empty(0, np.int64)], [np.empty(0, np.int64)])
+    pairs.clear()
     return np.concatenate(left), np.concatenate(right)
 
 

@@ -86,8 +86,8 @@ def find(
     -----
     The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
     all stretches taken before. Among equally near stretches, the earliest is taken. A standard deviation counts as 0 if
-    it is below m times the rounding error of the mean. Memory: at most about 8 (4 + 6 n_channels) bytes for each point
-    of the series.
+    it is below m times the rounding error of the mean, and differences below 1e-150 times the largest absolute value
+    may count as 0. Memory: at most about 8 (4 + 6 n_channels) bytes for each point of the series.
 
     References
     ----------
@@ -264,13 +264,13 @@ def _bound(how, pattern, series, means, factors, around, inside, bounds, first, 
                 y = (lane.load(series[c], at + j) - mean) * factor
                 gap = lane.maximum(lane.splat(inside[0, c, j]) - y, y - lane.splat(inside[1, c, j]))
                 gap = lane.maximum(gap, zero)
-                one = lane.multiply_add(gap, gap, one)
+                one = gap if rooted and p == 1 else lane.multiply_add(gap, gap, one)
                 low = (lane.load(around[0, c], at + j) - mean) * factor
                 high = (lane.load(around[1, c], at + j) - mean) * factor
                 x = lane.splat(pattern[p * j + c])
                 gap = lane.maximum(lane.maximum(low - x, x - high), zero)
-                other = lane.multiply_add(gap, gap, other)
-            if rooted:
+                other = gap if rooted and p == 1 else lane.multiply_add(gap, gap, other)
+            if rooted and p > 1:  # the root of the square of a tiny number would be another number
                 one, other = lane.square_root(one), lane.square_root(other)
             of_stretch, of_pattern = of_stretch + one, of_pattern + other
         lane.store(bounds, at, lane.maximum(of_stretch, of_pattern) * lane.splat(surely))
