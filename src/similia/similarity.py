@@ -181,10 +181,10 @@ def precision(kernel: Any, X: Any, values: npt.NDArray | None = None) -> float:
     """Return the machine precision of kernel values of the objects `X`: that of float32 or float64.
 
     It is that of the dtype of `values`, some of these values, or of k(X[0], X[0]) if there are none. A kernel that
-    computes in a lower precision than it returns tells it by a method ``_precision(X)``.
+    computes in a lower precision than it returns tells it by a method ``_precision(X)``, called with X[:1].
     """
     if hasattr(kernel, "_precision"):
-        return float(kernel._precision(X))
+        return float(kernel._precision(take(X, [0])))  # a composite kernel asks each of its parts about this object
     if values is None:
         one = take(X, [0])
         values = evaluate(kernel, one, one)

@@ -102,6 +102,16 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     )
 
 
+def test_rows_of_an_array_of_series_are_left_out_and_counted(tmp_path: Path) -> None:
+    X, data, model = RNG.standard_normal((12, 6)), tmp_path / "t.npy", tmp_path / "m.similia"
+    sm.save(sm.KNeighborsClassifier(sm.distances.DTW(), n_neighbors=1).fit(X, KINDS[:12]), model)
+    X[1] = np.nan
+    np.save(data, X[:3])
+    shown = invoke("predict", model, data, "--series", "--on-error", "skip")
+    assert shown.stdout.split() == ["item,label", "0,strong", "2,strong"]
+    assert "1 row was left out" in shown.output
+
+
 def test_items_are_numbers_in_json_on_every_path(tmp_path: Path) -> None:
     table, model = tmp_path / "t.csv", tmp_path / "m.similia"
     sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from dask.delayed import delayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -17,6 +19,7 @@ from sklearn.model_selection import ParameterGrid
 import similia as sm
 from similia.checks.laws import check_kernel
 from similia.distances import Levenshtein
+from similia.embeddings.gram import Gram
 from similia.kernels import (
     RBF,
     Cosine,
@@ -34,6 +37,7 @@ from similia.kernels import (
 )
 from similia.objects import StringBatch, as_strings
 from similia.similarity import without_addresses
+from similia.sources.dask import Distributed
 
 LAW = settings(max_examples=25, deadline=None)
 STRINGS = ["GATTACA", "ACA", "TTTTT", "GATTTACA", "ACA", "C"]
@@ -114,6 +118,39 @@ def test_a_user_kernel_is_not_written_to():
     result = Normalized(lambda X, Y=None: K if len(X) == 2 else np.array([[X[0] ** 2]]))([2.0, 3.0])
     np.testing.assert_allclose(result, [[1, 1 / 3], [1 / 3, 1]])
     assert K[0, 0] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("combine", "parts"),
+    [
+        (lambda k: k, 1),
+        (lambda k: Sum([k, k]), 2),
+        (Normalized, 1),
+        (lambda k: Normalized(Product([k, Sum([k, k])])), 3),
+        (lambda k: Sum([Normalized(k), k]), 2),
+    ],
+)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_each_part_is_called_once_for_what_an_object_has_with_itself(combine, parts, lazy):
+    sizes, reads = [], []
+
+    def counted(X, Y=None):
+        sizes.append(len(X))
+        return length_kernel(X, Y)
+
+    def read(part):
+        reads.append(part)
+        return part
+
+    X = [delayed(read, pure=False)(part) for part in (STRINGS[:4], STRINGS[4:])] if lazy else STRINGS
+    with dask.config.set(scheduler="synchronous"):
+        gram = Gram(combine(counted), Distributed(X) if lazy else X)
+        reads.clear()  # which counted the objects
+        assert gram.eps() == gram.eps(np.ones((1, 1), np.float32)) == np.finfo(np.float32).eps
+        assert (sizes, len(reads)) == ([1] * parts, int(lazy))
+        diagonal = gram.diagonal()
+    assert sum(sizes) == parts + parts * len(STRINGS)
+    np.testing.assert_array_equal(diagonal, np.diagonal(combine(length_kernel)(STRINGS, STRINGS)))
 
 
 def test_parameters_of_parts_are_reached():

@@ -163,6 +163,29 @@ def test_landmarks_behind_other_steps_are_known(tmp_path: Path) -> None:
     assert "But 20 of these objects equal landmarks" in written(tmp_path, model, X, y, unseen=True).sections["accuracy"]
 
 
+def test_a_learner_compares_the_objects_that_other_steps_made(tmp_path: Path) -> None:
+    y, rng = np.arange(40) % 2, np.random.default_rng(0)
+    nodes = [rng.normal(label, 0.1, (2 + i % 3, 2)) for i, label in enumerate(y)]
+    arc = np.array([[0], [1]])
+    X = sm.objects.as_graphs([{"edge_index": arc, "n_nodes": len(A), "node_attributes": A} for A in nodes])
+    steps: list[Any]
+    for steps in (
+        [AttributeScaler(), sm.KernelSVC(sm.kernels.Propagation())],
+        [GraphToSets(n_iter=1), sm.KernelSVC(sm.kernels.MeanMap(sm.kernels.RBF(1.0)))],
+        [AttributeScaler(), GraphToSets(n_iter=1), sm.KNeighborsClassifier(sm.distances.ModifiedHausdorff())],
+        [AttributeScaler(), sm.GraphHDEncoder(n_bits=512), sm.HDClassifier()],
+    ):
+        model = make_pipeline(*steps)
+        if not isinstance(steps[-1], sm.HDClassifier):  # whose bits do not depend on attributes
+            found = scores.cross_validated(model, X, y, np.arange(40), 2, False)
+            assert found.neighbours is not None
+            assert np.array_equal(found.neighbours, y)
+        for unseen in (False, True):
+            page = written(tmp_path, model.fit(X, y), X, y, cv=2, unseen=unseen)
+            assert "Scoring stopped" not in page.sections["accuracy"]
+            assert "could not be compared" not in page.sections["neighbours"]
+
+
 def test_equal_objects_share_a_fold(tmp_path: Path) -> None:
     """Labels are random, each object is there four times: whoever has seen a twin is always right."""
     rng = np.random.default_rng(0)

@@ -416,7 +416,7 @@ def test_archives_of_arrays(tmp_path):
     assert "is not an archive" in refused(write(path, b"PK\x03\x04 and so on"))
 
 
-def test_bad_rows_of_archives_are_left_out_and_listed(tmp_path):
+def test_bad_rows_of_arrays_are_left_out_and_listed(tmp_path):
     path, how = tmp_path / "a.npz", {"on_error": "skip", "skipped": tmp_path / "left.csv"}
     nan, inf = np.nan, np.inf
     X = np.array([[1, 2, nan], [nan, 4, 5], [6, inf, 7], [nan, nan, nan], [1, 2, 3], [4, 5, 6]])
@@ -427,6 +427,13 @@ def test_bad_rows_of_archives_are_left_out_and_listed(tmp_path):
     assert [row for row, _ in listed(tmp_path / "left.csv")] == ["line", "0", "1", "2", "3", "4"]
     found = read_objects(path, **how, series=True)
     assert (series_of(found), found.names) == ([[[1], [2]], [[4], [5], [6]]], [0, 5])
+    np.save(tmp_path / "a.npy", X)
+    found = read_objects(tmp_path / "a.npy", **how, series=True)
+    assert (series_of(found), found.names) == ([[[1], [2]], [[1], [2], [3]], [[4], [5], [6]]], [0, 4, 5])
+    assert [row for row, _ in listed(tmp_path / "left.csv")] == ["line", "1", "2", "3"]
+    assert "a.npy: it is all NaN" in refused(tmp_path / "a.npy", series=True)
+    np.save(tmp_path / "a.npy", ["AC", "GT"])
+    assert "a.npy holds <U2 of shape (2,), expected numbers" in refused(tmp_path / "a.npy", **how, series=True)
     np.savez(path, X=np.stack([X, X[:, ::-1]], axis=1), y=np.arange(6))
     assert read_objects(path, **how, axes="channel, time").names == [4, 5]
     assert "add axes=" in refused(path, **how)

@@ -30,6 +30,7 @@ class Gram:
         self.kernel = kernel
         self.X = as_objects(kernel, X)  # in the layout that the kernel uses
         self.n = at_least_one(self.X)  # number of objects
+        self._eps: float | None = None
 
     def block(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray:
         """Return k(X[rows], X[columns]), shape (n_rows, n_columns), float32 or float64."""
@@ -53,8 +54,10 @@ class Gram:
         return _diagonal(self.X, 0, self.kernel)
 
     def eps(self, values: npt.NDArray | None = None) -> float:
-        """Return the machine precision of the kernel, given a block of its values if there is one already."""
-        return precision(self.kernel, self.X, self.block([0], [0]) if values is None else values)
+        """Return the machine precision of the kernel, found once, from `values` of it if there are some."""
+        if self._eps is None:
+            self._eps = precision(self.kernel, self.X, values)
+        return self._eps
 
 
 class PrecomputedGram(Gram):
@@ -78,6 +81,9 @@ class PrecomputedGram(Gram):
     def diagonal(self) -> npt.NDArray:
         values = self.X.diagonal()[:, None]
         return check_finite(values, range(self.n), [0], "object {} and itself")[:, 0].astype(np.float64)
+
+    def eps(self, values: npt.NDArray | None = None) -> float:
+        return float(np.finfo(self.X.dtype).eps)
 
 
 def landmark_columns(M: npt.NDArray, indices: Index, n_train: int, name: str) -> Index:

@@ -248,7 +248,8 @@ class Normalized(Kernel):
     def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         squares = self._squared_norms(X, "X")
-        return self_values(self.kernel, X) / np.where(squares > 0, squares, np.inf)
+        values = self_values(self.kernel, X) if _may_differ(self.kernel) else squares
+        return values / np.where(squares > 0, squares, np.inf)
 
     def _precision(self, X: Any) -> float:
         return precision(self.kernel, X)
@@ -267,6 +268,11 @@ class Normalized(Kernel):
             i = int(np.argmin(good))
             raise BadValue(i, f"has kernel {values[i]} with itself", "a finite number >= 0", collection=name)
         return values
+
+
+def _may_differ(kernel: Any) -> bool:
+    """Return whether the `self_values` of a kernel may differ from its `diagonal`."""
+    return any(map(_may_differ, kernel.kernels)) if isinstance(kernel, _Composite) else hasattr(kernel, "_self_values")
 
 
 def _gram(kernel: Any, X: Any, Y: Any) -> npt.NDArray[np.float64]:

@@ -41,6 +41,11 @@ class Parts(pipelines.Parts):
         return None if found is None else Metric(found.function, found.is_kernel)
 
     @property
+    def metric_behind(self) -> Metric | None:
+        """The kernel or distance of the learner, which compares what the transformers return, or None."""
+        return replace(self, transformers=[]).metric
+
+    @property
     def vote(self) -> Any:
         """The wrapper around `model` that predicts (a vote, calibration, ...); None if `model` itself predicts."""
         return None if self.whole is self.model else self.whole
@@ -55,7 +60,7 @@ class Parts(pipelines.Parts):
 class Embedded:
     """The output of the transformers: vectors (dense or sparse) and, if there are any, codes (packed bits)."""
 
-    vectors: Any
+    vectors: Any  # in the result of `transformed` and `fitted_through`, other objects if no step makes vectors
     codes: npt.NDArray[np.uint8] | None
     how: str  # name of the step that made the vectors
     last: Any = None  # input of the learner
@@ -124,18 +129,28 @@ def fitted_parts(model: Any) -> Parts:
 def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     """Return the bits that a fitted model makes of `X`, and the vectors from which it makes bits or predictions.
 
-    If the first step turns objects into bits, the vectors are the first 2048 bits as ±1. If the learner itself
-    compares objects, `Nystroem` or `D2KE` makes vectors with the kernel or distance of the learner.
+    If a step turns objects into bits, the vectors are the first 2048 bits as ±1. If the learner itself compares
+    objects, `Nystroem` or `D2KE` makes vectors with the kernel or distance of the learner.
     """
-    return _followed(parts, X, lambda step, out: step.transform(out), random_state)
+    found = transformed(parts, X)
+    metric = parts.metric_behind if found.how else parts.metric
+    if metric is not None and not (found.how and is_numeric(found.vectors)):
+        vectors, how = _compared(metric, found.vectors, random_state)
+        return Embedded(vectors, None, how, found.last)
+    if not found.how and not is_numeric(X):
+        raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
+    vectors = found.vectors if sp.issparse(found.vectors) else np.asarray(found.vectors)
+    return replace(found, vectors=vectors, how=found.how or "the vectors as they are")
+
+
+def transformed(parts: Parts, X: Any) -> Embedded:
+    """Return what the fitted transformers make of `X`; without transformers, `X` itself."""
+    return _followed(parts, X, lambda step, out: step.transform(out))
 
 
 def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
-    """Fit the steps in order, as a pipeline does, and return the vectors and codes that the transformers make."""
-    if not parts.transformers:
-        parts.learner.fit(X, y)
-        return Embedded(X, None, "", X)
-    found = _followed(parts, X, lambda step, out: step.fit_transform(out, y), 0)
+    """Fit the steps in order, as a pipeline does, and return what `transformed` would return."""
+    found = _followed(parts, X, lambda step, out: step.fit_transform(out, y))
     if parts.learner is not None:
         parts.learner.fit(found.last, y)
     return found
@@ -146,35 +161,29 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
-        out = step.transform(out)
+        vectors, out = out, step.transform(out)
         if is_packed(out):
+            if not is_numeric(vectors):
+                return embedded(parts, X, random_state)
             bits_at = i
             break
-    if bits_at == 0 and not is_numeric(X):
-        return embedded(parts, X, random_state)
     before = replace(parts, transformers=parts.transformers[:bits_at])
     return replace(embedded(before, X, random_state), codes=out if is_packed(out) and parts.transformers else None)
 
 
-def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any], random_state: int) -> Embedded:
+def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any]) -> Embedded:
     """Pass `X` from step to step by ``through(step, X)``; return the first packed bits and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
         out = through(step, out)
         if codes is None and is_packed(out):
             codes = out
+            if not is_numeric(vectors):
+                vectors = np.unpackbits(codes[:, : _UNPACKED // 8], axis=1) * np.float32(2) - 1
+                how = f"the bits of {type(step).__name__}"
         elif codes is None:
             vectors, how = out, type(step).__name__
-    if not how and codes is not None and not is_numeric(X):
-        how = f"the bits of {type(parts.transformers[0]).__name__}"
-        return Embedded(np.unpackbits(codes[:, : _UNPACKED // 8], axis=1) * np.float32(2) - 1, codes, how, out)
-    if not how and parts.metric is not None:
-        vectors, how = _compared(parts.metric, X, random_state)
-        return Embedded(vectors, None, how, out)
-    if not how and not is_numeric(X):
-        raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
-    vectors = vectors if sp.issparse(vectors) else np.asarray(vectors)
-    return Embedded(vectors, codes, how or "the vectors as they are", out)
+    return Embedded(vectors, codes, how, out)
 
 
 def is_packed(out: Any) -> bool:

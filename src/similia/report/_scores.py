@@ -19,7 +19,7 @@ from similia.core import intervals
 from similia.core.intervals import wilson
 from similia.embeddings import Nystroem
 from similia.objects import take
-from similia.report._model import Embedded, Parts, embedded, fitted_through, is_numeric, parts_of, unfrozen
+from similia.report._model import Embedded, Parts, fitted_through, is_numeric, parts_of, transformed, unfrozen
 from similia.report.bits import RobustnessDisplay
 
 Floats = npt.NDArray[np.float64]
@@ -81,7 +81,7 @@ def cross_validated(
         parts = parts_of(copy)
         inside = fitted_through(parts, X_train, y[train])
         seconds.append((time.perf_counter() - start) / len(train))
-        outside = _transformed(parts, take(X, test))
+        outside = transformed(parts, take(X, test))
         learner, Z = parts.learner, outside.last
         if vote is not None:
             learner, Z = _refitted(vote, X_train, y[train]), take(X, test)
@@ -125,7 +125,7 @@ def _fewer_landmarks(model: Any, n: int) -> bool:
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
     """Predict all objects with the fitted model itself; the user states that it has seen none of them."""
     parts = parts_of(model)
-    learner, last = (parts.learner, _transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
+    learner, last = (parts.learner, transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
     values, probabilities = (None, False) if regression else _values(learner, last)
     how = "all objects were predicted by the model itself; you stated that it has seen none of them"
@@ -147,19 +147,14 @@ def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed
             yield np.flatnonzero(~outside), np.flatnonzero(outside)
 
 
-def _transformed(parts: Parts, X: Any) -> Embedded:
-    """Return the output of the transformers for `X`; without transformers, `X` itself."""
-    return embedded(parts, X) if parts.transformers else Embedded(X, None, "", X)
-
-
 def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[np.int64] | None:
     """Return the positions of the (at most 5) objects of `inside` nearest to each of `outside`, nearest first.
 
     Return None if the model has neither vectors nor a kernel or distance for its objects.
     """
-    if not parts.transformers and parts.metric is not None:
-        read = parts.metric.as_objects
-        distances = parts.metric.distances(read(outside.last), read(inside.last))
+    metric = parts.metric_behind
+    if metric is not None and not (inside.how and is_numeric(inside.vectors)):
+        distances = metric.distances(metric.as_objects(outside.vectors), metric.as_objects(inside.vectors))
         return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
     if not is_numeric(inside.vectors):
         return None

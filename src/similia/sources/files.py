@@ -106,7 +106,10 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
     elif ending == ".npz":
         found = _npz(place, reading)
     elif ending == ".npy" and reading.kind == "series":
-        found = Objects(source, "series", _series(place, array_of(place), reading))
+        X = array_of(place)
+        if X.dtype.kind not in "fiub" or X.ndim not in (2, 3):
+            raise BadFile(path, f"holds {X.dtype} of shape {X.shape}, expected numbers, a row for each series")
+        found = _of_array(place, X, None, reading)
     elif ending in FASTA | FASTQ:
         found = _sequences(place, reading, labelled)
     else:
