@@ -146,5 +146,7 @@ def test_building_over_an_index_says_how_to_build_another(table, tmp_path):
     folder = tmp_path / "index"
     line = ("index", "build", table, folder, "--text", "sequence", "--bits", "64")
     assert run(*line).exit_code == 0
-    with pytest.raises(ValueError, match=r"is an index already; to add to it: .* name a new folder or delete this one"):
+    with pytest.raises(
+        ValueError, match=r"an index already, and .*; its options: .* name a new folder or delete this one"
+    ):
         run(*line[:-1], "128")

@@ -193,8 +193,14 @@ def test_a_file_is_added_once_unless_asked(files):
     invoke("index", "add", second, folder, "--again")
     assert len(SearchFolder.open(folder)) == 120
     assert "2 times" in invoke("index", "info", folder).output
-    with pytest.raises(ValueError, match="is an index already; to add to it"):
+    with pytest.raises(
+        ValueError, match=r"is an index already, and 30 of 30 from .*second.* were added to it; its opt"
+    ):
         commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
+    fasta(Path(second), WORDS[59:])
+    with pytest.raises(ValueError, match=r"is an index already; to add to it: similia index add .*second"):
+        commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
+    assert len(SearchFolder.open(folder)) == 120
 
 
 @pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")  # of two, by 16 landmarks
@@ -368,6 +374,20 @@ def test_an_interrupted_build_says_how_far_it_is_and_how_to_go_on(files, monkeyp
         assert "is not finished: it holds 13 of 60 from" in " ".join(done.stderr.split())
     assert "note:" not in invoke("index", "add", first, folder).stderr  # which goes on
     assert "note:" not in invoke("index", "search", folder, second, "-o", tmp_path / "found.csv").stderr
+    assert len(SearchFolder.open(folder)) == 90
+
+
+def test_an_interrupted_addition_is_not_resumed_by_building(files, monkeypatch):
+    first, second, folder = files
+    commands.build(first, TABLE, folder, **OPTIONS, **BUILD)
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchFolder, "_append", stopping_at(2))
+        with pytest.raises(KeyboardInterrupt):
+            commands.add(second, TABLE, folder, chunk=13)
+    rest = f"and 13 objects from {second} were added to it; to add the rest: similia index add {second} {folder};"
+    with pytest.raises(ValueError, match=re.escape(rest)):
+        commands.build(second, TABLE, folder, **OPTIONS, **BUILD)
+    invoke("index", "add", second, folder)
     assert len(SearchFolder.open(folder)) == 90
 
 

@@ -267,6 +267,16 @@ def test_kernel_features_are_fitted_without_reading_an_array():
     np.testing.assert_array_equal(found.toarray(), model.transform(COUNTS).toarray())
 
 
+def test_kernel_features_are_those_of_files_that_grew(tmp_path):
+    (tmp_path / "words.txt").write_text("\n".join(WORDS[:9]))
+    there = db.read_text(tmp_path / "words.txt").map(str.strip)
+    assert len(as_partitions(there)) == 9
+    (tmp_path / "words.txt").write_text("\n".join(WORDS[:12]))
+    model = sm.KernelFeatures(kernels.Spectrum(k=2), 100)
+    with dask.config.set(scheduler="synchronous"):
+        check_equal(model.fit_transform(WORDS[:12]), model.fit_transform(there))
+
+
 def test_rows_of_a_frame_are_records():
     frame = pd.DataFrame(RECORDS, columns=["word", "length"])
     words = ("word", sm.NGramEncoder(2, 64, random_state=3))

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import dask.bag
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,6 +142,30 @@ def test_score_is_by_the_score_that_was_asked_for(few):
     assert auto.score(X, y) == pytest.approx(-np.abs(auto.predict(X) - y).mean())
     with pytest.raises(ValueError, match="scoring='r2' does not score a classification"):
         sm.AutoClassifier(scoring="r2", **QUICK).fit(*sample("vectors", 30))
+
+
+def called_alike(model, X, y):
+    return float(np.mean(model.predict(X) == y))
+
+
+def counted_classes(model, X, y):
+    return float(len(model.classes_))
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy", called_alike, counted_classes])
+def test_dask_collections_that_were_not_counted_are_scored(scoring, few):
+    X, y = sample("strings")
+    auto = sm.AutoClassifier(**QUICK, scoring=scoring).fit(X, y)
+    X, y = X[:9], np.roll(y[:9], 1)
+    there = dask.bag.from_sequence(X, npartitions=2)
+    for labels in (y, dask.bag.from_sequence(y.tolist(), npartitions=3)):
+        assert auto.score(there, labels) == auto.score(X, labels) == auto.score(X, y)
+
+
+def test_the_numbers_of_a_bag_are_scored(few):
+    X, y = sample("texts", task="regression")
+    auto = sm.AutoRegressor(**QUICK).fit(X, y)
+    assert auto.score(dask.bag.from_sequence(X, npartitions=2), y) == auto.score(X, y) > 0.3
 
 
 def test_numbers_are_no_classes():

@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
@@ -268,6 +269,35 @@ def test_nothing_is_computed_before_it_is_asked_for():
     assert Z.shape[1] == model.rank_
     assert signs.compute(scheduler="sync").shape == (len(WORDS), 8)
     assert sorted(computed) == [30, len(WORDS) - 30]
+
+
+def test_a_model_that_is_not_fitted_says_so_before_anything_is_computed():
+    def read(piece):
+        raise AssertionError("a partition was computed")
+
+    there = db.from_delayed([delayed(read)(piece) for piece in pieces(WORDS, [30])])
+    nystroem, edits = sm.Nystroem(KERNEL, 10), sm.distances.Levenshtein()
+    for method in (
+        nystroem.transform,
+        sm.D2KE(edits, 10).distances,
+        sm.KernelSVC(KERNEL).predict,
+        sm.learn.KNeighborsClassifier(edits, 3).predict,
+        sm.KernelKMeans(KERNEL, 3).predict,
+        sm.Pipeline([("features", sm.KernelFeatures(KERNEL)), ("learner", RidgeClassifier())]).predict,
+    ):
+        for ask in (method, lambda X, method=method: sm.scale.apply(method, X)):
+            with dask.config.set(scheduler="sync"), pytest.raises(NotFittedError, match="is not fitted yet"):
+                ask(there)
+
+
+def test_models_that_need_no_fit_take_a_collection_at_once():
+    class Doubled:
+        def transform(self, X):
+            return np.array([[2.0 * len(word)] for word in X])
+
+    there, features = bag(WORDS, [30]), sm.KernelFeatures(KERNEL)
+    assert (features.transform(there).compute() != features.transform(WORDS)).nnz == 0
+    np.testing.assert_array_equal(sm.scale.apply(Doubled().transform, there), Doubled().transform(WORDS))
 
 
 def test_a_collection_that_changes_is_counted_anew(tmp_path):

@@ -120,10 +120,15 @@ def curves(search: SimilaritySearch) -> list[str]:
     return [f"{name}: {', '.join(cells)}" for name, cells in lines.items()]
 
 
-def not_the_same(opened: SearchFolder, data: str) -> ValueError:
-    """Return an error: the folder already holds an index of other data or with other options."""
-    meta, holds = opened.store.meta, "; ".join(_unfinished(opened))
-    if meta and (holds or not len(opened)):
+def not_the_same(opened: SearchFolder, data: str, key: str) -> ValueError:
+    """Return an error: the folder already holds an index of other data, or with other options, than `data`.
+
+    `key` is the fingerprint of `data`.
+    """
+    meta, progress = opened.store.meta, opened.store.progress
+    first, added = progress.get(meta.get("key", "")), progress.get(key)
+    if meta and ((first and first["done"] != first["n"]) or not len(opened)):
+        holds = "; ".join(_unfinished(opened))
         by = meta.get("by", "bits")
         how = "".join(f" --{'kind' if name == 'index' else name} {meta.get(name)}" for name in _OPTIONS)
         how += "" if by == "bits" else f" --by {by}"
@@ -132,11 +137,13 @@ def not_the_same(opened: SearchFolder, data: str) -> ValueError:
             f"{'bits' if by == 'bits' else 'candidates'} by "
             f"{meta.get('encoder')} and{how}: repeat that command to resume, or delete the folder to start again"
         )
-    return BadFile(
-        opened.folder,
-        f"is an index already; to add to it: similia index add {data} {opened.folder}; to build another one, name a "
-        "new folder or delete this one",
-    )
+    found = "is an index already"
+    remedy = f"to add {'the rest' if added else 'to it'}: similia index add {data} {opened.folder}"
+    if added:
+        found += f", and {of(added['done'], added['n'])} from {data} were added to it"
+        if added["done"] == added["n"]:
+            remedy = f"its options: similia index info {opened.folder}"
+    return BadFile(opened.folder, f"{found}; {remedy}; to build another one, name a new folder or delete this one")
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:

@@ -100,7 +100,7 @@ def build(
         meta = {name: value for name, value in opened.store.meta.items() if name not in ("encoder", "recall")}
         asked |= {} if candidates else {"candidates": meta.get("candidates")}
         if meta != asked:
-            raise folders.not_the_same(opened, as_typed(data))
+            raise folders.not_the_same(opened, as_typed(data), key)
         n = opened.store.progress.get(key, {"n": n})["n"]
     else:
         n = folders.create(folder, stream, data, table, asked, made_by)

@@ -133,7 +133,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         if not is_lazy(X):
             X = X if is_table(X) else as_objects(self.kernel_, X)
             self.compared_ = compared(self.kernel_, X)
-        features: sp.csr_array = sp.csr_array(self.transform(X).compute()) if is_lazy(X) else self.transform(X)
+            features: sp.csr_array = self.transform(X)
+        else:
+            features = sp.csr_array(self.transform(as_parts(X, anew=True)).compute())
         if self.n_features <= _MOST:
             self.met_ = np.zeros(-(-self.n_features // 8), np.uint8)
             _mark(features.indices, self.met_)

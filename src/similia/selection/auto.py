@@ -30,7 +30,7 @@ from similia.objects import n_objects
 from similia.objects.molecules import look_like_smiles
 from similia.objects.tables import is_frame, objects_in, to_array
 from similia.pipelines import Pipeline
-from similia.selection._evaluate import fitted
+from similia.selection._evaluate import Answers, fitted, scores_answers
 from similia.selection.budget import Budget, Leaderboard
 from similia.selection.folds import (
     check_similarities,
@@ -42,6 +42,7 @@ from similia.selection.folds import (
 )
 from similia.selection.run import Run, compile_loops
 from similia.similarity import Distance, Kernel
+from similia.sources.dask import computed, is_lazy
 
 _logger = logger_of(__name__)
 _TEXTS = 200  # number of strings looked at for SMILES
@@ -219,9 +220,16 @@ class _Auto(BaseEstimator):
         return self._winner[:-1].transform(self._read(X))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score (see `scoring`) of the predictions for the m objects `X`, whose true targets are `y`."""
+        """Return the score (see `scoring`) of the predictions for the m objects `X`, whose true targets are `y`.
+
+        Each argument may be a Dask collection.
+        """
+        scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, computed(y)
         with config_context(transform_output="default"):
-            return float(get_scorer(self.scoring or self._usual)(self._winner, self._read(X), y))
+            X = self._read(X)
+            if is_lazy(X) and scores_answers(scorer, y):
+                model = Answers(computed(model.predict(X)))
+            return float(scorer(model, X, y))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

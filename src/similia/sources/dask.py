@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
 from similia.core.errors import BadParameter, BadType, BadValue, DataError
+from similia.core.state import declared
 from similia.core.threads import collected_warnings, limited_to, n_threads
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
@@ -388,9 +389,14 @@ def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
     """Return what a method of a fitted model returns for one object, without the warnings about this object.
 
     The object is one of the model (see `Transformer._example`), or a row of ones. If the method refuses that row, as a
-    kernel on unit vectors does, the first object of `X` is computed.
+    kernel on unit vectors does, the first object of `X` is computed. A model of similia that is not fitted says so
+    before; one of another library may need no fit.
     """
+    from sklearn.utils.validation import check_is_fitted
+
     model = method.__self__
+    if declared(type(model)) is not None:
+        check_is_fitted(model)
     objects = _example_like(model[0] if hasattr(model, "steps") else model, X)
     if X.meta is not None and X.meta.ndim == 2:
         with suppress(TypeError, ValueError), collected_warnings():
