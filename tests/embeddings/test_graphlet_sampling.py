@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
@@ -310,9 +311,20 @@ def test_maps_of_your_own_in_other_types(dtype):
     np.testing.assert_allclose(found, fitted(lambda a: a).transform(graphs()), rtol=1e-6)
 
 
-def test_packed_bits_have_no_mean():
-    with pytest.raises(ValueError, match="features=SignRandomProjection returns packed bits"):
-        fitted(sm.SignRandomProjection(64))
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["encoder", "pipeline"])
+def test_packed_bits_have_no_mean(steps):
+    encoder = make_pipeline(*steps, sm.SignRandomProjection(64)) if steps else sm.SignRandomProjection(64)
+    for features in (encoder, clone(encoder).fit(np.eye(10)).transform):
+        with pytest.raises(ValueError, match=f"features={type(encoder).__name__} returns packed bits"):
+            fitted(features)
+
+
+def test_numbers_of_one_byte_have_a_mean():
+    double = FunctionTransformer(lambda bits: (2 * bits).astype(np.uint8))
+    for features in (double, double.transform):
+        np.testing.assert_allclose(
+            fitted(features).transform(graphs()), 2 * fitted(lambda bits: bits).transform(graphs()), rtol=1e-6
+        )
 
 
 def test_a_class_is_no_map():

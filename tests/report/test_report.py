@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from jinja2 import UndefinedError
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
@@ -23,6 +25,8 @@ from sklearn.svm import SVC, LinearSVC
 import similia as sm
 from samples.report import HOSTILE, SECTIONS, Opened, Page, graphs, nyshd, pipelines, series, written
 from similia.embeddings import Representatives
+from similia.kernels import Spectrum
+from similia.learn import KernelSVC
 from similia.objects import AttributeScaler, GraphToSets
 from similia.report import _scores as scores
 from similia.report import write_report
@@ -358,6 +362,19 @@ def test_the_same_page_twice_but_for_times(tmp_path: Path, promoters: tuple[list
     assert drawn[0] == drawn[1]
     for name in SECTIONS[:-1]:
         assert pages[0].sections[name] == pages[1].sections[name]
+
+
+@pytest.mark.parametrize("model", [nyshd(), KernelSVC(Spectrum(3))], ids=["bits", "kernel"])
+def test_the_same_page_where_transformers_make_data_frames(
+    model: Any, tmp_path: Path, promoters: tuple[list[str], np.ndarray]
+) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    page = written(tmp_path, clone(model), *promoters, cv=2)
+    with config_context(transform_output="pandas"):
+        framed = written(tmp_path, clone(model), *promoters, cv=2)
+    assert framed.payload == page.payload
+    for name in SECTIONS[:-1]:
+        assert framed.sections[name] == page.sections[name]
 
 
 # hostile text

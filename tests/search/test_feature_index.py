@@ -95,6 +95,26 @@ def test_distances_are_those_of_the_kernel_for_other_kernels():
         np.testing.assert_allclose(np.sort(true, axis=1), distances, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Sum([Spectrum(3, normalize=True), Spectrum(1)], weights=[2.5, 1]),
+        Normalized(Sum([Normalized(Spectrum(3)), Sum([Spectrum(2, normalize=True)])])),
+    ],
+    ids=["sum", "normalised"],
+)
+def test_objects_without_features_in_a_normalised_part(kernel):
+    strings = [*texts(60, 8, longest=4), "ad", "", ""]  # most are too short for 3-mers
+    index = FeatureIndex(kernel).fit(strings[:30]).add(strings[30:]).remove([2, 40])
+    held = np.delete(np.arange(len(strings)), [2, 40])
+    true = np.sqrt(kernel.diag(strings)[:, None] + kernel.diag(strings) - 2 * kernel(strings, [*strings]))
+    for one in (index, pickle.loads(pickle.dumps(index))):
+        distances, ids = one.kneighbors(strings, len(held))
+        np.testing.assert_allclose(distances, np.take_along_axis(true, ids, axis=1), atol=1e-7)
+        np.testing.assert_allclose(distances, np.sort(true[:, held], axis=1), atol=1e-7)
+        np.testing.assert_allclose(one.kneighbors(strings, 3)[0], distances[:, :3], atol=1e-12)
+
+
 def test_fingerprints_by_tanimoto_distance():
     rng = np.random.default_rng(4)
     bits = (rng.random((300, 64)) < 0.2).astype(np.uint8)

@@ -422,16 +422,23 @@ class PerPattern:
 
     def check(self, rows: npt.NDArray, n: int) -> None:
         """Raise if `rows`, which the function returned for n graphlets, are not `n_features` numbers for each."""
-        if rows.dtype == np.uint8 and hasattr(self.function, "transform"):
+        owner = getattr(self.function, "__self__", self.function)  # of a bound method, such as encoder.transform
+        if rows.dtype == np.uint8 and _packs_bits(owner):
             raise ValueError(
-                f"features={type(self.function).__name__} returns packed bits, whose bytes have no mean; take a "
-                "transformer that returns numbers"
+                f"features={type(owner).__name__} returns packed bits, whose bytes have no mean; take a transformer "
+                "that returns numbers"
             )
         if rows.shape != (n, self.n_features) or rows.dtype.kind not in "fiu":
             raise ValueError(
                 f"features returned an array of shape {rows.shape} and dtype {rows.dtype} for the adjacency bits of "
                 f"{n} patterns, expected numbers of shape ({n}, {self.n_features})"
             )
+
+
+def _packs_bits(transformer: Any) -> bool:
+    """Return whether bytes that a transformer returns are packed bits: it is, or has as a part, an encoder."""
+    parts = transformer.get_params().values() if hasattr(transformer, "get_params") else ()
+    return any(isinstance(part, Transformer) and not part._dtypes for part in (transformer, *parts))
 
 
 @dataclass

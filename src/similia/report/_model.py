@@ -161,7 +161,7 @@ def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
-        vectors, out = out, step.transform(out)
+        vectors, out = out, unframed(step.transform(out))
         if is_packed(out):
             if not is_numeric(vectors):
                 return embedded(parts, X, random_state)
@@ -175,7 +175,7 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any]) -> Embed
     """Pass `X` from step to step by ``through(step, X)``; return the first packed bits and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
-        out = through(step, out)
+        out = unframed(through(step, out))
         if codes is None and is_packed(out):
             codes = out
             if not is_numeric(vectors):
@@ -184,6 +184,12 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any]) -> Embed
         elif codes is None:
             vectors, how = out, type(step).__name__
     return Embedded(vectors, codes, how, out)
+
+
+def unframed(out: Any) -> Any:
+    """Return the output of a step; packed bits in a data frame (scikit-learn's ``set_output``) become an array."""
+    array = np.asarray(out) if hasattr(out, "columns") else out
+    return array if is_packed(array) else out
 
 
 def is_packed(out: Any) -> bool:
@@ -195,9 +201,9 @@ def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, s
     n = min(_FALLBACK, n_objects(X))
     if metric.is_kernel:
         landmarks = Nystroem(decided(metric.function, X), n, random_state=random_state)
-        return landmarks.fit_transform(X), f"Nystroem of the kernel, {n} landmarks"
+        return np.asarray(landmarks.fit_transform(X)), f"Nystroem of the kernel, {n} landmarks"
     embedding = D2KE(metric.function, n, Representatives(), random_state=random_state)
-    return embedding.fit_transform(X), f"D2KE of the distance, {n} representatives"
+    return np.asarray(embedding.fit_transform(X)), f"D2KE of the distance, {n} representatives"
 
 
 def is_numeric(X: Any) -> bool:
@@ -208,7 +214,7 @@ def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
     """Return the output of the transformers if it is packed bits, else None."""
     out = X
     for step in parts.transformers:
-        out = step.transform(out)
+        out = unframed(step.transform(out))
     return out if is_packed(out) and parts.transformers else None
 
 

@@ -23,7 +23,7 @@ from similia.core.validation import check_positive_int, generator
 from similia.embeddings import spectrum as _spectrum
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take
-from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled
+from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled, unframed
 from similia.report.displays import Display, Floats, line, mark
 from similia.similarity import as_objects, evaluate, precision
 
@@ -119,7 +119,7 @@ class ApproximationErrorDisplay(Display):
             X = take(X, sampled(X, most, generator(random_state)))
             if _has_random_features(step):
                 return cls._of_features(np.asarray(step.transform(X)), sizes, most)
-            X = step.transform(X)
+            X = unframed(step.transform(X))
             if is_packed(X):
                 break
         raise ValueError(f"{parts} has neither landmarks nor random features, whose number changes the error")

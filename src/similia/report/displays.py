@@ -211,7 +211,7 @@ def plane(vectors: Any, random_state: int = 0) -> tuple[Floats, Floats]:
         return np.column_stack([centred, np.zeros(n)]).astype(np.float64), np.array([1.0, 0.0])
     pca = PCA(2, svd_solver=solver, random_state=random_state)
     with one_blas_thread(), np.errstate(invalid="ignore", divide="ignore"):  # if all vectors are equal
-        points = pca.fit_transform(vectors).astype(np.float64)
+        points = pca.set_output(transform="default").fit_transform(vectors).astype(np.float64)
         shares = np.nan_to_num(pca.explained_variance_ratio_)
     signs = np.sign(points[np.abs(points).argmax(axis=0), [0, 1]])
     return points * np.where(signs == 0, 1, signs), shares.astype(np.float64)

@@ -21,19 +21,20 @@ from similia.core.estimators import all_at_once, detached, twin_of
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int
-from similia.kernels import Intersection, MinMax, Normalized
+from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, number_ids
 from similia.kernels.features import FeatureKernel, check_alike
 from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best, check_radius
-from similia.similarity import check_kernel, compared, decided
+from similia.similarity import check_kernel, compared, decided, diagonal
 from similia.sources.dask import is_lazy
 from similia.storage.store import Ids, check_ids, count_on
 
 _FAR_ID = 2**63 - 1
 _QUERIES_OF_A_THREAD = 4
 _EXACT = 2**24  # whole numbers up to here are exact in single precision
+_OWN = np.uint64(2**64 - 1)  # id of a feature that counts in k(x, x) only; no query shares it with an object
 Floats = npt.NDArray[np.float64]
 
 
@@ -348,7 +349,8 @@ class FeatureIndex(BaseEstimator):
         if self.width_ is not None and objects.shape[1] != self.width_:
             raise BadValue(None, f"has {objects.shape[1]} columns", f"{self.width_}, as the objects of the index have")
         counts: Counts = self._features_of.counted(objects)
-        return counts
+        kernel = self._features_of.kernel
+        return counts if self._least or not _normalises(kernel) else _completed(counts, diagonal(kernel, objects))
 
     def _append(self, counts: Counts, ids: Any) -> Self:
         ids = count_on(self.next_id_, len(counts)) if ids is None else check_ids(ids, len(counts))
@@ -421,6 +423,23 @@ def _reading(kernel: Any) -> tuple[int, bool, MinMax]:
     return loops.PLAIN, False, MinMax(kernel)
 
 
+def _normalises(kernel: Any) -> bool:
+    """Return whether a kernel or a part of it is normalised, so that k(x, x) is 1 also if x has no features."""
+    parts = kernel.get_params().values() if isinstance(kernel, Sum | Normalized) else ()
+    return any(isinstance(part, Normalized) or getattr(part, "normalize", False) for part in (kernel, *parts))
+
+
+def _completed(counts: Counts, own: Floats) -> Counts:
+    """Return features whose products add up to `own`, k(x, x): objects that lack some get the feature `_OWN`."""
+    from similia.search import _feature_index as loops
+
+    rest = own - loops.own_sums(counts.offsets, counts.values, False)
+    lacking = rest > 1e-9 * own  # not by rounding
+    ends, values = counts.offsets[1:][lacking], np.sqrt(rest[lacking])
+    offsets = offsets_of(np.diff(counts.offsets) + lacking)
+    return Counts(offsets, np.insert(counts.ids, ends, _OWN), np.insert(counts.values, ends, values))
+
+
 def _no_counts() -> Counts:
     return Counts(np.zeros(1, np.int64), np.empty(0, np.uint64), np.empty(0))
 
@@ -434,7 +453,7 @@ def _by_id(counts: Counts) -> tuple[Ids, npt.NDArray[np.uint64], Floats]:
 def _known(features: npt.NDArray[np.uint64], limits: Ids, ids: Any, values: Floats) -> tuple[Ids, Ids, Floats]:
     """Return offsets, positions among `features` and values of those features of queries that a segment has."""
     place = np.minimum(np.searchsorted(features, ids), max(0, len(features) - 1))
-    known = features[place] == ids if len(features) else np.zeros(len(ids), np.bool_)
+    known = (features[place] == ids) & (ids != _OWN) if len(features) else np.zeros(len(ids), np.bool_)
     return offsets_of(known)[limits], place[known], values[known]
 
 
