@@ -238,22 +238,6 @@ def test_of_an_asymmetric_distance_that_to_the_later_object_counts():
         assert (checked.n_true, checked.n_found) == (2 * n, 2 * n)
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_a_check_calls_a_symmetric_function_once_for_each_pair(symmetric):
-    calls = []
-
-    def gap(x, y):
-        calls.append((x, y))
-        return abs(len(x) - len(y))
-
-    X = ["a" * i for i in range(1, 9)]
-    found = near_duplicates(X, sm.distances.FromFunction(gap, symmetric=symmetric), 1)
-    calls.clear()
-    checked = found.check(X, n_checked=3, random_state=0)
-    assert checked.n_found == checked.n_true > 0
-    assert len(calls) == 3 * 8 * (1 if symmetric else 2)
-
-
 @pytest.mark.same_bits
 def test_the_cosine_of_sparse_rows_depends_on_the_two_alone():
     rng = np.random.default_rng(0)

@@ -77,23 +77,6 @@ def test_asymmetric_distance_is_evaluated_from_each_object():
         np.testing.assert_array_equal(left, right)
 
 
-def test_a_symmetric_function_is_called_once_for_a_pair_of_two_tiles():
-    calls = []
-
-    def gap(x, y):
-        calls.append((x, y))
-        return float(abs(len(x) - len(y)))
-
-    words = ["abc", "a", "abcdef", "ab", "abcdefgh", "abcde"]
-    expected = nearest_others(gap, words, 2)
-    calls.clear()
-    with patch.object(neighbour_graph, "_TILE", 2):
-        found = arrays(knn_graph(words, sm.distances.FromFunction(gap), 2, method="exact"))
-    for left, right in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(left, right)
-    assert len(calls) == 3 * 4 + 3 * 4  # three tiles on the diagonal, three to the right of it
-
-
 def test_kernel_stands_for_the_distance_of_its_features():
     X = np.random.default_rng(0).normal(size=(40, 5))
     expected = nearest_others(lambda x, y: np.sqrt(2 - 2 * np.exp(-0.1 * ((x - y) ** 2).sum())), X, 4)

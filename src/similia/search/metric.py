@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.core.fingerprints import digest_of
-from similia.distances.from_function import FromFunction
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
@@ -29,10 +28,9 @@ class Metric(Comparison):
     @property
     def symmetric(self) -> bool:
         """Whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
-        if isinstance(self.function, FromFunction) and not self.function.pairwise:
-            return bool(self.function.symmetric)
         facts = getattr(self.function, "facts", None)
-        return self.is_kernel or (facts is not None and facts.symmetric)
+        known = facts is not None and facts.symmetric and getattr(self.function, "symmetric", True)
+        return self.is_kernel or bool(known)
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
