@@ -338,11 +338,6 @@ def test_smiles_a_line(tmp_path):
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
     assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
-    for text, names in (("C\nCC\nCCO ethanol\n", ["", "", "ethanol"]), ("smiles\nC\nCC\nCCO\n", None)):
-        some = write(tmp_path / "e.smi", text)
-        assert read_objects(some).names == names
-        parts = [part.names for part in open_stream(some, chunk=2).chunks()]
-        assert parts == [names and names[:2], names and names[2:]]
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")
     assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == [1, 0]
 
@@ -382,9 +377,6 @@ def test_molecules_of_sdf(sdf, tmp_path):
     untitled = write(tmp_path / "e.sdf", re.sub(r"mol\d", "", sdf.read_text()))
     assert (read_objects(untitled).names, read_objects(untitled, on_error="skip").names) == (None, [0, 1, 2, 3])
     assert read_objects(untitled, names="code").names == ["c0", "c1", "c2", "c3"]
-    last = write(tmp_path / "f.sdf", re.sub(r"mol[0-2]", "", sdf.read_text()))
-    assert read_objects(last).names == read_objects(last, on_error="skip").names == ["", "", "", "mol3"]
-    assert [part.names for part in open_stream(last, chunk=3).chunks()] == [["", "", ""], ["mol3"]]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])

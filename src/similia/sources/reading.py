@@ -168,8 +168,8 @@ class Objects:
         The label of each object, if the file has labels.
     names : list of str or of int, optional
         For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
-        SDF: the names in the file. For a table: the column given by the option ``names``. A missing name is "". If
-        there are no names at all: None or, with ``on_error="skip"``, the positions of the rows in the file (int).
+        SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
+        or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
         A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
         or if the file has no columns.

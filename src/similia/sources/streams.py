@@ -31,10 +31,10 @@ from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
 from similia.sources.text import (
     fasta_records,
     fastq_records,
-    first_fields,
-    have_names,
     line_records,
+    sdf_begin,
     sdf_records,
+    smi_has_names,
     smi_records,
 )
 
@@ -98,11 +98,13 @@ class ObjectStream(Source):
         elif ending in (".smi", ".sdf"):
             self.kind = "graphs"
             self._converter = Converter(path, Choice("graphs", [0]), [], skips=self.skips, sdf=ending == ".sdf")
-            if ending == ".sdf":
+            if ending == ".smi":
+                self._named = smi_has_names(path, reading.encoding)
+            else:
+                title, fields = sdf_begin(path, reading.encoding)
                 label = "label" if reading.label is None else str(reading.label)
-                self._labelled = reading.label is not None or label in first_fields(path, reading.encoding)
-                self.reading = replace(reading, label=label)
-            self._named = reading.names is not None or have_names(self._records())
+                self._labelled = reading.label is not None or label in fields
+                self.reading, self._named = replace(reading, label=label), reading.names is not None or bool(title)
 
     def _open_table(self, path: Path) -> None:
         reading = self.reading

@@ -82,9 +82,8 @@ def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
         raise BadFile(path, "holds a title but no molecules")
 
 
-def have_names(records: Iterator[Records]) -> bool:
-    """Return whether any molecule has a name (the last column); records are read only up to the first name."""
-    return any(len(part.columns[-1].values) for part in records)
+def smi_has_names(path: Any, encoding: str) -> bool:
+    return bool(next(smi_records(path, encoding)).columns[1][0])
 
 
 # ---- SDF
@@ -106,11 +105,12 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
     return _records(path, _cut_sdf, parse, empty, reading.encoding)
 
 
-def first_fields(path: Any, encoding: str) -> dict[str, str]:
-    """Return the data fields of the first molecule of an SDF."""
+def sdf_begin(path: Any, encoding: str) -> tuple[str, dict[str, str]]:
+    """Return the title and the data fields of the first molecule of an SDF."""
     with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
-        return _fields(next(iter(_molecules(block, blocks)[0]), []))
+        first = next(iter(_molecules(block, blocks)[0]), [])
+        return _title(first), _fields(first)
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
