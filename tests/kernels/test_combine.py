@@ -146,7 +146,7 @@ def test_each_part_is_called_once_for_what_an_object_has_with_itself(combine, pa
     with dask.config.set(scheduler="synchronous"):
         gram = Gram(combine(counted), Distributed(X) if lazy else X)
         reads.clear()  # which counted the objects
-        assert gram.eps() == gram.eps(np.ones((1, 1), np.float32)) == np.finfo(np.float32).eps
+        assert gram.eps() == gram.eps(np.ones((1, 1))) == np.finfo(np.float32).eps
         assert (sizes, len(reads)) == ([1] * parts, int(lazy))
         diagonal = gram.diagonal()
     assert sum(sizes) == parts + parts * len(STRINGS)

@@ -167,6 +167,23 @@ def test_landmarks_behind_other_steps_are_known(tmp_path: Path) -> None:
     assert "But 20 of these objects equal landmarks" in written(tmp_path, model, X, y, unseen=True).sections["accuracy"]
 
 
+def test_a_learner_that_compares_bits_does_not_compare_the_vectors_before_them(tmp_path: Path) -> None:
+    rng, y = np.random.default_rng(0), np.arange(40) % 2
+    X = rng.normal(y[:, None], 0.2, (40, 5))
+
+    def bits_that_differ(A: Any, B: Any) -> Any:
+        assert 5 not in (A.shape[1], B.shape[1])  # which are the numbers before the bits
+        return sm.codes.hamming_distances(A.astype(np.uint8), B.astype(np.uint8))
+
+    by_bits = sm.KNeighborsClassifier(sm.distances.FromFunction(bits_that_differ, pairwise=True))
+    model = make_pipeline(sm.SignRandomProjection(64, random_state=0), by_bits).fit(X, y)
+    assert np.array_equal(scores.cross_validated(model, X, y, np.arange(40), 2, False).neighbours, y)
+    for n in (40, 20):
+        page = written(tmp_path, model, X[:n], y[:n], unseen=True)
+        assert "Scoring stopped" not in page.sections["accuracy"]
+        assert "could not be compared" not in page.sections["neighbours"]
+
+
 def test_a_learner_compares_the_objects_that_other_steps_made(tmp_path: Path) -> None:
     y, rng = np.arange(40) % 2, np.random.default_rng(0)
     nodes = [rng.normal(label, 0.1, (2 + i % 3, 2)) for i, label in enumerate(y)]

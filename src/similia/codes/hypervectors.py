@@ -102,7 +102,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Multiply the rows of `A` by those of `B` as ±1 vectors (XNOR of bits); return codes, shape (n, n_bits // 8).
+    """Return the products of the rows of `A` and `B` as ±1 vectors (XNOR of bits): codes, shape (n, n_bits // 8).
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.

@@ -49,7 +49,7 @@ _FIRST = 64  # for each neighbour: series of least first bounds that are compare
 _MANY = 16  # times as many: then a limit saves more than it costs
 WIDTH = 4  # number of points in a segment, whose mean gives the first bound
 _EPS = float(np.finfo(np.float32).eps)
-MOST = 2**24
+MOST = 2**24  # numbers of a series, which float32 can count
 _ALL = np.uint64(2**LANES - 1)  # the bits of all lanes
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -112,8 +112,8 @@ def _segments(flat: Floats, offsets: Index, columns: Index, p: int, largest: flo
 
     The result is (means, start of each group in them, lengths in this order, largest error of a mean, unit). Segment s,
     channel c and series k of a group are at ``start + LANES * (p * s + c) + k``. Means are float32, in multiples of
-    `unit`, the least power of two above `largest`, which no number exceeds. The error includes the rounding of an end
-    of the envelope to float32.
+    `unit`, the least power of two above `largest`, which no number exceeds (1 if it is 0). The error includes the
+    rounding of an end of the envelope to float32.
     """
     lengths = np.diff(offsets)[columns]
     longest = lengths[np.minimum(np.arange(LANES - 1, len(columns) + LANES - 1, LANES), len(columns) - 1)]

@@ -180,7 +180,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
 
 @state(classes_=labels("c"), _codes=array("i8", "n"))
 class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
-    r"""k-nearest-neighbours classifier of strings, graphs, series, sets or vectors, with any distance or kernel.
+    r"""Classifier by the k nearest neighbours of strings, graphs, series, sets or vectors, with any distance or kernel.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from similia import pipelines
+from similia.core.estimators import Transformer
 from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
@@ -137,7 +138,7 @@ def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     if metric is not None and not (found.how and is_numeric(found.vectors)):
         vectors, how = _compared(metric, found.vectors, random_state)
         return Embedded(vectors, None, how, found.last)
-    if not found.how and not is_numeric(X):
+    if not is_numeric(found.vectors):
         raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
     vectors = found.vectors if sp.issparse(found.vectors) else np.asarray(found.vectors)
     return replace(found, vectors=vectors, how=found.how or "the vectors as they are")
@@ -158,24 +159,22 @@ def fitted_through(parts: Parts, X: Any, y: Any) -> Embedded:
 
 def vectors_only(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     """Return the vectors of all objects, but only the codes of the first one, because encoding all of them is slow."""
-    bits_at = len(parts.transformers)
     out = taken(X, np.arange(1))
     for i, step in enumerate(parts.transformers):
-        vectors, out = out, unframed(step.transform(out))
+        vectors, out = out, unframed(step, step.transform(out))
         if is_packed(out):
             if not is_numeric(vectors):
                 return embedded(parts, X, random_state)
-            bits_at = i
-            break
-    before = replace(parts, transformers=parts.transformers[:bits_at])
-    return replace(embedded(before, X, random_state), codes=out if is_packed(out) and parts.transformers else None)
+            before = replace(parts, transformers=parts.transformers[:i], learner=None)  # the learner compares bits
+            return replace(embedded(before, X, random_state), codes=out)
+    return embedded(parts, X, random_state)
 
 
 def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any]) -> Embedded:
     """Pass `X` from step to step by ``through(step, X)``; return the first packed bits and the vectors before them."""
     vectors, codes, how, out = X, None, "", X
     for step in parts.transformers:
-        out = unframed(through(step, out))
+        out = unframed(step, through(step, out))
         if codes is None and is_packed(out):
             codes = out
             if not is_numeric(vectors):
@@ -186,9 +185,12 @@ def _followed(parts: Parts, X: Any, through: Callable[[Any, Any], Any]) -> Embed
     return Embedded(vectors, codes, how, out)
 
 
-def unframed(out: Any) -> Any:
-    """Return the output of a step; packed bits in a data frame (scikit-learn's ``set_output``) become an array."""
-    array = np.asarray(out) if hasattr(out, "columns") else out
+def unframed(step: Any, out: Any) -> Any:
+    """Return the output of a step; packed bits in a data frame (scikit-learn's ``set_output``) become an array.
+
+    Only transformers of similia pack bits; a column of bytes that another one makes holds numbers.
+    """
+    array = np.asarray(out) if hasattr(out, "columns") and isinstance(step, Transformer) else out
     return array if is_packed(array) else out
 
 
@@ -214,7 +216,7 @@ def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
     """Return the output of the transformers if it is packed bits, else None."""
     out = X
     for step in parts.transformers:
-        out = unframed(step.transform(out))
+        out = unframed(step, step.transform(out))
     return out if is_packed(out) and parts.transformers else None
 
 

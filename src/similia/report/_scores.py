@@ -153,7 +153,7 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
     Return None if the model has neither vectors nor a kernel or distance for its objects.
     """
     metric = parts.metric_behind
-    if metric is not None and not (inside.how and is_numeric(inside.vectors)):
+    if metric is not None and inside.codes is None and not (inside.how and is_numeric(inside.vectors)):
         distances = metric.distances(metric.as_objects(outside.vectors), metric.as_objects(inside.vectors))
         return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
     if not is_numeric(inside.vectors):

@@ -119,7 +119,7 @@ class ApproximationErrorDisplay(Display):
             X = take(X, sampled(X, most, generator(random_state)))
             if _has_random_features(step):
                 return cls._of_features(np.asarray(step.transform(X)), sizes, most)
-            X = unframed(step.transform(X))
+            X = unframed(step, step.transform(X))
             if is_packed(X):
                 break
         raise ValueError(f"{parts} has neither landmarks nor random features, whose number changes the error")

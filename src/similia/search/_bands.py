@@ -1,7 +1,7 @@
 """Plan how `near_duplicates` hashes objects: hashes in a band, bands, and the features that are hashed.
 
-The plan has the least estimated time among those for which p(J) = 1 - (1 - J**r)**b, averaged over pairs at the
-threshold, is at least the recall; see `similia.search.duplicates`.
+The plan has the least estimated time among those by which a pair at the threshold agrees in a band and in enough hashes
+with a probability of at least the recall, averaged over such pairs; see `similia.search.duplicates`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,8 @@ class Plan(NamedTuple):
     signs: bool = False
 
     def p(self, values: Floats) -> Floats:
-        """Return the least probability that objects with these min-max kernels, or cosines, are compared.
-
-        They must agree in the key of a band and in enough hashes. Each makes the other more probable, so the product of
-        both probabilities is a lower bound.
-        """
-        J = agreement_of_signs(values) if self.signs else np.asarray(values)
-        return agreement(J, self.rows, self.bands) * bdtrc(self.least - 1, self.rows * self.bands, np.minimum(J, 1))
+        """Return the probability that objects with these min-max kernels, or cosines, agree in the key of a band."""
+        return agreement(agreement_of_signs(values) if self.signs else values, self.rows, self.bands)
 
     def hashing(self, random_state: Any) -> Signs | MinHash:
         """Return what hashes objects, unfitted."""
@@ -86,6 +81,7 @@ def plan(limit: Limit, some: Any, n: int, recall: float, rng: np.random.Generato
             n_hashes = rows * bands
             fewer = bdtr(np.arange(n_hashes), n_hashes, at.min())  # at most 0, 1, ... hashes are equal
             least = int(np.searchsorted(fewer, lost, side="right"))
+            # To agree in a band and to have enough equal hashes make each other more probable.
             reached = float(np.mean(agreement(at, rows, bands) * bdtrc(least - 1, n_hashes, np.minimum(at, 1))))
             hashing = n_hashes * (_SIGN if signs else np.log(n_hashes + 1) * _HASH)
             cost = float(n * (hashing + bands * _BAND))

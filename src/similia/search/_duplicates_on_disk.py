@@ -133,7 +133,7 @@ def _started(limit: Limit, source: Source, n: int, recall: float, random_state: 
     belongs = {
         "data": source.fingerprint() if source.again else os.urandom(16).hex(), "n": n, "seed": seed,
         "similarity": fingerprint(limit.metric.function, "the similarity"), "threshold": limit.threshold,
-        "relative": limit.relative, "recall": recall, "version": 2,
+        "relative": limit.relative, "recall": recall, "version": 3,
     }  # fmt: skip
     path = folder / _RUN
     if path.exists():

@@ -20,9 +20,9 @@ compared with a probability of at least `recall`, on average; a tenth of 1 - `re
 distances, such pairs are made by random edits of strings of the collection. The number of candidates is estimated from
 the values of J among a sample of objects.
 
-**Recall.** Each pair found had a probability P of being found, which is at least p(J) times the probability of enough
-equal hashes, and hardly more. So the sum of 1 / P over the pairs found estimates the number of all pairs that share a
-feature, rather too high than too low (Horvitz & Thompson 1952).
+**Recall.** Each pair found agreed in a band with the known probability p(J). So the sum of 1 / p(J) over the pairs
+found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
+1952).
 
 Papers: Broder, "On the resemblance and containment of documents", 1997; Indyk & Motwani, "Approximate nearest
 neighbors", STOC 1998; Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Horvitz &

@@ -434,7 +434,7 @@ def _completed(counts: Counts, own: Floats) -> Counts:
     from similia.search import _feature_index as loops
 
     rest = own - loops.own_sums(counts.offsets, counts.values, False)
-    lacking = rest > 1e-9 * own  # not by rounding
+    lacking = rest > 1e-6 * own  # not by rounding, of float32 at the worst
     ends, values = counts.offsets[1:][lacking], np.sqrt(rest[lacking])
     offsets = offsets_of(np.diff(counts.offsets) + lacking)
     return Counts(offsets, np.insert(counts.ids, ends, _OWN), np.insert(counts.values, ends, values))

@@ -389,13 +389,13 @@ def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
     """Return what a method of a fitted model returns for one object, without the warnings about this object.
 
     The object is one of the model (see `Transformer._example`), or a row of ones. If the method refuses that row, as a
-    kernel on unit vectors does, the first object of `X` is computed. A model of similia that is not fitted says so
-    before; one of another library may need no fit.
+    kernel on unit vectors does, the first object of `X` is computed. An estimator of similia that is not fitted
+    says so before; one of another library may need no fit.
     """
     from sklearn.utils.validation import check_is_fitted
 
     model = method.__self__
-    if declared(type(model)) is not None:
+    if declared(type(model)) is not None and hasattr(model, "fit"):  # kernels and distances have no fit
         check_is_fitted(model)
     objects = _example_like(model[0] if hasattr(model, "steps") else model, X)
     if X.meta is not None and X.meta.ndim == 2:
