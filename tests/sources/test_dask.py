@@ -295,8 +295,9 @@ def test_models_that_need_no_fit_take_a_collection_at_once():
         def transform(self, X):
             return np.array([[2.0 * len(word)] for word in X])
 
-    there = bag(WORDS, [30])
+    there, features = bag(WORDS, [30]), sm.KernelFeatures(KERNEL)
     np.testing.assert_array_equal(sm.scale.apply(KERNEL.diag, there), KERNEL.diag(WORDS))
+    assert (features.transform(there).compute() != features.transform(WORDS)).nnz == 0
     np.testing.assert_array_equal(sm.scale.apply(Doubled().transform, there), Doubled().transform(WORDS))
 
 
