@@ -286,7 +286,7 @@ def _kept(near, found, surely, limit, waiting, n_waiting):  # type: ignore[no-un
 def _half_widths(m, places, chosen, steps, share, widths):  # type: ignore[no-untyped-def]
     """Fill `widths` with half the widths of the windows of the series at `chosen`, those left with that of the last.
 
-    Return the largest length of a series, and the largest half width, or as much as has an effect.
+    Return the largest length of a series, and the largest half width, cut to the width of the whole DTW table.
     """
     longest = reach = 0
     for k in range(LANES):

@@ -60,7 +60,7 @@ from similia.sources.dask import as_partitions, check_readable, is_lazy
 from similia.sources.source import Source
 
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs
-_BUFFER = 2**22  # candidates that are collected before they are compared, about
+_BUFFER = 2**22  # about how many candidates are collected before they are compared
 _SORTED = 4  # bands sorted at once
 _NEIGHBOURS = 20  # of the graph whose edges are candidates of method="neighbours"
 _CHECKED = 100  # objects that are compared with all others to measure its recall

@@ -56,8 +56,8 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
           hold the labels; the labels, if any, are in ``y``, ``label``, ``labels`` or ``target``;
         - a folder or zip in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series, whose rows are time
-          points and whose columns are channels. If all files are in subfolders, the names of the
-          subfolders are the labels.
+          points and whose columns are channels. If all files are in subfolders, the names of the subfolders are the
+          labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
