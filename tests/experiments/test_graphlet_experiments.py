@@ -13,8 +13,7 @@ from experiments import _graphlets, graphlet_cost, graphlet_mmd, graphlet_real, 
 from experiments._graphlets import block_model
 from experiments.graphlet_mmd import Check, laws, pooled, slope
 from experiments.graphlet_sbm import Sweep
-from similia.distances.mmd import MMD
-from similia.distances.two_sample import mmd2
+from similia.distances.mmd import MMD, mmd2
 from similia.embeddings import GraphletSampling, _graphlet_loops
 from similia.objects.graphlets import sample_graphlets, unpack_graphlets
 
