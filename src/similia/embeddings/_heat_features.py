@@ -35,7 +35,7 @@ from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.scalars import fma
 from similia.core.threads import run_in_ranges
-from similia.kernels.heat_series import weights
+from similia.kernels.heat import weights
 
 Floats = npt.NDArray[np.floating]
 
