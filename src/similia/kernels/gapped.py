@@ -32,8 +32,8 @@ from similia.core.validation import check_choice, check_positive_int
 from similia.kernels import _gapped as _loops
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
-from similia.kernels.dna import complements_of, letters_read
 from similia.kernels.features import checked_width, divide_by_norms
+from similia.kernels.string_ids import complements_of, letters_read
 from similia.kernels.strings import Indices, StringKernel, arrays_of, windows_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named_pairs, offsets_of, runs

@@ -36,8 +36,8 @@ from similia.core.text import short
 from similia.core.validation import check_choice, check_positive_int
 from similia.kernels import string_ids as _strings
 from similia.kernels.counts import Counts, count
-from similia.kernels.dna import check_letters, complements_of, letters_read
 from similia.kernels.features import FeatureKernel, counts_of, products_with
+from similia.kernels.string_ids import check_letters, complements_of, letters_read
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import offsets_of, runs
 from similia.objects.strings import check_kinds
