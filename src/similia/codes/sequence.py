@@ -31,8 +31,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.codes._hypervectors import add_eight, bit_length, finish
-from similia.codes.hypervectors import Codes, Counts, Indices, Words, empty_output, from_words, to_words
+from similia.codes.hypervectors import (
+    Codes,
+    Counts,
+    Indices,
+    Words,
+    add_eight,
+    bit_length,
+    empty_output,
+    finish,
+    from_words,
+    to_words,
+)
 from similia.codes.levels import RangeEncoder
 from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once
