@@ -17,8 +17,7 @@ from samples.hashing import (
     decaying,
     parquet,
 )
-from similia.codes._sampling import Reservoir, smallest
-from similia.codes.generalized_nystroem import GeneralizedNystroemPCA
+from similia.codes.generalized_nystroem import GeneralizedNystroemPCA, Reservoir, smallest
 
 # ---- one sample, whatever the source
 
