@@ -11,7 +11,7 @@ _NAMES = {
     "MinHash": "minhash",
     "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
     "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "RecordEncoder": "records",
-    "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
+    "LevelEncoder": "vectors", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "vectors",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

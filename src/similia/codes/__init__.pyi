@@ -20,6 +20,6 @@ from similia.codes.itq import SignCodes as SignCodes
 from similia.codes.ngram import NGramEncoder as NGramEncoder
 from similia.codes.graphhd import GraphHDEncoder as GraphHDEncoder
 from similia.codes.records import RecordEncoder as RecordEncoder
-from similia.codes.levels import LevelEncoder as LevelEncoder
+from similia.codes.vectors import LevelEncoder as LevelEncoder
 from similia.codes.sequence import SequenceEncoder as SequenceEncoder
-from similia.codes.fractional_power import FractionalPowerEncoder as FractionalPowerEncoder
+from similia.codes.vectors import FractionalPowerEncoder as FractionalPowerEncoder

@@ -1,6 +1,6 @@
 """Time series to hypervectors: level vectors bound by permutation, the hyperdimensional baseline for series.
 
-Each value has a level vector (`levels`); rho is the cyclic shift by one position. If n is given, a series is encoded as
+Each value has a level vector (see `vectors`); rho is the cyclic shift by one position. If n is given, a series is encoded as
 the bundle (sum or majority) of its n-grams of levels, wherever they occur. If n is None, it is encoded as the bundle of
 its values, each bound to its position:
 
@@ -43,7 +43,7 @@ from similia.codes.hypervectors import (
     from_words,
     to_words,
 )
-from similia.codes.levels import RangeEncoder
+from similia.codes.vectors import RangeEncoder
 from similia.core.config import rows_per_block
 from similia.core.estimators import all_at_once
 from similia.core.jit import njit
