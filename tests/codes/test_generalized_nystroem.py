@@ -1,4 +1,4 @@
-"""GeneralizedNystroemPCA: the paper's formulas; one sample for arrays, files and streams; exact bits, memory, bad input."""
+"""GeneralizedNystroemPCA: the paper's formulas, one sample for arrays, files, streams; exact bits; memory; errors."""
 
 import copy
 import csv
